@@ -1,0 +1,1 @@
+"""Where builds of torch come from, one file a channel."""

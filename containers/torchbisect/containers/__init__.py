@@ -1,0 +1,1 @@
+"""Where a torch lives and runs: builds, indexes, virtual environments, processes. Knows nothing of mismatches."""

@@ -1,0 +1,98 @@
+"""An environment: a build installed somewhere it can run. A venv here, a container elsewhere, one shape for both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torchbisect.containers.builds import Build
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was read back from an environment after the install: what is there is what gets reported.
+
+    Attributes:
+        torch: ``torch.__version__``.
+        git_version: ``torch.version.git_version``; of a nightly the commit on the nightly branch, not on main.
+        python: the Python's version, ``3.11.7``.
+        platform: the machine and system, as ``platform.platform()`` says.
+        cuda: the CUDA that torch was built for, or ``None`` for a CPU build.
+        triton: the version of triton beside it, or ``None``.
+    """
+
+    torch: str
+    git_version: str | None
+    python: str
+    platform: str
+    cuda: str | None = None
+    triton: str | None = None
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that has ended.
+
+    Attributes:
+        status: the exit status; the negative number of the signal if one ended it; ``None`` if it was timed out.
+        output: standard output, cut to the cap.
+        errors: standard error, cut to the cap.
+        seconds: wall time.
+    """
+
+    status: int | None
+    output: str
+    errors: str
+    seconds: float
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was ended because its time was up."""
+        return self.status is None
+
+
+class Process(Protocol):
+    """A running command with its three streams held; used from one thread at a time."""
+
+    def send(self, data: bytes) -> None:
+        """Write to its standard input. Raises ``BrokenPipeError`` if it has gone."""
+
+    def read_line(self, timeout: float) -> bytes | None:
+        """The next line of its standard output; ``b""`` at its end, ``None`` when ``timeout`` seconds pass first."""
+
+    def errors(self) -> str:
+        """The last part of what it wrote to standard error."""
+
+    def kill(self) -> int | None:
+        """End it and all it started; returns the exit status where there was one. May be called twice."""
+
+
+class Environment(Protocol):
+    """A build installed somewhere it can run."""
+
+    @property
+    def build(self) -> Build:
+        """The build that was asked for."""
+
+    @property
+    def facts(self) -> Facts:
+        """What was read back after the install."""
+
+    def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Process:
+        """Start this environment's Python with these arguments, in its own process group and a clean environment.
+
+        Args:
+            arguments: what follows ``python``.
+            extra: variables beside the few that every process gets.
+        """
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout: float,
+        directory: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run this environment's Python to its end, or to the end of ``timeout`` seconds, then kill the whole group."""

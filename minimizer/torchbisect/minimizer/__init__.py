@@ -1,0 +1,1 @@
+"""Shrinks a failing script while it keeps showing the same mismatch; runs nothing itself."""

@@ -1,0 +1,1 @@
+"""The transformations a reduction is made of, one file each."""

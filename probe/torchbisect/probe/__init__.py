@@ -1,0 +1,1 @@
+"""The one question: does this script, on this torch, with these settings, still show this mismatch?"""

@@ -1,0 +1,155 @@
+"""What a pair of runs showed, eager beside compiled. The agent's ``comparing`` module writes what is read here."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Kind(str, enum.Enum):
+    """The kinds of mismatch, in the order in which the first of several is named."""
+
+    CRASH = "crash"
+    HANG = "hang"
+    RAISES = "raises"
+    RAISES_DIFFERENTLY = "raises-differently"
+    MISSING_RAISE = "missing-raise"
+    METADATA = "metadata"
+    VALUES = "values"
+    MUTATION = "mutation"
+    ALIASING = "aliasing"
+    GRADIENTS = "gradients"
+    HOOKS = "hooks"
+    SIDE_EFFECTS = "side-effects"
+    SLOW = "slow"
+    COMMAND = "command"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame of a traceback: ``file`` relative to its root, ``where`` one of user, torch, library."""
+
+    file: str
+    function: str
+    line: int
+    where: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception that ended a run.
+
+    Attributes:
+        name: the class's qualified name with its module, ``torch._dynamo.exc.Unsupported``.
+        bases: the qualified names of its base classes, nearest first, ``object`` left out.
+        message: its text, capped.
+        frames: outermost first.
+        cause: the exception it came from, where there is one.
+    """
+
+    name: str
+    bases: tuple[str, ...]
+    message: str
+    frames: tuple[Frame, ...]
+    cause: Raised | None = None
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Raised:
+        """Read what the agent wrote."""
+        return cls(
+            name=data["name"],
+            bases=tuple(data["bases"]),
+            message=data["message"],
+            frames=tuple(Frame(**frame) for frame in data["frames"]),
+            cause=cls.from_json(data["cause"]) if data.get("cause") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one run ended.
+
+    Attributes:
+        how: ``finished``, ``raised``, ``exited`` (``sys.exit`` or ``os._exit``), ``signalled``, ``timed-out``,
+            ``out-of-memory`` or ``lost`` (the child went away without a word).
+        raised: the exception, when ``how`` is ``raised``.
+        status: the exit status, when ``how`` is ``exited``.
+        signal: the signal's name (``SIGSEGV``), when ``how`` is ``signalled``.
+        seconds: wall time.
+        output: the last part of what it printed.
+        errors: the last part of what it wrote to standard error.
+        compiled: how many regions ``torch.compile`` was asked to compile and that were then called.
+        graphs: how many graphs the backend was handed; 0 in the eager run.
+        waited_for_input: it read standard input, which is empty.
+    """
+
+    how: str
+    raised: Raised | None = None
+    status: int | None = None
+    signal: str | None = None
+    seconds: float = 0.0
+    output: str = ""
+    errors: str = ""
+    compiled: int = 0
+    graphs: int = 0
+    waited_for_input: bool = False
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Ending:
+        """Read what the agent wrote."""
+        raised = data.get("raised")
+        return cls(**{**data, "raised": Raised.from_json(raised) if raised else None})
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which the compiled run differs from the eager one.
+
+    Attributes:
+        kind: which kind of mismatch it is.
+        place: where, in the structure of what crossed the boundary: ``call 0 output[1]``, ``global loss``,
+            ``call 2 argument x.grad``, ``printed line 3``.
+        attribute: what differs there: ``requires_grad``, ``dtype``, ``value``, ``shared storage with argument 0``.
+        eager: the eager side in a few words.
+        compiled: the compiled side in a few words.
+        detail: figures for a value difference: ``index``, ``count``, ``numel``, ``largest``, ``error``, ``bound``.
+    """
+
+    kind: Kind
+    place: str
+    attribute: str
+    eager: str
+    compiled: str
+    detail: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Difference:
+        """Read what the agent wrote."""
+        return cls(**{**data, "kind": Kind(data["kind"])})
+
+
+@dataclass(frozen=True)
+class Observation:
+    """An eager and a compiled run side by side, and all in which they differ; the most telling difference first.
+
+    A difference in how the runs ended is not in ``differences``: ``judging`` reads it from the two endings.
+    """
+
+    eager: Ending
+    compiled: Ending
+    differences: tuple[Difference, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Observation:
+        """Read what the agent wrote."""
+        return cls(
+            eager=Ending.from_json(data["eager"]),
+            compiled=Ending.from_json(data["compiled"]),
+            differences=tuple(Difference.from_json(item) for item in data["differences"]),
+            notes=tuple(data.get("notes", ())),
+        )
