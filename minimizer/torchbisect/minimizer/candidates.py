@@ -1,0 +1,231 @@
+"""Asking about candidates: never twice, never in vain, never a step up, and always with the best so far at hand."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from torchbisect.minimizer.order import Measure, measure
+from torchbisect.minimizer.scope import unbound
+from torchbisect.minimizer.soundness import degenerate_forms
+from torchbisect.minimizer.tree import Edit, Unfit, apply, text_of
+from torchbisect.probe.trace import Trace
+from torchbisect.probe.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be spent: seconds of wall time and questions; ``None`` is no limit."""
+
+    seconds: float | None = None
+    questions: int | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a user wants to see while it goes on.
+
+    Attributes:
+        stage: the name of the pass at work.
+        asked: questions so far.
+        bytes, nodes: size of the best so far.
+        seconds: since the start.
+    """
+
+    stage: str
+    asked: int
+    bytes: int
+    nodes: int
+    seconds: float
+
+
+@dataclass
+class Statistics:
+    """What one pass did: questions, how many were answered yes, the bytes they won, wall time in seconds."""
+
+    asked: int = 0
+    accepted: int = 0
+    bytes_won: int = 0
+    seconds: float = 0.0
+
+
+class BudgetSpent(Exception):
+    """No more questions may be asked."""
+
+
+@dataclass
+class Ledger:
+    """All that was asked in a reduction, shared by the search and the ventures that branch off it.
+
+    Attributes:
+        ask: the question.
+        budget: what may be spent.
+        answers: every text asked about, and whether it showed the mismatch.
+        statistics: by pass.
+        stage: the name of the pass at work.
+        known_unbound: names that the user's own script could not bind either; they are let through.
+        known_degenerate: how often the user's own script has each degenerate form.
+    """
+
+    ask: Callable[[str], Verdict]
+    budget: Budget
+    on_progress: Callable[[Progress], None]
+    answers: dict[str, bool] = field(default_factory=dict)
+    statistics: dict[str, Statistics] = field(default_factory=dict)
+    stage: str = ""
+    asked: int = 0
+    known_unbound: frozenset[str] = frozenset()
+    known_degenerate: dict[str, int] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return time.monotonic() - self.started
+
+    def answer(self, text: str) -> bool:
+        """Whether this text shows the mismatch, from memory if it was asked before. Raises ``BudgetSpent``."""
+        if text not in self.answers:
+            limit = self.budget
+            if limit.questions is not None and self.asked >= limit.questions:
+                raise BudgetSpent
+            if limit.seconds is not None and self.seconds >= limit.seconds:
+                raise BudgetSpent
+            statistics = self.statistics.setdefault(self.stage, Statistics())
+            before = time.monotonic()
+            self.asked += 1
+            statistics.asked += 1
+            self.answers[text] = self.ask(text + "\n").same
+            statistics.seconds += time.monotonic() - before
+        return self.answers[text]
+
+    def sound(self, tree: ast.Module, text: str) -> bool:
+        """Whether a candidate is worth a question: it parses, binds its names and is about something."""
+        if text in self.answers:
+            return True
+        try:
+            compile(text, "candidate", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+        if not unbound(tree) <= self.known_unbound:
+            return False
+        forms = degenerate_forms(tree)
+        return all(count <= self.known_degenerate.get(form, 0) for form, count in forms.items())
+
+
+class Search:
+    """The best tree so far, and the ways to better it.
+
+    Passes see this and nothing else of the machinery: the ``tree``, what a ``trace`` says of its lines, and the
+    questions ``attempt``, ``bisect``, ``scan`` and ``venture``.
+    """
+
+    def __init__(
+        self, tree: ast.Module, ledger: Ledger, *, trace: Trace | None = None, on_best: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self.tree = tree
+        self.text = text_of(tree)
+        self.measure: Measure = measure(tree, self.text)
+        self.ledger = ledger
+        self.trace = trace
+        self.trajectory: list[tuple[int, float, int]] = []
+        self._on_best = on_best
+
+    def attempt(self, tree: ast.Module) -> bool:
+        """Ask about a tree if it is smaller than the best, and make it the best if the mismatch is still there."""
+        try:
+            text = text_of(tree)
+        except (RecursionError, ValueError, AttributeError, TypeError):
+            return False
+        if text == self.text:
+            return False
+        size = measure(tree, text)
+        if not size < self.measure or not self.ledger.sound(tree, text) or not self.ledger.answer(text):
+            return False
+        self._take(tree, text, size)
+        return True
+
+    def _take(self, tree: ast.Module, text: str, size: Measure) -> None:
+        ledger = self.ledger
+        statistics = ledger.statistics.setdefault(ledger.stage, Statistics())
+        statistics.accepted += 1
+        statistics.bytes_won += len(self.text) - len(text)
+        self.tree, self.text, self.measure = tree, text, size
+        self.trajectory.append((ledger.asked, ledger.seconds, len(text)))
+        self._on_best(text + "\n")
+        ledger.on_progress(Progress(ledger.stage, ledger.asked, len(text), size.nodes, ledger.seconds))
+
+    def edited(self, edits: Iterable[Edit]) -> bool:
+        """``attempt`` the best tree with these edits; ``False`` also where they leave no tree."""
+        try:
+            tree = apply(self.tree, edits)
+        except Unfit:
+            return False
+        return self.attempt(tree)
+
+    def bisect(self, edits: Sequence[Edit]) -> int:
+        """Make as many of these edits as the mismatch allows, by halving; returns how many.
+
+        The first are taken away last: uses stand behind definitions, so they have to go before them. All the edits
+        are of the tree as it is now; it is only exchanged for the edited one.
+        """
+        base, kept = self.tree, list[Edit]()
+
+        def halve(part: Sequence[Edit]) -> None:
+            if not part:
+                return
+            try:
+                tree = apply(base, [*kept, *part])
+            except Unfit:
+                tree = None
+            if tree is not None and self.attempt(tree):
+                kept.extend(part)
+            elif len(part) > 1:
+                middle = len(part) // 2
+                halve(part[middle:])
+                halve(part[:middle])
+
+        halve(edits)
+        return len(kept)
+
+    def scan(self, options: Callable[[ast.Module], Iterator[Edit]]) -> int:
+        """Ask about one option after the other; after a win go on at the same place of the new tree. Returns the wins."""
+        place, wins = 0, 0
+        while True:
+            for number, edit in enumerate(options(self.tree)):
+                if number >= place and self.edited([edit]):
+                    place, wins = number, wins + 1
+                    break
+            else:
+                return wins
+
+    def venture(self, tree: ast.Module, finish: Callable[[Search], None], questions: int) -> bool:
+        """Step up to a larger tree and let ``finish`` shrink it; keep it only if it ends smaller than the best.
+
+        This is the one way up the order: a restructuring may grow first, and must win within ``questions``.
+        """
+        try:
+            text = text_of(tree)
+        except (RecursionError, ValueError, AttributeError, TypeError):
+            return False
+        ledger = self.ledger
+        if text == self.text or not ledger.sound(tree, text) or not ledger.answer(text):
+            return False
+        branch = Search(tree, ledger, trace=self.trace)
+        outer = ledger.budget
+        limit = ledger.asked + questions
+        own = Budget(outer.seconds, limit if outer.questions is None else min(limit, outer.questions))
+        ledger.budget = own
+        try:
+            if not branch.measure < self.measure:
+                finish(branch)
+        except BudgetSpent:
+            pass
+        finally:
+            ledger.budget = outer
+        if branch.measure < self.measure:
+            self._take(branch.tree, branch.text, branch.measure)
+            return True
+        return False

@@ -1,0 +1,192 @@
+"""From a user's script to what a maintainer would have written: the passes in their order, to a fixpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torchbisect.minimizer.candidates import Budget, BudgetSpent, Ledger, Progress, Search, Statistics
+from torchbisect.minimizer.layout import laid_out
+from torchbisect.minimizer.passes import (
+    constants,
+    descend,
+    elements,
+    forms,
+    inline,
+    modules,
+    naming,
+    parameters,
+    statements,
+    subexpressions,
+    substitute,
+    unrun,
+    unused,
+    unwrap,
+    values,
+)
+from torchbisect.minimizer.scope import unbound
+from torchbisect.minimizer.soundness import degenerate_forms
+from torchbisect.minimizer.tree import nodes, parse, tidy
+from torchbisect.probe.trace import Trace
+from torchbisect.probe.verdict import Verdict
+
+__all__ = ["Budget", "Progress", "Reduction", "Statistics", "minimize"]
+
+Tracer = Callable[[str], "Trace | None"]
+Pass = Callable[[Search], None]
+
+_OPENING: tuple[tuple[str, Pass], ...] = (
+    ("descend", descend.run),
+    ("unrun", unrun.run),
+    ("unused", unused.run),
+)
+_ROUND: tuple[tuple[str, Pass], ...] = (
+    ("statements", statements.run),
+    ("unwrap", unwrap.run),
+    ("inline", inline.run),
+    ("unused", unused.run),
+    ("substitute", substitute.run),
+    ("modules", modules.run),
+    ("elements", elements.run),
+    ("parameters", parameters.run),
+    ("subexpressions", subexpressions.run),
+    ("constants", constants.run),
+    ("forms", forms.run),
+)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a reduction came to.
+
+    Attributes:
+        source: the smallest script that shows the same mismatch, laid out to be read.
+        bytes, lines, nodes: its size; lines that are blank don't count.
+        original_bytes, original_lines, original_nodes: the size of the script it came from.
+        asked: how many candidates were asked about.
+        seconds: wall time.
+        finished: whether it came to its end; ``False`` when the budget ran out first.
+        statistics: by pass.
+        trajectory: after each win, how many had been asked, the seconds since the start, and the bytes.
+    """
+
+    source: str
+    bytes: int
+    lines: int
+    nodes: int
+    original_bytes: int
+    original_lines: int
+    original_nodes: int
+    asked: int
+    seconds: float
+    finished: bool = True
+    statistics: dict[str, Statistics] = field(default_factory=dict, hash=False)
+    trajectory: tuple[tuple[int, float, int], ...] = ()
+
+
+def minimize(
+    source: str,
+    ask: Callable[[str], Verdict],
+    *,
+    trace: Tracer | Trace | None = None,
+    budget: Budget | None = None,
+    on_best: Callable[[str], None] = lambda text: None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    backend: str | None = None,
+) -> Reduction:
+    """Shrink a script that shows a mismatch; every step that is kept was answered ``same``.
+
+    The same source and the same answers give the same questions in the same order, so a run that was cut short
+    replays from a journal of answers.
+
+    Args:
+        source: the script; taken to show the mismatch as it is.
+        ask: whether a candidate shows the same mismatch. What it raises goes through; the best so far was given to ``on_best``.
+        trace: what an eager run of the script does, or how to get that for a text; without one, passes that need it do nothing.
+        budget: when to stop and keep the best.
+        on_best: given each new best text at once.
+        on_progress: given a line's worth of figures at each new best.
+        backend: what ``torch.compile`` calls that the minimizer writes name as their backend; by default the script's own.
+
+    Raises:
+        SyntaxError: the script is not Python.
+    """
+    tree = tidy(parse(source))
+    ledger = Ledger(ask, budget or Budget(), on_progress)
+    ledger.known_unbound = unbound(parse(source))
+    ledger.known_degenerate = dict(degenerate_forms(parse(source)))
+    tracer = trace if callable(trace) else lambda text: trace if text == source else None
+    search = Search(tree, ledger, trace=tracer(source), on_best=on_best)
+    finished = True
+    ledger.stage = "plain text"
+    try:
+        if not ledger.answer(search.text):
+            # Not even its own text without comments and docstrings shows it: the script reads itself.
+            return _result(source, source, search, finished=True)
+        on_best(search.text + "\n")
+        _opening(search, tracer, backend)
+        _fixpoint(search, tracer)
+    except BudgetSpent:
+        finished = False
+    return _result(source, laid_out(search.tree), search, finished=finished)
+
+
+def _opening(search: Search, tracer: Tracer, backend: str | None) -> None:
+    """The passes that take away most in few questions and need the trace of the whole script."""
+    for name, run in _OPENING:
+        search.ledger.stage = name
+        before = search.text
+        if name == "descend":
+            descend.run(search, backend or descend.backend_of(search.tree))
+        else:
+            run(search)
+        if search.text != before:
+            _retrace(search, tracer)
+
+
+def _fixpoint(search: Search, tracer: Tracer) -> None:
+    """All the passes, until a whole round of them wins nothing."""
+    while True:
+        before = search.text
+        for name, run in _ROUND:
+            search.ledger.stage = name
+            run(search)
+        if search.text == before:
+            search.ledger.stage = "naming"
+            naming.run(search)
+            if search.text == before:
+                return
+        search.ledger.stage = "values"
+        _retrace(search, tracer)
+        values.run(search)
+
+
+def _retrace(search: Search, tracer: Tracer) -> None:
+    """A trace of the best so far, with its tree's lines made to agree."""
+    text = search.text + "\n"
+    found = tracer(text)
+    if found is not None:
+        search.tree = tidy(parse(text))
+        search.trace = found
+
+
+def _result(source: str, text: str, search: Search, *, finished: bool) -> Reduction:
+    ledger = search.ledger
+    return Reduction(
+        source=text,
+        bytes=len(text.encode()),
+        lines=_lines(text),
+        nodes=nodes(parse(text)),
+        original_bytes=len(source.encode()),
+        original_lines=_lines(source),
+        original_nodes=nodes(parse(source)),
+        asked=ledger.asked,
+        seconds=ledger.seconds,
+        finished=finished,
+        statistics={name: item for name, item in ledger.statistics.items() if item.asked},
+        trajectory=tuple(search.trajectory),
+    )
+
+
+def _lines(text: str) -> int:
+    return sum(1 for line in text.splitlines() if line.strip())

@@ -1,0 +1,54 @@
+"""Sizes and other constants towards the smallest: a ladder 1, 2, 3, 4, 8, 16.
+
+Equal numbers go together first, since a width stands in many places that must agree; then one by one. A failure may need a vector's width or
+a tail, so it isn't monotone in the size, and a binary search would go wrong: the rungs are tried from below.
+Never 0 where a size may be meant.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.tree import Edit, preorder
+
+LADDER = (1, 2, 3, 4, 8, 16)
+
+
+def run(search: Search) -> None:
+    """All numbers to one, then those of each value together, then one by one."""
+    for rung in (1, 2):
+        edits = [Edit.of(node, ast.Constant(rung)) for node in _numbers(search.tree) if node.value > rung]
+        if edits and search.edited(edits):
+            break
+    for value in sorted({node.value for node in _numbers(search.tree)}, reverse=True):
+        for rung in LADDER:
+            if rung >= value:
+                break
+            if search.edited([Edit.of(node, ast.Constant(rung)) for node in _numbers(search.tree) if node.value == value]):
+                break
+    search.scan(_options)
+
+
+def _numbers(tree: ast.Module) -> list[ast.Constant]:
+    """Whole numbers above one."""
+    return [
+        node
+        for node in preorder(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool) and node.value > 1
+    ]
+
+
+def _options(tree: ast.Module) -> Iterator[Edit]:
+    for node in preorder(tree):
+        if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
+            yield Edit.of(node, node.operand)
+        if isinstance(node, ast.Constant):
+            value = node.value
+            if isinstance(value, (float, complex)):
+                yield Edit.of(node, ast.Constant(1))
+                yield Edit.of(node, ast.Constant(2))
+                yield Edit.of(node, ast.Constant(0))
+            elif isinstance(value, int) and not isinstance(value, bool) and value > 1:
+                yield from (Edit.of(node, ast.Constant(rung)) for rung in (1, 2) if rung < value)

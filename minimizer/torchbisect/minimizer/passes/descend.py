@@ -1,0 +1,217 @@
+"""Only one callable of the script, compiled, on rebuilt inputs.
+
+A training script reaches its bug through data loading, configuration, a model of many layers and a loop. The trace knows every call on that
+way and what would rebuild its arguments, so "this function alone, on inputs of these shapes" can be asked directly, and one question often removes
+nine tenths of the script. Innermost calls are tried first where they are few, else the call tree is bisected from the compiled root down. Global side effects (config
+flags, default dtype, seeds) are kept. Leaves the script alone when the bug needs what surrounds every call.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.passes import unused
+from torchbisect.minimizer.tree import Function, apply, copied, expression, tidy
+from torchbisect.probe.trace import Call, Trace
+
+MOST = 24
+"""How many calls are asked about at most."""
+
+
+def run(search: Search, backend: str | None = None) -> None:
+    """From the compiled roots down to the innermost call that still shows the mismatch."""
+    if search.trace is None:
+        return
+    asked = 0
+    for call in chosen(search.trace):
+        for tree in alone(search.tree, call, search.trace, backend):
+            if asked >= MOST:
+                return
+            before = search.ledger.asked
+            won = search.attempt(tree)
+            asked += search.ledger.asked - before
+            if won:
+                return
+
+
+def backend_of(tree: ast.Module) -> str | None:
+    """The backend that the script's own calls of ``torch.compile`` name, where it is written out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("compile"):
+            for keyword in node.keywords:
+                if keyword.arg == "backend" and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str):
+                    return keyword.value.value
+    return None
+
+
+def chosen(trace: Trace) -> list[Call]:
+    """One call of each function that ran compiled, the innermost and smallest first, then the callers of the roots.
+
+    A function's first call stands for all of them.
+    """
+    depth: dict[int, int] = {}
+    for call in trace.calls:
+        depth[call.number] = depth.get(call.parent, -1) + 1 if call.parent is not None else 0
+    by_number = {call.number: call for call in trace.calls}
+    seen: set[tuple[str, int]] = set()
+    inside: list[Call] = []
+    for call in trace.calls:
+        if call.compiled and (call.function, call.line) not in seen:
+            seen.add((call.function, call.line))
+            inside.append(call)
+    around: list[Call] = []
+    for root in (call for call in inside if call.root):
+        parent = root.parent
+        while parent is not None and parent in by_number:
+            call = by_number[parent]
+            if (call.function, call.line) not in seen:
+                seen.add((call.function, call.line))
+                around.append(call)
+            parent = call.parent
+    inside.sort(key=lambda call: (-depth[call.number], call.number))
+    return inside + around
+
+
+def alone(tree: ast.Module, call: Call, trace: Trace, backend: str | None) -> Iterator[ast.Module]:
+    """Scripts in which the call is made directly: as it is, then followed by a backward pass."""
+    if any(argument.text is None for argument in call.arguments):
+        return
+    callee = _callee(tree, call)
+    if callee is None:
+        return
+    definitions, called = callee
+    args, keywords = _arguments(call, _compiled_texts(trace), backend)
+    compiled = call.compiled
+    value = _compile(called, backend) if compiled else called
+    invocation = ast.Call(func=value, args=args, keywords=keywords)
+    preamble = [*_kept(tree), *definitions]
+    for ending in _endings(invocation, compiled and _takes_gradients(tree)):
+        candidate = tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[])))
+        for _ in range(20):
+            found = unused.edits(candidate)
+            if not found:
+                break
+            candidate = apply(candidate, found)
+        yield candidate
+
+
+def _takes_gradients(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr in ("backward", "grad") for node in ast.walk(tree))
+
+
+def _compiled_texts(trace: Trace) -> set[str]:
+    """What rebuilds the things that the script compiles."""
+    found = set()
+    for call in trace.calls:
+        if call.root:
+            found.add(call.owner_text if call.owner_text is not None else call.function)
+    return found
+
+
+def _arguments(call: Call, roots: set[str], backend: str | None) -> tuple[list[ast.expr], list[ast.keyword]]:
+    """The rebuilt arguments; one that is a compiled thing is compiled, if the call itself isn't inside one."""
+    args: list[ast.expr] = []
+    keywords: list[ast.keyword] = []
+    for argument in call.arguments:
+        assert argument.text is not None
+        value = expression(argument.text)
+        if not call.compiled and argument.text in roots:
+            value = _compile(value, backend)
+        if argument.name.startswith("**"):
+            keywords.append(ast.keyword(arg=argument.name[2:], value=value))
+        elif keywords and not argument.name.startswith("*"):
+            keywords.append(ast.keyword(arg=argument.name, value=value))
+        else:
+            args.append(value)
+    return args, keywords
+
+
+def _compile(value: ast.expr, backend: str | None) -> ast.expr:
+    keywords = [ast.keyword(arg="backend", value=ast.Constant(backend))] if backend else []
+    func = ast.Attribute(value=ast.Name(id="torch", ctx=ast.Load()), attr="compile", ctx=ast.Load())
+    return ast.Call(func=func, args=[value], keywords=keywords)
+
+
+def _callee(tree: ast.Module, call: Call) -> tuple[list[ast.stmt], ast.expr] | None:
+    """Further definitions that the call needs, and the expression to call."""
+    if call.owner is not None or "." in call.function.replace(".<locals>.", ""):
+        if call.owner_text is None:
+            return None
+        owner = expression(call.owner_text)
+        method = call.function.rsplit(".", 1)[-1]
+        if method in ("forward", "__call__"):
+            return [], owner
+        return [], ast.Attribute(value=owner, attr=method, ctx=ast.Load())
+    if "<locals>" not in call.function:
+        return [], ast.Name(id=call.function, ctx=ast.Load())
+    inner = next((node for node in ast.walk(tree) if isinstance(node, Function) and _first_line(node) == call.line), None)
+    if inner is None:
+        return None
+    bare = copied(inner)
+    bare.decorator_list = []
+    return [bare], ast.Name(id=inner.name, ctx=ast.Load())
+
+
+def _first_line(node: ast.AST) -> int:
+    return min([node.lineno, *(item.lineno for item in node.decorator_list)])  # type: ignore[attr-defined, no-any-return]
+
+
+def _kept(tree: ast.Module) -> list[ast.stmt]:
+    """Imports, definitions, plain global values, and what sets something of torch anywhere in the script."""
+    found: list[ast.stmt] = []
+    for statement in tree.body:
+        if isinstance(statement, (ast.Import, ast.ImportFrom, *Function, ast.ClassDef)):
+            found.append(_without_compile(statement))
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and not _runs_user_code(tree, statement):
+            found.append(statement)
+    settings = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _sets_torch(node)]
+    torch_settings: dict[str, ast.stmt] = {}
+    for node in settings:
+        key = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ast.unparse(node)
+        torch_settings.setdefault(key, node)
+    if torch_settings and not any(isinstance(item, ast.Import) and "torch" in ast.unparse(item) for item in found):
+        found.insert(0, ast.Import(names=[ast.alias(name="torch")]))
+    elif not any(isinstance(item, ast.Import) and any(alias.name == "torch" for alias in item.names) for item in found):
+        found.insert(0, ast.Import(names=[ast.alias(name="torch")]))
+    return found + [item for item in torch_settings.values() if item not in found]
+
+
+def _without_compile(node: ast.stmt) -> ast.stmt:
+    """A definition that its decorator doesn't compile."""
+    if isinstance(node, Function) and any("compile" in ast.unparse(item) for item in node.decorator_list):
+        new = copied(node)
+        new.decorator_list = [item for item in node.decorator_list if "compile" not in ast.unparse(item)]
+        return new
+    return node
+
+
+def _runs_user_code(tree: ast.Module, statement: ast.stmt) -> bool:
+    functions = {node.name for node in tree.body if isinstance(node, Function)}
+    return any(
+        (isinstance(node, ast.Name) and node.id in functions) or (isinstance(node, ast.Attribute) and node.attr == "compile")
+        for node in ast.walk(statement)
+    )
+
+
+def _sets_torch(node: ast.stmt) -> bool:
+    """``torch._dynamo.config.x = True``, ``torch.set_default_dtype(...)``; with a constant, so that it can stand anywhere."""
+    if isinstance(node, ast.Assign):
+        target = ast.unparse(node.targets[0])
+        return target.startswith("torch.") and isinstance(node.value, ast.Constant) and node.value.value not in (False, None)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return ast.unparse(node.value.func).startswith(("torch.set_", "torch.backends.", "torch.use_"))
+    return False
+
+
+def _endings(invocation: ast.expr, gradients: bool) -> Iterator[list[ast.stmt]]:
+    """The call alone; its result given back through autograd."""
+    yield [ast.Expr(invocation)]
+    if gradients:
+        yield [ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation), *_backward("out")]
+        yield [ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation), *_backward("out[0]")]
+
+
+def _backward(name: str) -> list[ast.stmt]:
+    return ast.parse(f"{name}.sum().backward()").body

@@ -1,0 +1,68 @@
+"""Delete the parts of statements: arguments, keywords, decorators, bases, elements of lists, operands, targets.
+
+From the back and in halves over the whole script for those that are optional by their nature (keywords, decorators); one by one for the others.
+Leaves the arguments that the mismatch needs. Never empties a list that had elements, never takes the only argument of a call.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.tree import Edit, Function, preorder
+
+
+def run(search: Search) -> None:
+    """The optional parts by halves, then the rest one by one."""
+    search.bisect(list(_optional(search.tree)))
+    search.scan(_single)
+
+
+def _optional(tree: ast.Module) -> Iterator[Edit]:
+    for node in preorder(tree):
+        if isinstance(node, ast.Call):
+            yield from (Edit.remove(keyword) for keyword in node.keywords if keyword.arg != "backend")
+        elif isinstance(node, (*Function, ast.ClassDef)):
+            yield from (Edit.remove(item) for item in node.decorator_list if "compile" not in ast.dump(item))
+            if isinstance(node, ast.ClassDef):
+                yield from (Edit.remove(item) for item in [*node.bases, *node.keywords])
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (Edit.remove(alias) for alias in node.names)
+        elif isinstance(node, ast.Assert) and node.msg is not None:
+            yield Edit.remove(node.msg)
+        elif isinstance(node, ast.Raise) and node.cause is not None:
+            yield Edit.remove(node.cause)
+
+
+def _single(tree: ast.Module) -> Iterator[Edit]:
+    for node in preorder(tree):
+        if isinstance(node, ast.Call):
+            fewest = 0 if isinstance(node.func, ast.Attribute) and len(node.args) > 1 else 1
+            for number in reversed(range(len(node.args))):
+                if len(node.args) > fewest:
+                    yield Edit.remove(node.args[number])
+        elif isinstance(node, (ast.List, ast.Set)) and len(node.elts) > 1:
+            yield from (Edit.remove(item) for item in reversed(node.elts))
+        elif isinstance(node, ast.Tuple) and len(node.elts) > 1:
+            yield from (Edit.remove(item) for item in reversed(node.elts))
+            if len(node.elts) == 2:
+                yield from (Edit.of(node, item) for item in node.elts)
+        elif isinstance(node, ast.Dict) and len(node.values) > 1:
+            for number in reversed(range(len(node.values))):
+                keys = [key for other, key in enumerate(node.keys) if other != number]
+                values = [value for other, value in enumerate(node.values) if other != number]
+                yield Edit.of(node, ast.Dict(keys=keys, values=values))
+        elif isinstance(node, ast.BoolOp):
+            yield from (Edit.remove(item) for item in reversed(node.values))
+        elif isinstance(node, ast.Assign) and len(node.targets) > 1:
+            yield from (Edit.remove(item) for item in node.targets)
+        elif isinstance(node, ast.Slice):
+            yield from (Edit.remove(item) for item in (node.step, node.upper, node.lower) if item is not None)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)) and len(node.names) > 1:
+            for name in node.names:
+                yield Edit.of(node, type(node)(names=[other for other in node.names if other != name]))
+        elif isinstance(node, ast.comprehension):
+            yield from (Edit.remove(item) for item in node.ifs)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            yield Edit.remove(node.value)

@@ -1,0 +1,148 @@
+"""The same thing said the shorter way: ``torch.compile`` as decorator or call, constructors, imports.
+
+``f = torch.compile(f)`` with its one call becomes ``torch.compile(f)(x)``; a function that is only compiled gets the decorator; ``torch.randn`` becomes
+``torch.ones`` where the values don't matter; ``F.relu`` and ``nn.Parameter`` are named from ``torch``, so that one import is left. A function of one expression becomes a lambda only
+where that is shorter and it is used once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.tree import Edit, Function, Unfit, apply, preorder
+
+
+def run(search: Search) -> None:
+    """Imports in one question each, constructors together and then one by one, then the compile call."""
+    for tree in _imports(search.tree):
+        if search.attempt(tree):
+            break
+    edits = list(_constructors(search.tree))
+    if len(edits) > 1:
+        search.bisect(edits)
+    search.scan(_constructors)
+    search.scan(_compiled)
+    search.scan(_tails)
+
+
+def _imports(tree: ast.Module) -> Iterator[ast.Module]:
+    """Everything of torch named from ``import torch``."""
+    full: dict[str, str] = {}
+    edits: list[Edit] = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "torch" and alias.name != "torch":
+                    full[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+                    edits.append(Edit.remove(alias))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch" and not node.level:
+            for alias in node.names:
+                full[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                edits.append(Edit.remove(alias))
+    if not edits:
+        return
+    for short in (True, False):
+        changes = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in full and isinstance(node.ctx, ast.Load):
+                changes.append(Edit.of(node, _dotted(full[node.id])))
+            if short and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if full.get(node.value.id) == "torch.nn.functional":
+                    changes.append(Edit.of(node, _dotted(f"torch.{node.attr}")))
+        try:
+            bare = apply(tree, [*edits, *changes])
+        except Unfit:
+            continue
+        if not any(isinstance(node, ast.Import) and any(alias.name == "torch" for alias in node.names) for node in bare.body):
+            bare.body.insert(0, ast.Import(names=[ast.alias(name="torch")]))
+        yield bare
+
+
+def _dotted(name: str) -> ast.expr:
+    first, *rest = name.split(".")
+    node: ast.expr = ast.Name(id=first, ctx=ast.Load())
+    for part in rest:
+        node = ast.Attribute(value=node, attr=part, ctx=ast.Load())
+    return node
+
+
+_PLAINER = {"randn": "ones", "rand": "ones", "zeros": "ones", "empty": "ones", "linspace": "ones", "arange": "ones", "full": "ones"}
+
+
+def _constructors(tree: ast.Module) -> Iterator[Edit]:
+    """``torch.randn(2, 3)`` as ``torch.ones(2, 3)``; ``arange(4)`` and ``linspace(0, 1, 4)`` as ``ones(4)``."""
+    for node in preorder(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+            continue
+        name = node.func.attr
+        if name.endswith("_like") and name[:-5] in _PLAINER:
+            new = "ones_like"
+        elif name in _PLAINER and isinstance(node.func.value, ast.Name) and node.func.value.id == "torch":
+            new = "ones"
+        else:
+            continue
+        if name == new:
+            continue
+        args = {"linspace": node.args[2:3], "arange": node.args[:1], "full": node.args[:1]}.get(name, node.args)
+        if args:
+            func = ast.Attribute(value=node.func.value, attr=new, ctx=ast.Load())
+            yield Edit.of(node, ast.Call(func=func, args=args, keywords=node.keywords))
+
+
+def _compiled(tree: ast.Module) -> Iterator[Edit]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield from _as_decorator(tree, node)
+            yield from _as_lambda(tree, node)
+
+
+def _compiling(node: ast.AST, name: str) -> bool:
+    """``torch.compile(name, ...)``."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "compile"
+        and bool(node.args)
+        and isinstance(node.args[0], ast.Name)
+        and node.args[0].id == name
+    )
+
+
+def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    calls = [node for node in ast.walk(tree) if _compiling(node, function.name)]
+    if len(named) == 1 and len(calls) == 1 and not function.decorator_list:
+        call = calls[0]
+        assert isinstance(call, ast.Call)
+        decorator: ast.expr = ast.Call(func=call.func, args=[], keywords=call.keywords) if call.keywords else call.func
+        new = ast.FunctionDef(
+            name=function.name, args=function.args, body=function.body, decorator_list=[decorator], returns=None
+        )
+        yield Edit(((function, new), (call, ast.Name(id=function.name, ctx=ast.Load()))))
+
+
+def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
+    """A function of one expression that is only handed to ``torch.compile``."""
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    if len(named) != 1 or function.decorator_list or len(function.body) != 1:
+        return
+    only = function.body[0]
+    value = only.value if isinstance(only, (ast.Return, ast.Expr)) else None
+    if value is not None:
+        yield Edit(((function, None), (named[0], ast.Lambda(args=function.args, body=value))))
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.keywords:
+            given = [item.arg for item in function.args.args]
+            if given == [item.id for item in value.args if isinstance(item, ast.Name)] and len(given) == len(value.args):
+                yield Edit(((function, None), (named[0], value.func)))
+
+
+def _tails(tree: ast.Module) -> Iterator[Edit]:
+    """``return x`` at the end of a function whose value nobody takes; ``y = f(x)`` with a ``y`` that nobody reads."""
+    reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for node in preorder(tree):
+        if isinstance(node, ast.Assign) and all(isinstance(item, ast.Name) and item.id not in reads for item in node.targets):
+            yield Edit.of(node, ast.Expr(node.value))
+        if isinstance(node, Function) and len(node.body) > 1 and isinstance(node.body[-1], ast.Return):
+            yield Edit.remove(node.body[-1])

@@ -1,0 +1,206 @@
+"""A function that is called in one place gives way to its body there.
+
+Helpers, factories and ``main`` are how a program is laid out, not what a bug needs; once they are inlined, deletion
+and substitution see one straight line. Arguments that are names or constants are put in place, others are assigned first; local names that
+would clash get a number. Leaves functions that are called in several places, that return early, or that are generators.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.passes import unused
+from torchbisect.minimizer.scope import bound_in, parameters
+from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, parents
+
+
+def run(search: Search) -> None:
+    """One call after the other, innermost definitions last; each may grow the tree a little on its way."""
+    tried: set[str] = set()
+    while True:
+        for name, tree in inlined(search.tree):
+            key = name + ast.dump(tree)
+            if key in tried:
+                continue
+            tried.add(key)
+            if search.attempt(tree) or search.venture(tree, unused.run, 6):
+                break
+        else:
+            return
+
+
+def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
+    """Each function that can be inlined, with the tree in which it is."""
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        site = _site(tree, function)
+        if site is None:
+            continue
+        edit = _edit(tree, function, site)
+        if edit is not None:
+            yield function.name, apply(tree, [edit, Edit.remove(function)])
+
+
+@dataclass(frozen=True)
+class _Site:
+    """The one call of a function: the call, its statement, and the scope that holds it."""
+
+    call: ast.Call
+    statement: ast.stmt
+    scope: ast.AST
+
+
+def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
+    """Where the function is called, if that is the only place it is named in and the call can be replaced by statements."""
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    if len(named) != 1 or function.decorator_list or not _straight(function):
+        return None
+    above = parents(tree)
+    if isinstance(above.get(id(function)), ast.ClassDef):
+        return None
+    call = above.get(id(named[0]))
+    if not isinstance(call, ast.Call) or call.func is not named[0]:
+        return None
+    node: ast.AST = call
+    while not isinstance(node, ast.stmt):
+        if isinstance(node, (ast.Lambda, *Comprehension)):
+            return None
+        node = above[id(node)]
+    if isinstance(node, (ast.While, *Function, ast.ClassDef)):
+        return None
+    scope: ast.AST = node
+    while not isinstance(scope, (ast.Module, *Function, ast.ClassDef)):
+        scope = above[id(scope)]
+    return None if scope is function or isinstance(scope, ast.ClassDef) else _Site(call, node, scope)
+
+
+def _straight(function: ast.FunctionDef) -> bool:
+    """Whether it returns at its end or not at all, and shares no names with the scopes round it by declaration."""
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)):
+            return False
+        if isinstance(node, ast.Return) and node is not function.body[-1] and _returns_from(function, node):
+            return False
+    return function.args.kwarg is None and function.args.vararg is None
+
+
+def _returns_from(function: ast.FunctionDef, wanted: ast.Return) -> bool:
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        node = stack.pop()
+        if node is wanted:
+            return True
+        if not isinstance(node, (*Function, ast.Lambda, ast.ClassDef)):
+            stack.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def arguments_of(function: ast.FunctionDef | ast.Lambda, call: ast.Call, *, skip: int = 0) -> dict[str, ast.expr] | None:
+    """What each parameter is bound to by a call, defaults included; ``None`` where that can't be read off."""
+    positional = [*function.args.posonlyargs, *function.args.args][skip:]
+    if any(isinstance(item, ast.Starred) for item in call.args) or any(keyword.arg is None for keyword in call.keywords):
+        return None
+    if len(call.args) > len(positional):
+        return None
+    found = {parameter.arg: value for parameter, value in zip(positional, call.args)}
+    found |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    defaults = dict(zip([item.arg for item in positional][len(positional) - len(function.args.defaults) :], function.args.defaults))
+    defaults |= {item.arg: value for item, value in zip(function.args.kwonlyargs, function.args.kw_defaults) if value is not None}
+    names = [item.arg for item in parameters(function.args)][skip:]
+    whole = {name: found.get(name, defaults.get(name)) for name in names}
+    if set(found) - set(names) or any(value is None for value in whole.values()):
+        return None
+    return {name: value for name, value in whole.items() if value is not None}
+
+
+def _edit(tree: ast.Module, function: ast.FunctionDef, site: _Site) -> Edit | None:
+    bound = arguments_of(function, site.call)
+    if bound is None:
+        return None
+    assigned = bound_in(function.body)
+    names = names_of(site.scope if not isinstance(site.scope, ast.Module) else tree, but=function)
+    renames = {name: _fresh(name, names) for name in sorted((assigned | set(bound)) & names)}
+    before: list[ast.AST] = []
+    direct: dict[str, ast.expr] = {}
+    for name, value in bound.items():
+        if isinstance(value, (ast.Name, ast.Constant)) and name not in assigned:
+            direct[name] = value
+        else:
+            before.append(ast.Assign(targets=[ast.Name(id=renames.get(name, name), ctx=ast.Store())], value=value))
+    body = [substituted(statement, renames, direct) for statement in function.body]
+    result: ast.expr = ast.Constant(None)
+    if body and isinstance(body[-1], ast.Return):
+        last = body.pop()
+        assert isinstance(last, ast.Return)
+        result = last.value or result
+    statements: list[ast.AST] = [*before, *body]
+    if isinstance(site.statement, ast.Expr) and site.statement.value is site.call:
+        return Edit.of(site.statement, [*statements, ast.Expr(result)])
+    return Edit(((site.statement, [*statements, site.statement]), (site.call, result)))
+
+
+def names_of(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
+    """Every name in a scope but those inside one definition."""
+    found: set[str] = set()
+    stack: list[ast.AST] = [scope]
+    while stack:
+        node = stack.pop()
+        if node is but:
+            continue
+        for field in ("id", "name", "arg", "asname"):
+            value = getattr(node, field, None)
+            if isinstance(value, str) and not isinstance(node, ast.keyword):
+                found.add(value.split(".")[0])
+        stack.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    number = 2
+    while f"{name}{number}" in taken:
+        number += 1
+    return f"{name}{number}"
+
+
+def substituted(node: ast.stmt, renames: dict[str, str], direct: dict[str, ast.expr]) -> ast.stmt:
+    """A copy with local names renamed and names replaced by expressions; inner scopes that bind a name themselves keep it."""
+    new = _Substitute(renames, direct).visit(copied(node))
+    assert isinstance(new, ast.stmt)
+    return new
+
+
+class _Substitute(ast.NodeTransformer):
+    def __init__(self, renames: dict[str, str], direct: dict[str, ast.expr]) -> None:
+        self.renames = renames
+        self.direct = direct
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self.direct and isinstance(node.ctx, ast.Load):
+            return copied(self.direct[node.id])
+        node.id = self.renames.get(node.id, node.id)
+        return node
+
+    def _inner(self, node: ast.FunctionDef | ast.Lambda) -> ast.AST:
+        own = {item.arg for item in parameters(node.args)}
+        body = node.body if isinstance(node.body, list) else [node.body]
+        own |= bound_in(body) if isinstance(node, ast.FunctionDef) else set()
+        inner = _Substitute(
+            {name: new for name, new in self.renames.items() if name not in own},
+            {name: new for name, new in self.direct.items() if name not in own},
+        )
+        node.args.defaults = [self.visit(item) for item in node.args.defaults]
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [self.visit(item) for item in node.decorator_list]
+            node.name = self.renames.get(node.name, node.name)
+            node.body = [inner.visit(item) for item in node.body]
+        else:
+            node.body = inner.visit(node.body)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._inner(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return self._inner(node)

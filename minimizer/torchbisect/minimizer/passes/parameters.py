@@ -1,0 +1,154 @@
+"""Parameters that nobody needs, with the arguments at every call; and elements that a function returns in vain.
+
+A parameter goes when its body doesn't read it, or when every call binds it to the same constant or global name, which then takes
+its place. Neither can be done by deleting in one place. Leaves functions whose calls can't all be seen (methods, callbacks).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.passes.inline import substituted
+from torchbisect.minimizer.scope import bound_in, parameters
+from torchbisect.minimizer.tree import Edit, Function, copied
+
+
+def run(search: Search) -> None:
+    """From the last parameter of each function back; then what is returned."""
+    search.scan(_parameters)
+    search.scan(_returns)
+
+
+def _parameters(tree: ast.Module) -> Iterator[Edit]:
+    for function in ast.walk(tree):
+        if not isinstance(function, Function):
+            continue
+        calls = _calls(tree, function.name)
+        method = _method(tree, function)
+        names = [item.arg for item in [*function.args.posonlyargs, *function.args.args]]
+        for number in reversed(range(1 if method else 0, len(names))):
+            given = [_given(call, number - method, names[number]) for call in calls]
+            yield from _without(function, number, calls, given, method)
+
+
+def _method(tree: ast.Module, function: ast.AST) -> int:
+    """1 for a function whose first parameter calls don't give."""
+    for owner in ast.walk(tree):
+        if isinstance(owner, ast.ClassDef) and function in owner.body:
+            decorators = [ast.unparse(item) for item in getattr(function, "decorator_list", [])]
+            return 0 if "staticmethod" in decorators else 1
+    return 0
+
+
+def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
+    """Calls of the name, also as ``torch.compile(name, ...)(...)``, and of a class for its ``__init__``."""
+    found = []
+    aliases = {name} | {
+        node.targets[0].id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Call)
+        and any(isinstance(item, ast.Name) and item.id == name for item in node.value.args)
+    }
+    if name == "__init__":
+        aliases = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Call) and called.args:
+                called = called.args[0]
+            if (isinstance(called, ast.Name) and called.id in aliases) or (
+                isinstance(called, ast.Attribute) and called.attr == name
+            ):
+                found.append(node)
+    return found
+
+
+def _given(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyword | None:
+    if any(isinstance(item, ast.Starred) for item in call.args):
+        return None
+    if number < len(call.args):
+        return call.args[number]
+    return next((keyword for keyword in call.keywords if keyword.arg == name), None)
+
+
+def _without(
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    number: int,
+    calls: list[ast.Call],
+    given: list[ast.expr | ast.keyword | None],
+    method: int,
+) -> Iterator[Edit]:
+    positional = [*function.args.posonlyargs, *function.args.args]
+    name = positional[number].arg
+    reads = any(isinstance(node, ast.Name) and node.id == name for item in function.body for node in ast.walk(item))
+    arguments = _fewer(function.args, number)
+    removals = [(item, None) for item in given if item is not None]
+    if not reads:
+        yield Edit(((function.args, arguments), *removals))
+        return
+    values = [item.value if isinstance(item, ast.keyword) else item for item in given]
+    default = _default(function.args, number)
+    texts = {ast.unparse(value if value is not None else default) for value in values if value is not None or default is not None}
+    if len(texts) != 1 or name in bound_in(function.body):
+        return
+    value = next((value for value in values if value is not None), default)
+    assert value is not None
+    local = {item.arg for item in parameters(function.args)} | bound_in(function.body)
+    if any(isinstance(node, ast.Name) and node.id in local for node in ast.walk(value)):
+        return
+    body = [substituted(item, {}, {name: value}) for item in function.body]
+    new = copied(function)
+    new.args, new.body = arguments, body
+    yield Edit(((function, new), *removals))
+
+
+def _default(arguments: ast.arguments, number: int) -> ast.expr | None:
+    first = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return arguments.defaults[number - first] if number >= first else None
+
+
+def _fewer(arguments: ast.arguments, number: int) -> ast.arguments:
+    """The parameters without one, and without its default."""
+    new = copied(arguments)
+    first = len(new.posonlyargs) + len(new.args) - len(new.defaults)
+    if number >= first:
+        del new.defaults[number - first]
+    if number < len(new.posonlyargs):
+        del new.posonlyargs[number]
+    else:
+        del new.args[number - len(new.posonlyargs)]
+    return new
+
+
+def _returns(tree: ast.Module) -> Iterator[Edit]:
+    """``return a, b`` with ``x, y = f()`` becomes ``return a`` with ``x = f()``."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        returned = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        if len(returned) != 1 or not isinstance(returned[0].value, ast.Tuple):
+            continue
+        elements = returned[0].value.elts
+        unpacked = [
+            node.targets[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], (ast.Tuple, ast.List))
+            and isinstance(node.value, ast.Call)
+            and node.value in _calls(tree, "__call__" if function.name == "forward" else function.name)
+        ]
+        for number in reversed(range(len(elements))):
+            changes: list[tuple[ast.AST, ast.AST]] = []
+            for owner in [returned[0].value, *unpacked]:
+                if isinstance(owner, (ast.Tuple, ast.List)) and len(owner.elts) == len(elements):
+                    changes.append((owner, _but(owner, number)))
+            yield Edit(tuple(changes))
+
+
+def _but(owner: ast.Tuple | ast.List, number: int) -> ast.expr:
+    kept = [item for other, item in enumerate(owner.elts) if other != number]
+    return kept[0] if len(kept) == 1 else type(owner)(elts=kept, ctx=owner.ctx)

@@ -1,0 +1,36 @@
+"""Delete statements, level by level from the outermost, in halves and from the back.
+
+The classic: it needs to know nothing of what the statements mean. Outer levels first, since one statement there may be half of the
+script; from the back, since uses stand behind definitions. Leaves what the mismatch needs, one by one.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.tree import Edit
+
+
+def run(search: Search) -> None:
+    """Every level in turn."""
+    depth = 0
+    while level := _level(search.tree, depth):
+        search.bisect([Edit.remove(statement) for statement in level])
+        depth += 1
+
+
+def _level(tree: ast.Module, depth: int) -> list[ast.stmt]:
+    """The statements inside ``depth`` others, in the order of the text."""
+    found: list[ast.stmt] = []
+
+    def collect(node: ast.AST, around: int) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt) and around == depth:
+                if not isinstance(child, ast.Pass):
+                    found.append(child)
+            else:
+                collect(child, around + isinstance(child, ast.stmt))
+
+    collect(tree, 0)
+    return found

@@ -1,0 +1,103 @@
+"""A name that is bound once gives way to what it is bound to: ``n = 4; f(n)`` to ``f(4)``, ``h = x + 1; g(h)`` to ``g(x + 1)``.
+
+Names with one use, and names for constants and other names, also of class attributes and the fields of a config that is made once. Leaves names that are
+used several times for something that is not a constant: writing a tensor twice would make two tensors.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.scope import bound_in
+from torchbisect.minimizer.tree import Edit, Function, copied
+
+
+def run(search: Search) -> None:
+    """All at once by halves, from the back, so that chains fold up; then what is left one by one."""
+    while search.bisect(list(_constants(search.tree))):
+        pass
+    search.scan(options)
+
+
+def options(tree: ast.Module) -> Iterator[Edit]:
+    """Each assignment of a plain name in the scope it belongs to."""
+    for scope in ast.walk(tree):
+        if isinstance(scope, (ast.Module, *Function)):
+            yield from _scope(scope)
+
+
+def _constants(tree: ast.Module) -> Iterator[Edit]:
+    """Assignments of constants and of other names only: they don't touch each other."""
+    taken: set[str] = set()
+    for edit in options(tree):
+        value = edit.changes[-1][1]
+        if isinstance(value, ast.Constant) and not taken & {id(node).__str__() for node, _ in edit.changes}:
+            taken |= {str(id(node)) for node, _ in edit.changes}
+            yield edit
+
+
+def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Edit]:
+    bindings: dict[str, list[ast.Assign]] = {}
+    for node in _statements(scope.body):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            bindings.setdefault(node.targets[0].id, []).append(node)
+    for name, assigned in bindings.items():
+        stores = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name and not _reads(node)]
+        if len(assigned) != 1 or len(stores) != 1 or _rebound(scope, name):
+            continue
+        uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name and _reads(node)]
+        value = assigned[0].value
+        plain = isinstance(value, (ast.Constant, ast.Name, ast.Attribute))
+        if uses and (plain or len(uses) == 1):
+            yield Edit(((assigned[0], None), *((use, copied(value) if plain else value) for use in uses)))
+    # A name bound several times in a row: fold x = f(x) into the line before it.
+    yield from _chains(scope)
+
+
+def _chains(scope: ast.AST) -> Iterator[Edit]:
+    """``x = a`` directly followed by one use of ``x`` in a statement that binds ``x`` anew."""
+    for node in ast.walk(scope):
+        block = getattr(node, "body", None)
+        if not isinstance(block, list):
+            continue
+        for first, second in zip(block, block[1:]):
+            if not isinstance(first, ast.Assign) or len(first.targets) != 1 or not isinstance(first.targets[0], ast.Name):
+                continue
+            name = first.targets[0].id
+            if not isinstance(second, (ast.Assign, ast.Return)) or second.value is None:
+                continue
+            uses = [item for item in ast.walk(second.value) if isinstance(item, ast.Name) and item.id == name]
+            rebinds = isinstance(second, ast.Return) or any(
+                isinstance(target, ast.Name) and target.id == name for target in second.targets
+            )
+            if len(uses) == 1 and rebinds:
+                yield Edit(((first, None), (uses[0], first.value)))
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        yield statement
+        if not isinstance(statement, (*Function, ast.ClassDef)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _statements(getattr(statement, name, None) or [])
+
+
+def _reads(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+def _rebound(scope: ast.AST, name: str) -> bool:
+    """Whether something else in the scope binds the name: a definition, an import, a parameter, an inner scope."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.arg) and node.arg == name:
+            return True
+        if isinstance(node, (*Function, ast.ClassDef)) and node is not scope:
+            if node.name == name or name in bound_in(node.body):
+                return True
+        elif isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return True
+        elif isinstance(node, ast.alias) and (node.asname or node.name) == name:
+            return True
+    return False

@@ -1,0 +1,103 @@
+"""Take away what nothing uses: imports, definitions, assignments, methods, fields, annotations.
+
+Uses are looked up by name over the whole script, to a fixpoint, so that a helper of an unused helper goes with it. Everything goes in
+one question; where that changes the mismatch (an unused assignment may have had an effect) it is halved.
+Leaves what is used anywhere under the same name, and methods that others call by protocol.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.tree import Edit, Function, apply
+
+_CALLED_BY_OTHERS = frozenset({"forward", "backward", "setup_context", "jvp", "vmap", "training_step"})
+
+
+def run(search: Search) -> None:
+    """One question for the fixpoint, else for each round by halves."""
+    tree = search.tree
+    while found := edits(tree):
+        tree = apply(tree, found)
+    if not search.attempt(tree):
+        while search.bisect(edits(search.tree)):
+            pass
+
+
+def edits(tree: ast.Module) -> list[Edit]:
+    """An edit for each thing that is bound and never read, and for each annotation."""
+    reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
+    shared = {name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    used = reads | shared
+    found: list[Edit] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            found += _members(node, attributes | keywords | reads)
+        if isinstance(node, (*Function, ast.ClassDef)) and node.name not in used and not _method(tree, node):
+            found.append(Edit.remove(node))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found += [Edit.remove(alias) for alias in node.names if _unused_import(node, alias, used)]
+        elif isinstance(node, ast.Assign):
+            if all(_never_read(target, used, attributes) for target in node.targets):
+                found.append(Edit.remove(node))
+        elif isinstance(node, ast.AugAssign) and _never_read(node.target, used, attributes):
+            found.append(Edit.remove(node))
+        elif isinstance(node, ast.NamedExpr) and node.target.id not in used:
+            found.append(Edit.of(node, node.value))
+        elif isinstance(node, ast.withitem) and node.optional_vars and _never_read(node.optional_vars, used, attributes):
+            found.append(Edit.remove(node.optional_vars))
+        elif isinstance(node, ast.ExceptHandler) and node.name and node.name not in used:
+            found.append(Edit.of(node, ast.ExceptHandler(type=node.type, name=None, body=node.body)))
+        found += _annotations(node)
+    return found
+
+
+def _method(tree: ast.Module, node: ast.AST) -> bool:
+    return any(isinstance(owner, ast.ClassDef) and node in owner.body for owner in ast.walk(tree))
+
+
+def _members(owner: ast.ClassDef, used: set[str]) -> list[Edit]:
+    """Methods that nobody names, and fields of plain classes that nobody reads."""
+    found: list[Edit] = []
+    for item in owner.body:
+        if isinstance(item, Function):
+            special = item.name.startswith("__") and item.name.endswith("__")
+            if not special and item.name not in used and item.name not in _CALLED_BY_OTHERS:
+                found.append(Edit.remove(item))
+        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.target.id not in used:
+            found.append(Edit.remove(item))
+    return found
+
+
+def _unused_import(node: ast.Import | ast.ImportFrom, alias: ast.alias, used: set[str]) -> bool:
+    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        return True
+    return alias.name != "*" and (alias.asname or alias.name.split(".")[0]) not in used
+
+
+def _never_read(target: ast.expr, used: set[str], attributes: set[str]) -> bool:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return all(_never_read(item, used, attributes) for item in target.elts)
+    if isinstance(target, ast.Starred):
+        return _never_read(target.value, used, attributes)
+    if isinstance(target, ast.Name):
+        return target.id not in used
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+        return target.attr not in attributes
+    return False
+
+
+def _annotations(node: ast.AST) -> list[Edit]:
+    if isinstance(node, ast.arg) and node.annotation is not None:
+        return [Edit.remove(node.annotation)]
+    if isinstance(node, Function):
+        inner = [
+            Edit.of(item, ast.Assign([item.target], item.value) if item.value else None)
+            for item in ast.walk(node)
+            if isinstance(item, ast.AnnAssign) and hasattr(item, "lineno")
+        ]
+        return inner + ([Edit.remove(node.returns)] if node.returns is not None else [])
+    return []

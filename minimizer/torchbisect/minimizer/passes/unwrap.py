@@ -1,0 +1,103 @@
+"""A block without what is round it: ``with``, ``if``, ``for``, ``while``, ``try`` give way to their body.
+
+Contexts, conditions and loops are what a bug is found under, rarely what it needs. A loop becomes one iteration, with its variable bound to the
+first item. Leaves loops whose body the mismatch needs more than once, and branches that need to be decided when it runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.tree import Edit, Replacement
+
+
+def run(search: Search) -> None:
+    """All at once first, since a script often needs none of them; then one by one, outermost first."""
+    firsts: dict[int, Edit] = {}
+    for edit in options(search.tree):
+        firsts.setdefault(id(edit.changes[0][0]), edit)
+    if len(firsts) > 1:
+        search.bisect(list(firsts.values()))
+    search.scan(options)
+
+
+def options(tree: ast.Module) -> Iterator[Edit]:
+    """What each block may become, the likeliest first."""
+    for node in ast.walk(tree):
+        for replacement in _instead(node):
+            yield Edit.of(node, replacement)
+
+
+def _instead(node: ast.AST) -> Iterator[Replacement]:
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        yield [*_bound(node), *node.body]
+        if len(node.items) > 1:
+            for item in node.items:
+                kept = [other for other in node.items if other is not item]
+                yield type(node)(items=kept, body=node.body)
+    elif isinstance(node, ast.If):
+        yield list(node.body)
+        if node.orelse:
+            yield list(node.orelse)
+            yield ast.If(test=node.test, body=node.body, orelse=[])
+    elif isinstance(node, (ast.For, ast.AsyncFor)):
+        yield from _iterations(node)
+    elif isinstance(node, ast.While):
+        yield _once(node.body)
+    elif isinstance(node, ast.Try):
+        yield [*node.body, *node.orelse, *node.finalbody]
+        if len(node.handlers) == 1:
+            yield list(node.handlers[0].body)
+    elif isinstance(node, ast.Match):
+        for case in node.cases:
+            yield list(case.body)
+    elif isinstance(node, (ast.ListComp, ast.GeneratorExp)) and len(node.generators) == 1:
+        generator = node.generators[0]
+        if isinstance(generator.iter, ast.Call) and isinstance(generator.iter.func, ast.Name):
+            yield ast.List(elts=[node.elt], ctx=ast.Load())
+        yield generator.iter
+    elif isinstance(node, ast.IfExp):
+        yield node.body
+        yield node.orelse
+
+
+def _bound(node: ast.With | ast.AsyncWith) -> list[ast.stmt]:
+    """What ``as`` bound, bound to the context itself."""
+    return [
+        ast.Assign(targets=[item.optional_vars], value=item.context_expr)
+        for item in node.items
+        if item.optional_vars is not None
+    ]
+
+
+def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
+    body = _once(node.body)
+    yield body
+    source, target = node.iter, node.target
+    name = source.func.id if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) else ""
+    if name == "range":
+        yield [ast.Assign(targets=[target], value=ast.Constant(0)), *body]
+    if name == "enumerate" and isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        yield type(node)(target=target.elts[1], iter=source.args[0], body=node.body, orelse=[])
+        first = ast.Assign(targets=[target.elts[0]], value=ast.Constant(0))
+        yield [first, ast.Assign(targets=[target.elts[1]], value=_first(source.args[0])), *body]
+    if name == "zip" and isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and len(target.elts) == len(source.args):
+        pairs = zip(target.elts, source.args)
+        yield [*(ast.Assign(targets=[one], value=_first(many)) for one, many in pairs), *body]
+    if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
+        yield [ast.Assign(targets=[target], value=source.elts[0]), *body]
+        yield [ast.Assign(targets=[target], value=source.elts[-1]), *body]
+    yield [ast.Assign(targets=[target], value=_first(source)), *body]
+
+
+def _first(source: ast.expr) -> ast.expr:
+    """The first item of an iterable."""
+    inner = ast.Call(func=ast.Name(id="iter", ctx=ast.Load()), args=[source], keywords=[])
+    return ast.Call(func=ast.Name(id="next", ctx=ast.Load()), args=[inner], keywords=[])
+
+
+def _once(body: list[ast.stmt]) -> list[ast.AST]:
+    """A loop's body without the ``break`` and ``continue`` at its own level."""
+    return [statement for statement in body if not isinstance(statement, (ast.Break, ast.Continue))]

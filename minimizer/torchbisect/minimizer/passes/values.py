@@ -1,0 +1,60 @@
+"""An assigned expression gives way to a constructor of what it held when it ran: ``h = encoder(batch)`` to ``h = torch.randn(4, 8)``.
+
+It cuts a data flow in the middle, which no deletion can do: all that only fed this value becomes unused. The trace knows the shapes. All the
+assignments are tried from the last back, since a late cut takes all before it. Leaves what the mismatch needs to be made by operations.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.passes import unused
+from torchbisect.minimizer.tree import Edit, Unfit, apply, expression, nodes
+
+
+def run(search: Search) -> None:
+    """Each assignment from the back, with what becomes unused taken away in the same question."""
+    place = 0
+    while True:
+        for number, edit in enumerate(list(options(search))[::-1]):
+            if number >= place and _cut(search, edit):
+                place = number
+                break
+        else:
+            return
+
+
+def _cut(search: Search, edit: Edit) -> bool:
+    try:
+        tree = apply(search.tree, [edit])
+    except Unfit:
+        return False
+    whole = tree
+    for _ in range(20):
+        found = unused.edits(whole)
+        if not found:
+            break
+        whole = apply(whole, found)
+    return search.attempt(whole) or search.attempt(tree)
+
+
+def options(search: Search) -> Iterator[Edit]:
+    """Each assignment whose value has a simpler text in the trace."""
+    if search.trace is None:
+        return
+    texts = {(value.line, value.name): value.text for value in search.trace.values}
+    for node in ast.walk(search.tree):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.end_lineno is None:
+            continue
+        name = ast.unparse(node.targets[0])
+        text = texts.get((node.end_lineno, name))
+        if text is None or text == ast.unparse(node.value):
+            continue
+        try:
+            value = expression(text)
+        except SyntaxError:
+            continue
+        if nodes(value) <= max(nodes(node.value), 16):
+            yield Edit.of(node.value, value)
