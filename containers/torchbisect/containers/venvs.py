@@ -1,0 +1,314 @@
+"""Virtual environments, one a build, kept in the cache and leased to whoever runs something in them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.cache import FACTS_FILE, Cache, remove_tree
+from torchbisect.containers.commands import Cancelled, clean_environment, run_command
+from torchbisect.containers.disk import disk_errors
+from torchbisect.containers.environments import Completed, Facts
+from torchbisect.containers.errors import DiskFull, InputError, InstallFailed, TorchbisectError
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.installer import Installer
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.locks import FileLock
+from torchbisect.containers.processes import HostProcess
+from torchbisect.containers.readback import dump_facts, load_facts, read_facts
+from torchbisect.containers.recipes import RECIPE, requirements
+from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, silent
+
+#: Bytes that are kept free for the next install where old environments can be thrown away for it: a CUDA release's.
+COMFORT = 8 * 10**9
+
+
+@dataclass(frozen=True)
+class Venv:
+    """A build in a virtual environment on this machine, or the one beside an interpreter that was there before.
+
+    Attributes:
+        build: the build that was asked for.
+        facts: what was read back after the install.
+        python: the Python to start.
+        homes: where each process gets a home of its own.
+        user_base: the user's own packages, for an interpreter that has its torch there.
+    """
+
+    build: Build
+    facts: Facts
+    python: Path
+    homes: Path
+    user_base: str = ""
+
+    def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> HostProcess:
+        """Start this environment's Python, in its own process group and a clean environment; see ``Environment``."""
+        home = self._home()
+        return HostProcess(
+            [str(self.python), *arguments],
+            environment=self._variables(home, extra),
+            directory=home,
+            after=lambda: remove_tree(home),
+        )
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout: float,
+        directory: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run this environment's Python to its end, or to the end of ``timeout`` seconds; see ``Environment``."""
+        home = self._home()
+        try:
+            return run_command(
+                [str(self.python), *arguments],
+                environment=self._variables(home, extra),
+                directory=directory or home,
+                timeout=timeout,
+            )
+        finally:
+            remove_tree(home)
+
+    def _home(self) -> Path:
+        with disk_errors(self.homes):
+            return Path(tempfile.mkdtemp(prefix="home-", dir=self.homes))
+
+    def _variables(self, home: Path, extra: Mapping[str, str] | None) -> dict[str, str]:
+        users = {"PYTHONUSERBASE": self.user_base} if self.user_base else {}
+        return clean_environment(home, {**users, **(extra or {})})
+
+
+class Venvs:
+    """The environments of one run. Safe to use from several threads, and beside other processes on the same cache."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        interpreter: Interpreter,
+        indexes: Indexes,
+        *,
+        packages: Sequence[str] = (),
+        notify: Notify = silent,
+        patience: Patience = DEFAULT_PATIENCE,
+        comfort: int = COMFORT,
+    ) -> None:
+        """
+        Args:
+            cache: where environments are kept.
+            interpreter: the Python they are made from.
+            indexes: where packages come from.
+            packages: requirements that are installed in every environment beside torch.
+            notify: told of what takes long.
+            patience: how long to go on asking an index that does not answer.
+            comfort: bytes to keep free for an install, where unused environments can be thrown away for it.
+        """
+        self._cache = cache
+        self._interpreter = interpreter
+        self._notify = notify
+        self._packages = tuple(packages)
+        self._comfort = comfort
+        self._installer = Installer(cache, interpreter, indexes, self._packages, notify, patience)
+        self._indexes = indexes
+        self._leases: dict[str, list[FileLock]] = {}
+        self._guard = threading.Lock()
+        self._closed = threading.Event()
+        self._homes: tuple[Path, FileLock] | None = None
+        cache.sweep()
+        sweep_homes()
+
+    def environment(self, build: Build) -> Venv:
+        """The environment of a build, made if it isn't there; leased until ``release`` or ``close``.
+
+        Raises:
+            InstallFailed: if the build can't be had here, with the reason.
+            InputError: if the interpreter has no torch (for an ``installed`` build), or a package doesn't exist.
+            IndexUnreachable, DiskFull, MachineError: if this machine fails; no build is to blame for it.
+        """
+        if build.channel is Channel.INSTALLED:
+            return self._installed(build)
+        made = self._lease(build, None)
+        if made is None:
+            raise Cancelled
+        return made
+
+    def prefetch(self, build: Build, cancel: threading.Event) -> None:
+        """Make an environment that may be asked for soon, without a lease.
+
+        Says nothing of what fails: whoever asks for the environment will be told, and nobody may ever ask.
+        """
+        if build.channel is Channel.INSTALLED or self.has(build):
+            return
+        with contextlib.suppress(TorchbisectError, Cancelled):
+            if self._lease(build, cancel, quietly=True) is not None:
+                self.release(build)
+
+    def has(self, build: Build) -> bool:
+        """Whether the environment of a build is there already, so that asking for it costs nothing."""
+        return build.channel is Channel.INSTALLED or self._cache.finished(self.key(build))
+
+    def release(self, build: Build) -> None:
+        """Give back one lease; the environment stays for the next run unless its room is needed."""
+        key = self.key(build)
+        with self._guard:
+            leases = self._leases.get(key)
+            lease = leases.pop() if leases else None
+        if lease:
+            self._cache.touch(key)
+            lease.release()
+
+    def close(self) -> None:
+        """Give back all leases and remove the processes' homes."""
+        self._closed.set()
+        with self._guard:
+            leases = [lease for held in self._leases.values() for lease in held]
+            self._leases.clear()
+            homes, self._homes = self._homes, None
+        for lease in leases:
+            lease.release()
+        if homes:
+            remove_tree(homes[0])
+            homes[1].release()
+
+    def key(self, build: Build) -> str:
+        """The name of a build's environment in the cache: all that makes its contents what they are."""
+        told = [build.requirement, self._interpreter.identity, *self._packages, RECIPE, str(self._indexes.urls)]
+        told.append(str(self._indexes.find_links))
+        digest = hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:10]
+        return f"torch-{build.name}-{self._interpreter.abi}-{digest}"
+
+    def _lease(self, build: Build, cancel: threading.Event | None, *, quietly: bool = False) -> Venv | None:
+        """Lease the environment, making it first as often as it takes: another run may throw it away in between."""
+        key = self.key(build)
+        notify = silent if quietly else self._notify
+        while True:
+            lease = self._cache.lease(key)
+            lease.acquire(waiting=f"waiting for another run to clear away {key}", notify=notify)
+            if self._cache.finished(key):
+                facts = self._facts(build, self._cache.venvs / key)
+                with self._guard:
+                    self._leases.setdefault(key, []).append(lease)
+                self._cache.touch(key)
+                return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._home_of_homes())
+            lease.release()
+            maker = self._cache.maker(key)
+            waiting = f"waiting for another run that is installing torch {build}"
+            if not maker.acquire(waiting=waiting, notify=notify, cancel=cancel or self._closed):
+                return None
+            try:
+                if not self._cache.finished(key):
+                    notify(f"installing torch {build}")
+                    self._make(build, key, cancel)
+            finally:
+                maker.release()
+
+    def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
+        """Make an environment under a temporary name and give it its own when it is whole."""
+        place = self._cache.making / key
+        shared = self._cache.installer(shared=True)
+        with contextlib.suppress(DiskFull):
+            # A guess at what may be needed; whether it is too little only the install itself can tell.
+            self._cache.make_room(self._comfort, notify=self._notify, reclaim=self._installer.forget)
+        try:
+            while True:
+                remove_tree(place)
+                shared.acquire(waiting="waiting for another run that is clearing the cache", notify=self._notify)
+                try:
+                    self._fill(place, build, cancel)
+                    break
+                except DiskFull:
+                    shared.release()
+                    remove_tree(place)
+                    self._cache.make_room(self._cache.free() + 1, notify=self._notify, reclaim=self._installer.forget)
+            with disk_errors(self._cache.venvs):
+                os.rename(place, self._cache.venvs / key)
+        except BaseException:
+            remove_tree(place)
+            raise
+        finally:
+            shared.release()
+
+    def _fill(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
+        self._installer.make(place, build, requirements(build, self._packages), cancel)
+        facts = self._read(build, place / "bin" / "python", cancel=cancel)
+        with disk_errors(place):
+            (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
+
+    def _facts(self, build: Build, place: Path) -> Facts:
+        """What was written down after the install; read back again if the system under it has changed since."""
+        facts = load_facts(place / FACTS_FILE)
+        if facts is None or platform.release() not in facts.platform:
+            facts = self._read(build, place / "bin" / "python")
+            with disk_errors(place):
+                (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
+        return facts
+
+    def _read(self, build: Build, python: Path, user_base: str = "", cancel: threading.Event | None = None) -> Facts:
+        """Import torch with this Python, as a run would."""
+        homes = self._home_of_homes()
+        with disk_errors(homes):
+            home = Path(tempfile.mkdtemp(prefix="home-", dir=homes))
+        variables = clean_environment(home, {"PYTHONUSERBASE": user_base} if user_base else None)
+
+        def run(arguments: list[str], timeout: float) -> Completed:
+            command = [str(python), *arguments]
+            return run_command(command, environment=variables, directory=home, timeout=timeout, cancel=cancel)
+
+        try:
+            return read_facts(run, build)
+        finally:
+            remove_tree(home)
+
+    def _installed(self, build: Build) -> Venv:
+        interpreter = self._interpreter
+        if interpreter.installed_torch is None:
+            raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
+        facts = self._read(build, interpreter.path, interpreter.user_base)
+        return Venv(build, facts, interpreter.path, self._home_of_homes(), interpreter.user_base)
+
+    def _home_of_homes(self) -> Path:
+        """The folder of this run's processes' homes; locked, so that no other run takes it for a dead one's."""
+        with self._guard:
+            if self._homes is None:
+                with disk_errors(tempfile.gettempdir()):
+                    place = Path(tempfile.mkdtemp(prefix=_HOMES))
+                lock = FileLock(place / _ALIVE)
+                lock.acquire()
+                self._homes = place, lock
+            return self._homes[0]
+
+
+_HOMES = "torchbisect-homes-"
+_ALIVE = ".alive"
+
+
+def sweep_homes() -> None:
+    """Remove the homes of runs that died."""
+    for place in Path(tempfile.gettempdir()).glob(f"{_HOMES}*"):
+        mark = place / _ALIVE
+        if mark.exists() and place.stat().st_uid == os.getuid():
+            lock = FileLock(mark)
+            with contextlib.suppress(TorchbisectError, OSError):
+                if lock.try_acquire():
+                    shutil.rmtree(place, ignore_errors=True)
+                    lock.release()
+
+
+def installed_build(interpreter: Interpreter) -> Build:
+    """The build beside an interpreter. Raises ``InputError`` if it has no torch."""
+    if interpreter.installed_torch is None:
+        raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
+    return Build(interpreter.installed_torch, Channel.INSTALLED)
+
+
+__all__ = ["InstallFailed", "Venv", "Venvs", "installed_build", "sweep_homes"]
