@@ -1,0 +1,101 @@
+"""Index pages in the words PyTorch writes them in, served over real HTTP, and Pythons that don't run here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from pypi_simple import ProjectPage
+
+from torchbisect.containers.interpreters import Interpreter
+
+LINUX = (
+    "manylinux_2_36_x86_64",
+    "manylinux_2_28_x86_64",
+    "manylinux_2_17_x86_64",
+    "manylinux2014_x86_64",
+    "linux_x86_64",
+)
+MAC = ("macosx_15_0_arm64", "macosx_14_0_arm64", "macosx_12_0_arm64", "macosx_11_0_arm64")
+
+
+def page_text(hrefs: list[str], project: str = "torch") -> str:
+    """A page as ``manage_v2.py`` writes it."""
+    links = [
+        f'    <a href="{href}" data-upload-time="2026-08-17T09:12:44Z">'
+        f"{href.rpartition('/')[2].replace('%2B', '+')}</a><br/>"
+        for href in hrefs
+    ]
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            "<html>",
+            "  <body>",
+            f"    <h1>Links for {project}</h1>",
+            *links,
+            "  </body>",
+            "</html>",
+            "<!--TIMESTAMP 1755400000-->",
+        ]
+    )
+
+
+@pytest.fixture
+def page() -> Callable[..., ProjectPage]:
+    """Make a project page of names, as read from PyTorch's own index."""
+
+    def make(names: list[str], base: str = "https://download-r2.pytorch.org/whl/nightly/cpu/") -> ProjectPage:
+        text = page_text([base + name.replace("+", "%2B") for name in names])
+        return ProjectPage.from_html("torch", text, "https://download.pytorch.org/whl/nightly/cpu/torch/")
+
+    return make
+
+
+@pytest.fixture
+def python() -> Callable[..., Interpreter]:
+    """Make the description of a Python, on Linux unless said otherwise."""
+
+    def make(version: str = "3.11.7", platforms: tuple[str, ...] = LINUX, abi: str | None = None) -> Interpreter:
+        major, minor, _ = version.split(".")
+        return Interpreter(Path("python"), version, abi or f"cp{major}{minor}", platforms)
+
+    return make
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[dict[str, str | int]], tuple[str, list[str]]]]:
+    """Serve texts (or bare statuses) by path over HTTP on loopback; gives the address and the list of requests."""
+    servers = []
+
+    def start(answers: dict[str, str | int]) -> tuple[str, list[str]]:
+        requests: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                requests.append(f"{self.command} {self.path}")
+                answer = answers.get(self.path, 404)
+                self.send_response(answer if isinstance(answer, int) else 200)
+                body = b"" if isinstance(answer, int) else answer.encode()
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_: object) -> None:
+                """Keep the test's output clean."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_address[1]}", requests
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
