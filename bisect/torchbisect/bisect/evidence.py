@@ -92,6 +92,7 @@ class Edge(Generic[T]):
         exact: both ends are known and no build lies between them.
         confirmed: the good end was asked again at the end and said the same; ``None`` when it was not asked again.
         notices: what the reader must know of this edge.
+        confidence: how likely it is the right one, for a repro that is flaky; ``None`` where each answer is certain.
     """
 
     which: Which
@@ -101,6 +102,7 @@ class Edge(Generic[T]):
     exact: bool = False
     confirmed: bool | None = None
     notices: tuple[str, ...] = ()
+    confidence: float | None = None
 
     @property
     def last_good(self) -> T | None:
