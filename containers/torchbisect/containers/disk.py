@@ -42,7 +42,7 @@ def disk_errors(where: Path | str) -> Iterator[None]:
 
     Raises:
         DiskFull: for a full disk or a spent quota.
-        MachineError: where writing isn't allowed, or the device fails.
+        MachineError: where writing isn't allowed, something else is in the way, or the device fails.
     """
     try:
         yield
@@ -53,9 +53,7 @@ def disk_errors(where: Path | str) -> Iterator[None]:
             raise MachineError(
                 f"{where} can't be written to ({os.strerror(error.errno)}): check who owns it"
             ) from error
-        if error.errno == errno.EIO:
-            raise MachineError(f"the disk of {where} fails to read or write ({error})") from error
-        raise
+        raise MachineError(f"{where} can't be written to ({error}): name another place with --cache-dir") from error
 
 
 def free_bytes(where: Path) -> int:

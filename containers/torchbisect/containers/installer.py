@@ -15,7 +15,7 @@ from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.commands import Cancelled, run_command
 from torchbisect.containers.environments import Completed
-from torchbisect.containers.errors import InstallFailed, MachineError
+from torchbisect.containers.errors import IndexUnreachable, InstallFailed, MachineError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.processes import MARK
@@ -23,6 +23,7 @@ from torchbisect.containers.refusals import last_words, refusal
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
 
 _PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_SECOND_LOOKS = 3
 _DOWNLOADING = re.compile(rb"^\s*Downloading (torch\S* \([^)]*\))", re.MULTILINE)
 
 
@@ -74,8 +75,17 @@ class Installer:
         command = ["pip", "install", "--python", str(place / "bin" / "python"), "--only-binary", "torch"]
         what = f"the index for torch {build}"
 
+        broken: list[InstallFailed] = []
+
         def ask() -> Completed:
-            return self._try([*command, *requirements], place, build, cancel)
+            try:
+                return self._try([*command, *requirements], place, build, cancel)
+            except InstallFailed as failed:
+                # A download that was cut off looks to uv like a broken file: only one that stays broken is one.
+                broken.append(failed)
+                if failed.reason != "broken-wheel" or len(broken) > _SECOND_LOOKS:
+                    raise
+                raise Transient(str(failed)) from failed
 
         def wait(seconds: float) -> None:
             if cancel is None:
@@ -83,7 +93,13 @@ class Installer:
             elif cancel.wait(seconds):
                 raise Cancelled
 
-        keep_asking(ask, what, notify=self.notify, patience=self.patience, wait=wait)
+        try:
+            keep_asking(ask, what, notify=self.notify, patience=self.patience, wait=wait)
+        except IndexUnreachable as unreachable:
+            last = unreachable.__cause__.__cause__ if unreachable.__cause__ else None
+            if isinstance(last, InstallFailed):
+                raise last from None
+            raise
 
     def forget(self, packages: list[str]) -> None:
         """Take these packages out of the wheels, if no install is under way; their space is free after that."""
@@ -132,7 +148,7 @@ class Installer:
         mine.update(
             UV_CACHE_DIR=str(self.cache.wheels),
             UV_LINK_MODE=mine.get("UV_LINK_MODE", "hardlink"),
-            UV_HTTP_RETRIES="1",  # the waits between tries are ours, and told
+            UV_HTTP_RETRIES="0",  # the waits between tries are ours, and told
             UV_PYTHON_DOWNLOADS="never",
         )
         return mine

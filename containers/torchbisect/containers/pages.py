@@ -6,6 +6,8 @@ absolute links at some times and relative ones at others, and writes ``+`` as ``
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -80,7 +82,13 @@ def packages(
 
 def new_client() -> httpx.Client:
     """A client set as all requests to indexes need it; follows redirects, and the proxies of the environment."""
-    return httpx.Client(timeout=_TIMEOUT, follow_redirects=True, headers={"Accept": ACCEPT_ANY})
+    return httpx.Client(timeout=_TIMEOUT, follow_redirects=True, headers={"Accept": ACCEPT_ANY}, verify=_trusted())
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that are trusted; reading them takes longer than a request does, so it is done once."""
+    return httpx.create_ssl_context()
 
 
 def _links(
@@ -107,13 +115,8 @@ def _page(
     if url.startswith("file://"):
         return _read_page(file_path(url), name)
 
-    def ask() -> ProjectPage | None:
-        if client is not None:
-            return _fetch(client, url, name, what)
-        with new_client() as own:
-            return _fetch(own, url, name, what)
-
-    return keep_asking(ask, what, notify=notify, patience=patience)
+    with contextlib.nullcontext(client) if client else new_client() as asker:
+        return keep_asking(lambda: _fetch(asker, url, name, what), what, notify=notify, patience=patience)
 
 
 def _fetch(client: httpx.Client, url: str, name: str, what: str) -> ProjectPage | None:

@@ -195,7 +195,11 @@ class Venvs:
             lease = self._cache.lease(key)
             lease.acquire(waiting=f"waiting for another run to clear away {key}", notify=notify)
             if self._cache.finished(key):
-                facts = self._facts(build, self._cache.venvs / key)
+                try:
+                    facts = self._facts(build, self._cache.venvs / key)
+                except BaseException:
+                    lease.release()
+                    raise
                 with self._guard:
                     self._leases.setdefault(key, []).append(lease)
                 self._cache.touch(key)
@@ -231,6 +235,7 @@ class Venvs:
                     remove_tree(place)
                     self._cache.make_room(self._cache.free() + 1, notify=self._notify, reclaim=self._installer.forget)
             with disk_errors(self._cache.venvs):
+                remove_tree(self._cache.venvs / key)
                 os.rename(place, self._cache.venvs / key)
         except BaseException:
             remove_tree(place)

@@ -1,0 +1,189 @@
+"""Real wheels in real indexes, on disk and over HTTP, for the real uv; nothing stands in for torch."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.interpreters import Interpreter
+
+#: What a wheel named torch holds in these tests: just enough for its version to be read back.
+SOURCE = "__version__ = {version!r}\n\n\nclass version:\n    git_version = 'c0ffee'\n    cuda = None\n"
+
+
+@dataclass
+class WheelTree:
+    """A PEP 503 index in a folder, filled with small wheels in the real format."""
+
+    root: Path
+    links: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return (self.root / "simple").as_uri()
+
+    @property
+    def files(self) -> Path:
+        return self.root / "files"
+
+    def add(
+        self,
+        project: str,
+        version: str,
+        *,
+        source: str | None = None,
+        requires: tuple[str, ...] = (),
+        tag: str = "py3-none-any",
+        attributes: str = "",
+        python: str | None = None,
+        present: bool = True,
+    ) -> Path:
+        """Build a wheel, put it in the index and return its path; ``present=False`` lists it and takes it away."""
+        info = f"{project}-{version}.dist-info"
+        metadata = [f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}"]
+        metadata += [f"Requires-Dist: {one}" for one in requires]
+        metadata += [f"Requires-Python: {python}"] if python else []
+        text = SOURCE.format(version=version) if source is None else source
+        contents = {
+            f"{project}/__init__.py": text,
+            f"{info}/METADATA": "\n".join(metadata) + "\n",
+            f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n",
+        }
+        contents[f"{info}/RECORD"] = "".join(map(_record, contents.items())) + f"{info}/RECORD,,\n"
+        wheel = self.files / f"{project}-{version}-{tag}.whl"
+        wheel.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name, body in contents.items():
+                archive.writestr(name, body)
+        self.links.setdefault(project, []).append((wheel.name, attributes))
+        self._write(project)
+        if not present:
+            wheel.unlink()
+        return wheel
+
+    def _write(self, project: str) -> None:
+        page = self.root / "simple" / project / "index.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        lines = [
+            f'<a href="../../files/{name.replace("+", "%2B")}" {attributes}>{html.escape(name)}</a><br/>'
+            for name, attributes in self.links[project]
+        ]
+        page.write_text("<!DOCTYPE html>\n<html><body>\n" + "\n".join(lines) + "\n</body></html>\n", encoding="utf-8")
+
+
+def _record(item: tuple[str, str]) -> str:
+    name, body = item
+    digest = base64.urlsafe_b64encode(hashlib.sha256(body.encode()).digest()).rstrip(b"=").decode()
+    return f"{name},sha256={digest},{len(body)}\n"
+
+
+def with_requirements(tree: WheelTree) -> WheelTree:
+    """What every recipe asks for beside torch."""
+    for name, versions in (("numpy", ("1.26.4", "2.1.0")), ("setuptools", ("69.5.1", "80.9.0", "82.0.0"))):
+        for version in versions:
+            tree.add(name, version, source=f"__version__ = {version!r}\n")
+    return tree
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> WheelTree:
+    """An index of this test's own, with torch's neighbours in it and no torch yet."""
+    return with_requirements(WheelTree(tmp_path / "index"))
+
+
+@pytest.fixture(scope="session")
+def interpreter() -> Interpreter:
+    return Interpreter.of(sys.executable)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server says to one request; ``length`` beyond the body's makes a body that is cut off."""
+
+    status: int = 200
+    body: bytes = b""
+    kind: str = "text/html"
+    length: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Served:
+    """A server on the loopback: its address and the paths it was asked for."""
+
+    url: str
+    asked: list[str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
+    """Starts servers that answer each path as the given function says; they end with the test."""
+    servers: list[ThreadingHTTPServer] = []
+
+    def start(answer: Callable[[str], Answer]) -> Served:
+        asked: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                told = answer(self.path)
+                self.send_response(told.status)
+                self.send_header("Content-Type", told.kind)
+                self.send_header("Content-Length", str(len(told.body) if told.length is None else told.length))
+                for name, value in told.headers:
+                    self.send_header(name, value)
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(told.body)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return Served(f"http://127.0.0.1:{server.server_address[1]}", asked)
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def answer() -> type[Answer]:
+    """The answers that ``serve`` gives; here because test modules don't import from each other."""
+    return Answer
+
+
+@pytest.fixture
+def serve_tree(
+    serve: Callable[[Callable[[str], Answer]], Served],
+) -> Callable[..., Served]:
+    """Serves an index's folder over HTTP, changed as the second argument says: a path and its answer to an answer."""
+
+    def start(tree: WheelTree, change: Callable[[str, Answer], Answer] = lambda path, told: told) -> Served:
+        def answer(path: str) -> Answer:
+            place = tree.root / path.lstrip("/").replace("%2B", "+")
+            place = place / "index.html" if place.is_dir() else place
+            if not place.is_file():
+                return change(path, Answer(404))
+            kind = "text/html" if place.suffix == ".html" else "application/octet-stream"
+            return change(path, Answer(body=place.read_bytes(), kind=kind))
+
+        return serve(answer)
+
+    return start

@@ -1,0 +1,427 @@
+"""Environments made by the real uv from real indexes: what comes, what is refused and by which name, what is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.environments import Environment
+from torchbisect.containers.errors import (
+    DiskFull,
+    IndexUnreachable,
+    InputError,
+    InstallFailed,
+    TorchbisectError,
+)
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.retries import Patience
+from torchbisect.containers.venvs import Venvs
+
+#: They run uv many times over: too slow for the tier that every change runs, though they need no torch.
+pytestmark = pytest.mark.torch
+
+SHORT = Patience(first=0.01, longest=0.05, total=0.15)
+Make = Callable[..., Venvs]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def make(cache: Cache, interpreter: Interpreter) -> Iterator[Make]:
+    made: list[Venvs] = []
+
+    def begin(url: str, **options: Any) -> Venvs:
+        options = {"patience": SHORT, "comfort": 0, **options}
+        made.append(Venvs(cache, interpreter, Indexes(url), **options))
+        return made[-1]
+
+    yield begin
+    for venvs in made:
+        venvs.close()
+
+
+def test_an_environment_holds_the_build_and_tells_so(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.8.0+cpu")
+    said: list[str] = []
+    venvs = make(tree.url, notify=said.append)
+    build = Build("2.8.0")
+    assert not venvs.has(build)
+    environment: Environment = venvs.environment(build)
+    assert environment.build == build
+    assert environment.facts.torch == "2.8.0+cpu"
+    assert environment.facts.git_version == "c0ffee"
+    assert environment.facts.python == ".".join(map(str, sys.version_info[:3]))
+    assert said == ["installing torch 2.8.0"]
+    assert venvs.has(build)
+    again = make(tree.url, notify=said.append)
+    assert again.environment(build).facts == environment.facts
+    assert len(said) == 1
+    assert list(cache.making.iterdir()) == []
+
+
+def test_it_runs_and_starts_away_from_everything(tree: Any, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "hush")
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    tree.add("torch", "2.8.0")
+    environment = make(tree.url).environment(Build("2.8.0"))
+    code = "import json, os, sys, torch; print(json.dumps([torch.__file__, dict(os.environ), os.getcwd(), sys.argv]))"
+    done = environment.run(["-c", code, "an argument"], timeout=30, extra={"MORE": "1"})
+    module, variables, folder, argv = json.loads(done.output)
+    assert str(environment.python.parent.parent) in module
+    assert variables["MORE"] == "1"
+    assert "hush" not in variables.values()
+    assert "PYTHONPATH" not in variables
+    assert variables["HOME"] == variables["TMPDIR"] == folder
+    assert not Path(folder).exists()
+    assert argv == ["-c", "an argument"]
+    process = environment.start(["-c", "import os; print(os.getcwd(), flush=True); input()"])
+    line = process.read_line(30)
+    assert line
+    home = Path(line.decode().strip())
+    assert home.is_dir()
+    assert home != Path(folder)
+    process.kill()
+    assert not home.exists()
+
+
+def test_older_builds_get_what_they_forgot_to_ask_for(tree: Any, make: Make) -> None:
+    for version in ("2.2.2", "2.6.0", "2.8.0", "2.13.0"):
+        tree.add("torch", version)
+    venvs = make(tree.url)
+    code = "import numpy, setuptools; print(numpy.__version__, setuptools.__version__)"
+    got = {
+        version: venvs.environment(Build(version)).run(["-c", code], timeout=30).output.split()
+        for version in ("2.2.2", "2.6.0", "2.8.0", "2.13.0")
+    }
+    assert got == {
+        "2.2.2": ["1.26.4", "69.5.1"],
+        "2.6.0": ["2.1.0", "69.5.1"],
+        "2.8.0": ["2.1.0", "80.9.0"],
+        "2.13.0": ["2.1.0", "82.0.0"],
+    }
+
+
+def test_packages_come_beside_torch(tree: Any, make: Make) -> None:
+    tree.add("torch", "2.8.0")
+    tree.add("einops", "0.8.0", source="__version__ = '0.8.0'\n")
+    environment = make(tree.url, packages=["einops==0.8.0"]).environment(Build("2.8.0"))
+    assert environment.run(["-c", "import einops; print(einops.__version__)"], timeout=30).output == "0.8.0\n"
+
+
+def test_a_wheel_is_installed_from_its_own_address(tree: Any, make: Make) -> None:
+    wheel = tree.add("torch", "2.9.0.dev20250801+cpu")
+    address = wheel.as_uri().replace("+", "%2B")
+    environment = make(tree.url).environment(Build("2.9.0.dev20250801", Channel.NIGHTLY, wheel=address))
+    assert environment.facts.torch == "2.9.0.dev20250801+cpu"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "another platform": ({"tag": "cp311-cp311-win_amd64"}, "no-wheel"),
+    "another Python": ({"tag": "cp38-cp38-manylinux_2_17_x86_64"}, "no-wheel"),
+    "an unknown ABI": ({"tag": "cp399-cp399-linux_x86_64"}, "no-wheel"),
+    "a newer glibc": ({"tag": "py3-none-manylinux_2_99_x86_64"}, "no-wheel"),
+    "a newer Python": ({"python": ">=3.99", "attributes": 'data-requires-python="&gt;=3.99"'}, "no-wheel"),
+    "a requirement that isn't there": ({"requires": ("nosuch>=1",)}, "dependency-missing"),
+    "a requirement too new": ({"requires": ("numpy>99",)}, "dependency-missing"),
+    "a wheel that was taken away": ({"present": False}, "wheel-gone"),
+    "an import that fails": ({"source": "import nosuchmodule\n"}, "import-failed"),
+    "an import that dies": ({"source": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)\n"}, "import-failed"),
+    "an import that only says so": ({"source": "import os; os._exit(0)\n"}, "import-failed"),
+    "another version": ({"source": "__version__ = '2.7.9'\n"}, "other-version"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_build_that_can_not_be_had_is_refused_by_name(case: str, tree: Any, make: Make, cache: Cache) -> None:
+    options, reason = REFUSED[case]
+    tree.add("torch", "2.8.0", **options)
+    tree.add("torch", "2.7.0")
+    venvs = make(tree.url)
+    with pytest.raises(InstallFailed) as caught:
+        venvs.environment(Build("2.8.0"))
+    assert caught.value.reason == reason
+    assert "2.8.0" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not venvs.has(Build("2.8.0"))
+    assert list(cache.making.iterdir()) == []
+    assert venvs.environment(Build("2.7.0")).facts.torch == "2.7.0"
+
+
+def test_a_version_that_the_index_lacks(tree: Any, make: Make) -> None:
+    tree.add("torch", "2.8.0")
+    with pytest.raises(InstallFailed, match=r"torch 2\.9\.0 isn't in the index") as caught:
+        make(tree.url).environment(Build("2.9.0"))
+    assert caught.value.reason == "no-such-build"
+
+
+def test_a_withdrawn_build_is_still_installed(tree: Any, make: Make) -> None:
+    """An exact pin is the one case in which installers take a yanked file (PEP 592); to bisect over it is right."""
+    tree.add("torch", "2.8.0", attributes='data-yanked="a bad release"')
+    assert make(tree.url).environment(Build("2.8.0")).facts.torch == "2.8.0"
+
+
+def test_requirements_of_the_users_that_clash(tree: Any, make: Make) -> None:
+    tree.add("torch", "2.8.0")
+    tree.add("needy", "1.0", source="", requires=("torch>=2.9",))
+    with pytest.raises(InstallFailed) as caught:
+        make(tree.url, packages=["needy"]).environment(Build("2.8.0"))
+    assert caught.value.reason == "dependency-conflict"
+
+
+def test_a_package_of_the_users_that_does_not_exist_is_the_users_mistake(tree: Any, make: Make) -> None:
+    tree.add("torch", "2.8.0")
+    with pytest.raises(InputError, match="--with no-such-thing"):
+        make(tree.url, packages=["no_such.thing>=1"]).environment(Build("2.8.0"))
+
+
+def test_an_index_without_torch_is_no_builds_fault(tree: Any, make: Make) -> None:
+    with pytest.raises(IndexUnreachable, match="no torch at all"):
+        make(tree.url).environment(Build("2.8.0"))
+
+
+def test_a_wheel_that_is_no_archive(tree: Any, make: Make) -> None:
+    tree.add("torch", "2.8.0").write_bytes(b"nonsense")
+    with pytest.raises(TorchbisectError) as caught:
+        make(tree.url).environment(Build("2.8.0"))
+    assert isinstance(caught.value, InstallFailed)
+    assert caught.value.reason == "broken-wheel"
+
+
+@pytest.mark.parametrize("trouble", ["page 503", "page cut", "wheel 503", "wheel cut", "wheel 500"])
+def test_trouble_on_the_way_is_waited_out(tree: Any, make: Make, serve_tree: Any, answer: Any, trouble: str) -> None:
+    what, how = trouble.split()
+    left = [3]
+
+    def change(path: str, told: Any) -> Any:
+        wanted = path.endswith(".whl") and "torch" in path if what == "wheel" else path.endswith("/torch/")
+        if not wanted or not left[0]:
+            return told
+        left[0] -= 1
+        return answer(int(how)) if how != "cut" else answer(body=told.body[:30], length=len(told.body), kind=told.kind)
+
+    tree.add("torch", "2.8.0")
+    said: list[str] = []
+    served = serve_tree(tree, change)
+    venvs = make(f"{served.url}/simple", notify=said.append, patience=Patience(0.01, 0.01, 60.0))
+    assert venvs.environment(Build("2.8.0")).facts.torch == "2.8.0"
+    assert any("next try" in line for line in said)
+
+
+@pytest.mark.parametrize("status", [500, 503, 401, 403])
+def test_an_index_that_stays_down_is_no_builds_fault(
+    tree: Any, make: Make, serve_tree: Any, answer: Any, status: int
+) -> None:
+    served = serve_tree(tree, lambda path, told: answer(status))
+    url = served.url.replace("//", "//somebody:hush@")
+    with pytest.raises(IndexUnreachable) as caught:
+        make(f"{url}/simple").environment(Build("2.8.0"))
+    assert "hush" not in str(caught.value)
+
+
+def test_leases_keep_an_environment_and_their_end_frees_it(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.8.0")
+    first, second = make(tree.url), make(tree.url)
+    build = Build("2.8.0")
+    first.environment(build)
+    first.environment(build)
+    second.environment(build)
+    key = first.key(build)
+    for release in (first.release, first.release, second.release):
+        assert not cache.evict(key)
+        assert cache.evict_oldest() is False
+        release(build)
+    assert first.has(build)
+    assert cache.evict(key)
+    assert not first.has(build)
+    assert not cache.evict(key)
+    first.release(build)
+    assert first.environment(build).facts.torch == "2.8.0"
+
+
+def test_a_killed_process_leaves_no_lease(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.8.0")
+    venvs = make(tree.url)
+    venvs.environment(Build("2.8.0"))
+    key = venvs.key(Build("2.8.0"))
+    code = (
+        "import sys; from pathlib import Path; from torchbisect.containers.cache import Cache\n"
+        "lease = Cache(Path(sys.argv[1])).lease(sys.argv[2]); lease.acquire()\n"
+        "print('leased', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(cache.root), key]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"leased\n"
+        venvs.release(Build("2.8.0"))
+        assert not cache.evict(key)
+        other.kill()
+    assert cache.evict(key)
+
+
+def test_one_install_serves_all_who_ask_at_once(tree: Any, make: Make) -> None:
+    tree.add("torch", "2.8.0")
+    said: list[str] = []
+    crowd = [make(tree.url, notify=said.append) for _ in range(4)]
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda one=one: found.append(one.environment(Build("2.8.0")).facts.torch))  # type: ignore[misc]
+        for one in crowd
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert found == ["2.8.0"] * 4
+    assert said.count("installing torch 2.8.0") == 1
+
+
+def test_prefetching_makes_it_and_says_nothing_of_what_fails(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.8.0")
+    venvs = make(tree.url)
+    venvs.prefetch(Build("2.8.0"), threading.Event())
+    assert venvs.has(Build("2.8.0"))
+    venvs.prefetch(Build("2.9.0"), threading.Event())
+    assert not venvs.has(Build("2.9.0"))
+    assert cache.evict(venvs.key(Build("2.8.0")))
+
+
+def test_prefetching_can_be_stopped_in_the_middle(tree: Any, make: Make, serve_tree: Any, cache: Cache) -> None:
+    tree.add("torch", "2.8.0")
+    reached, stop = threading.Event(), threading.Event()
+
+    def change(path: str, told: Any) -> Any:
+        if path.endswith(".whl"):
+            reached.set()
+            stop.wait(30)
+        return told
+
+    venvs = make(f"{serve_tree(tree, change).url}/simple")
+    cancel = threading.Event()
+    fetching = threading.Thread(target=venvs.prefetch, args=(Build("2.8.0"), cancel))
+    fetching.start()
+    assert reached.wait(30)
+    cancel.set()
+    fetching.join(timeout=10)
+    assert not fetching.is_alive()
+    stop.set()
+    assert not venvs.has(Build("2.8.0"))
+    assert list(cache.making.iterdir()) == []
+
+
+def test_room_is_made_from_the_longest_unused(tree: Any, make: Make, cache: Cache) -> None:
+    for minor in (5, 6, 7):
+        tree.add("torch", f"2.{minor}.0")
+    venvs = make(tree.url)
+    builds = [Build(f"2.{minor}.0") for minor in (5, 6, 7)]
+    for build in builds:
+        venvs.environment(build)
+    venvs.close()
+    for age, build in zip((10, 30, 20), builds):
+        os.utime(cache.venvs / venvs.key(build) / "torchbisect-facts.json", (time.time() - age,) * 2)
+    said: list[str] = []
+    assert cache.evict_oldest(said.append)
+    assert [venvs.has(build) for build in builds] == [True, False, True]
+    assert "2.6.0" in said[0]
+    with pytest.raises(DiskFull, match="--cache-dir"):
+        cache.make_room(10**18)
+    assert not any(venvs.has(build) for build in builds)
+
+
+def test_wheels_that_no_environment_links_are_given_back(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.5.0")
+    tree.add("torch", "2.6.0")
+    venvs = make(tree.url)
+    venvs.environment(Build("2.5.0"))
+    venvs.environment(Build("2.6.0"))
+    assert cache.unlinked_packages() == []
+    venvs.release(Build("2.5.0"))
+    assert cache.evict(venvs.key(Build("2.5.0")))
+    assert cache.unlinked_packages() == ["torch"]
+    venvs._installer.forget(["torch"])
+    assert cache.unlinked_packages() == []
+    assert venvs.environment(Build("2.5.0")).facts.torch == "2.5.0"
+    assert venvs.environment(Build("2.6.0")).run(["-c", "import torch"], timeout=30).status == 0
+
+
+def test_what_a_dead_run_left_is_swept_and_what_a_living_one_makes_is_not(tree: Any, make: Make, cache: Cache) -> None:
+    for name in ("torch-dead", "torch-living", "gone-x"):
+        (cache.making / name / "lib").mkdir(parents=True)
+        (cache.making / name / "lib" / "file").touch()
+    (cache.wheels / ".tmpdead").mkdir()
+    maker = cache.maker("torch-living")
+    with maker:
+        cache.sweep()
+        assert [place.name for place in cache.making.iterdir()] == ["torch-living"]
+    assert not (cache.wheels / ".tmpdead").exists()
+
+
+def test_a_cache_that_can_not_be_one(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="--cache-dir"):
+        Cache(tmp_path / "file")
+    with pytest.raises(InputError, match="--cache-dir"):
+        Cache("/proc/torchbisect")
+
+
+def test_the_interpreter_without_a_torch(tmp_path: Path, cache: Cache, tree: Any) -> None:
+    venv.create(tmp_path / "env", symlinks=True, with_pip=False)
+    venvs = Venvs(cache, Interpreter.of(tmp_path / "env"), Indexes(tree.url))
+    with pytest.raises(InputError, match="has no torch"):
+        venvs.environment(Build("2.8.0", Channel.INSTALLED))
+    venvs.close()
+
+
+def can_mount() -> bool:
+    command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+FULL = """
+import sys
+from torchbisect.containers.builds import Build
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.errors import TorchbisectError
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.venvs import Venvs
+try:
+    cache = Cache("/mnt/cache")
+    with open("/mnt/ballast", "wb") as ballast:
+        ballast.write(bytes(cache.free() - int(sys.argv[2])))
+    venvs = Venvs(cache, Interpreter.of(sys.executable), Indexes(sys.argv[1]), comfort=0, notify=print)
+    venvs.environment(Build("2.8.0"))
+except TorchbisectError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(not can_mount(), reason="this machine lets nobody but root mount a small disk to fill")
+@pytest.mark.parametrize("left", [4096, 200_000, 600_000])
+def test_a_full_disk_is_no_builds_fault(tree: Any, left: int) -> None:
+    """On a real small disk, full before the environment is made, in the middle of it, and while wheels are unpacked."""
+    tree.add("torch", "2.8.0", source=f"__version__ = '2.8.0'\nDATA = '{'x' * 3_000_000}'\n")
+    code = [sys.executable, "-c", FULL, tree.url, str(left)]
+    shell = 'mount -t tmpfs -o size=2m tmpfs /mnt && exec "$@"'
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", shell, "sh", *code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.splitlines()[-1].startswith("DiskFull"), done.stdout + done.stderr
+    assert "--cache-dir" in done.stdout
