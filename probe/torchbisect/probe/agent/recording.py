@@ -1,0 +1,311 @@
+"""What crosses the compile boundary, call by call, and what a script leaves behind.
+
+One recorder serves one run. It hears of three things: a call of a compiled callable, a run of the autograd engine, and
+the script's end. Each becomes one entry on the tape. It notes the same things in an eager run, where "compiled"
+callables are called as they are, so that the two tapes can be laid side by side.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import threading
+import types
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+
+import torch
+
+from . import failures, plainly
+from .snapshot import Snapshot, class_name
+from .tape import Tape
+
+MOST_CALLS = 2000
+_SKIPPED_GLOBALS = ("In", "Out", "exit", "quit")
+
+
+class Recorder:
+    """Writes what happens in one run on its tape.
+
+    Args:
+        tape: where entries go.
+        folders: where the script and its neighbours lie; classes from there are looked into.
+    """
+
+    def __init__(self, tape: Tape, folders: List[str]) -> None:
+        self.tape = tape
+        self.compiled: Set[int] = set()
+        self.quiet = False
+        self._folders = tuple(os.path.realpath(folder) + os.sep for folder in folders)
+        self._process = os.getpid()
+        self._thread = threading.get_ident()
+        self._calls = 0
+        self._inside: Optional[int] = None
+        self._leaves: Dict[int, Tuple[str, Any]] = {}
+        self._hooks: List[Any] = []
+        self._mine: Dict[type, bool] = {}
+
+    # What belongs to the script -------------------------------------------------------------------------------------
+
+    def mine(self, kind: type) -> bool:
+        """Whether a class is the script's own."""
+        if kind not in self._mine:
+            module = sys.modules.get(kind.__module__)
+            file = os.path.realpath(getattr(module, "__file__", None) or "/")
+            self._mine[kind] = kind.__module__ == "__main__" or file.startswith(self._folders)
+        return self._mine[kind]
+
+    def snapshot(self) -> Snapshot:
+        """A snapshot that knows the script's classes and how much room is left."""
+        return Snapshot(self.mine, crowded=self.tape.used > self.tape.size // 2)
+
+    def listening(self) -> bool:
+        """Whether what happens now belongs on the tape: this process, this thread, and not inside a call."""
+        return (
+            not self.quiet
+            and os.getpid() == self._process
+            and threading.get_ident() == self._thread
+            and self._calls < MOST_CALLS
+        )
+
+    # Calls ----------------------------------------------------------------------------------------------------------
+
+    def cross(self, site: int, label: str, target: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call ``call`` and record it as a call of ``target``, unless it happens inside another recorded call."""
+        if not self.listening() or self._inside is not None or any(map(plainly.is_traced, args)):
+            self.compiled.add(site)
+            return call(*args, **kwargs)
+        number = self._inside = self._calls
+        self._calls += 1
+        self.compiled.add(site)
+        inputs = list(_inputs(target, args, kwargs))
+        before = _versions(inputs)
+        for name, value in inputs:
+            self._note_leaves(name, value)
+        self.tape.append({"e": "begin", "n": number, "label": label})
+        entry: Dict[str, Any] = {"e": "call", "n": number, "label": label}
+        try:
+            result = call(*args, **kwargs)
+        except BaseException as error:
+            entry["raised"] = failures.brief(error)
+            self._finish(entry, inputs, before)
+            raise
+        finally:
+            self._inside = None
+        self._finish(entry, inputs, before, result)
+        return result
+
+    def _finish(
+        self, entry: Dict[str, Any], inputs: List[Tuple[str, Any]], before: Dict[int, int], *result: Any
+    ) -> None:
+        if not self.listening():
+            return
+        snapshot = self.snapshot()
+        entry["inputs"] = [[name, snapshot.node(value)] for name, value in inputs]
+        entry["mutated"] = sorted(
+            {
+                index
+                for index, tensor in enumerate(snapshot.described())
+                if id(tensor) in before and _version(tensor) != before[id(tensor)]
+            }
+        )
+        if result:
+            entry["output"] = snapshot.node(result[0])
+        entry["hooked"] = [name for name, value in inputs if self._is_hooked(value)]
+        self._write(entry, snapshot)
+
+    def _write(self, entry: Dict[str, Any], snapshot: Snapshot) -> None:
+        entry["tensors"] = snapshot.tensors
+        self.tape.append(entry, snapshot.chunks)
+
+    # Gradients ------------------------------------------------------------------------------------------------------
+
+    def _note_leaves(self, name: str, value: Any) -> None:
+        for path, tensor in _tensors(name, value):
+            try:
+                if tensor.requires_grad and tensor.is_leaf and id(tensor) not in self._leaves:
+                    self._leaves[id(tensor)] = (path, weakref.ref(tensor))
+            except (RuntimeError, TypeError):
+                continue
+
+    def backward(self, results: Any) -> None:
+        """The autograd engine has run: note what it returned, and the gradients of the leaves seen so far."""
+        if not self.listening():
+            return
+        results = results if isinstance(results, (tuple, list)) else ()
+        if any(map(plainly.is_traced, results)):
+            return
+        self._calls += 1
+        snapshot = self.snapshot()
+        entry: Dict[str, Any] = {"e": "backward", "inside": self._inside}
+        entry["results"] = [snapshot.node(item) for item in results]
+        leaves = []
+        for path, held in list(self._leaves.values()):
+            tensor = held()
+            if tensor is not None:
+                with plainly.looking():
+                    grad = plainly.gradient(plainly.unwrapped(tensor))
+                leaves.append([path + ".grad", snapshot.node(grad)])
+        entry["leaves"] = leaves
+        self._write(entry, snapshot)
+
+    # Hooks ----------------------------------------------------------------------------------------------------------
+
+    def hook(self, function: Any) -> None:
+        """The script registered a hook: what that function writes to is put down as the work of hooks."""
+        for _, value in _reached(function):
+            if isinstance(value, (list, dict, set)) or (hasattr(value, "__dict__") and self.mine(type(value))):
+                self._hooks.append(value)
+
+    def _is_hooked(self, value: Any) -> bool:
+        return any(value is held for held in self._hooks)
+
+    # The end --------------------------------------------------------------------------------------------------------
+
+    def finish(self, ending: Dict[str, Any], namespace: Dict[str, Any]) -> None:
+        """The script is done: note what its globals hold."""
+        if os.getpid() != self._process:
+            return
+        snapshot = self.snapshot()
+        held = []
+        hooked = []
+        for name, value in list(namespace.items()):
+            for path, item in self._state(name, value):
+                held.append([path, snapshot.node(item)])
+                if self._is_hooked(item):
+                    hooked.append(path)
+        self._write({"e": "end", "ending": ending, "globals": held, "hooked": hooked}, snapshot)
+
+    def _state(self, name: str, value: Any) -> Iterator[Tuple[str, Any]]:
+        """What a global holds that a run can change: the value, a function's cells, a class's plain attributes."""
+        if name.startswith("__") or name in _SKIPPED_GLOBALS or isinstance(value, types.ModuleType):
+            return
+        if isinstance(value, type):
+            if self.mine(value):
+                for attribute, item in list(vars(value).items()):
+                    if (
+                        isinstance(item, (int, float, str, list, dict, set, tuple, torch.Tensor))
+                        and attribute[:1] != "_"
+                    ):
+                        yield "{}.{}".format(name, attribute), item
+            return
+        if isinstance(value, (types.FunctionType, types.MethodType)):
+            inner = inspect.unwrap(value) if hasattr(value, "__wrapped__") else value
+            for cell, item in _cells(inner):
+                if not callable(item) or isinstance(item, torch.nn.Module):
+                    yield "{} closure {}".format(name, cell), item
+            return
+        yield name, value
+
+
+def _cells(function: Any) -> Iterator[Tuple[str, Any]]:
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        return
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            continue  # the cell is still empty
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _reached(function: Any, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+    """What a function can reach without being given it: its cells, the globals it names, its ``self``."""
+    owner = getattr(function, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        yield "self", owner
+    inner = getattr(function, "__func__", function)
+    for name, value in _cells(inner):
+        if isinstance(value, types.FunctionType) and depth < 2:
+            yield from _reached(value, depth + 1)
+        else:
+            yield "closure " + name, value
+    code, space = getattr(inner, "__code__", None), getattr(inner, "__globals__", None)
+    if isinstance(code, types.CodeType) and isinstance(space, dict):
+        for name in dict.fromkeys(_names(code)):
+            value = space.get(name)
+            if isinstance(value, types.FunctionType):
+                if depth < 2 and value.__globals__ is space:
+                    yield from _reached(value, depth + 1)
+            elif value is not None and not isinstance(value, (types.ModuleType, type)) and not _is_library(value):
+                yield "global " + name, value
+
+
+def _is_library(value: Any) -> bool:
+    return callable(value) and not isinstance(value, torch.nn.Module) and class_name(value).startswith("torch")
+
+
+def _inputs(target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
+    """Everything a call is given, by name: arguments, ``self``, cells and globals that it can reach."""
+    is_module = isinstance(target, torch.nn.Module)
+    function = target.forward if is_module else target
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            kind = bound.signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                for index, item in enumerate(value):
+                    yield "argument *{}".format(index), item
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                for key, item in value.items():
+                    yield "argument {}".format(key), item
+            else:
+                yield ("self" if name == "self" else "argument {}".format(name)), value
+    except (TypeError, ValueError):
+        for index, item in enumerate(args):
+            yield "argument {}".format(index), item
+        for key, item in kwargs.items():
+            yield "argument {}".format(key), item
+    seen = set()
+    if is_module:
+        yield "self", target
+        seen.add("self")
+    for name, value in _reached(function):
+        if name not in seen:
+            seen.add(name)
+            yield name, value
+
+
+def _tensors(name: str, value: Any, depth: int = 0) -> Iterator[Tuple[str, torch.Tensor]]:
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, torch.nn.Module):
+        for part, item in getattr(value, "_orig_mod", value).named_parameters():
+            yield "{}.{}".format(name, part), item
+    elif depth < 4 and isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _tensors("{}[{}]".format(name, index), item, depth + 1)
+    elif depth < 4 and isinstance(value, dict):
+        for key, item in value.items():
+            yield from _tensors("{}[{!r}]".format(name, key), item, depth + 1)
+    elif depth < 4 and not isinstance(value, type) and type(value).__module__ == "__main__":
+        for key, item in vars(value).items() if hasattr(value, "__dict__") else ():
+            yield from _tensors("{}.{}".format(name, key), item, depth + 1)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return -1  # made in inference mode
+
+
+def _versions(inputs: List[Tuple[str, Any]]) -> Dict[int, int]:
+    found: Dict[int, int] = {}
+    with plainly.looking():
+        for name, value in inputs:
+            for _, tensor in _tensors(name, value):
+                found[id(tensor)] = _version(tensor)
+            if isinstance(value, torch.nn.Module):
+                for buffer in value.buffers():
+                    found[id(buffer)] = _version(buffer)
+    return found

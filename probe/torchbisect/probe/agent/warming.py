@@ -1,0 +1,45 @@
+"""Pay in the agent, once, for what every child would otherwise pay for itself.
+
+Imports alone are not enough: the first compile of a process fills a hundred caches. So the agent compiles one small
+function for good. Two things it must not do: run an operator on more than one thread (a child forked after that hangs
+in its first parallel operator), and run backward (since 2.11, builds with CUDA refuse autograd in a child whose parent
+ran it).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Set
+
+import torch
+import torch._dynamo
+
+LADDER = ("eager", "aot_eager", "inductor")
+
+
+def _small(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x * y).sin() + y
+
+
+class Warmth:
+    """Which parts of the compile stack this process has been through."""
+
+    def __init__(self) -> None:
+        self._reached: Set[str] = set()
+
+    def upto(self, backend: str) -> None:
+        """Compile something with every backend up to this one; failures are the children's to report."""
+        last = LADDER.index(backend) if backend in LADDER else 1
+        for name in LADDER[: last + 1]:
+            if name in self._reached:
+                continue
+            self._reached.add(name)
+            with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+                self._compile(name)
+            torch._dynamo.reset()
+
+    def _compile(self, backend: str) -> None:
+        torch._dynamo.reset()
+        x = torch.ones(4, requires_grad=backend != "inductor")
+        torch.compile(_small, backend=backend)(x, torch.ones(4))

@@ -1,0 +1,46 @@
+"""The agent as one string of bytes, to be sent to a Python that has no torchbisect.
+
+Nothing is written into the environment under test, on the host or in a container: a few lines given to ``python -c``
+read the agent's modules from standard input and import them from memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import importlib.resources
+import json
+import zlib
+
+PACKAGE = "_torchbisect_agent"
+
+# Python 3.8 up, standard library only. The sources stay readable for tracebacks: the loader has ``get_source``.
+BOOT = f"""
+import base64, importlib.abc, importlib.util, json, sys, zlib
+sources = json.loads(zlib.decompress(base64.b64decode(sys.stdin.buffer.readline())))
+class Memory(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    def find_spec(self, name, path=None, target=None):
+        if name in sources:
+            origin = "<torchbisect " + name.rpartition(".")[2] + ">"
+            return importlib.util.spec_from_loader(name, self, origin=origin, is_package=name == "{PACKAGE}")
+    def get_source(self, name):
+        return sources[name]
+    def is_package(self, name):
+        return name == "{PACKAGE}"
+    def get_code(self, name):
+        return compile(sources[name], "<torchbisect " + name.rpartition(".")[2] + ">", "exec", dont_inherit=True)
+sys.meta_path.insert(0, Memory())
+from {PACKAGE}.server import main
+main()
+"""
+
+
+@functools.lru_cache(maxsize=1)
+def payload() -> bytes:
+    """The line that ``BOOT`` reads first: every module of the agent, packed."""
+    sources = {}
+    for item in importlib.resources.files("torchbisect.probe.agent").iterdir():
+        if item.name.endswith(".py"):
+            name = item.name[:-3]
+            sources[PACKAGE if name == "__init__" else f"{PACKAGE}.{name}"] = item.read_text(encoding="utf-8")
+    return base64.b64encode(zlib.compress(json.dumps(sources, sort_keys=True).encode("utf-8"))) + b"\n"
