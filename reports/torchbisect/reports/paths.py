@@ -13,7 +13,7 @@ import re
 _START = r"/(?:(?<![\w/.~…*\\]/)|(?<=\b[ILB]/)|(?<=-isystem/)|(?<=file:///))"
 _POSIX = re.compile(_START + r"(?!/)(?:[^\s/'\"`<>|;:,()\[\]{}=]+/)+[^\s/'\"`<>|;:,()\[\]{}=]*")
 _ALONE = re.compile(_START + r"(?:root|home|Users)/?(?![\w.-])")
-_WINDOWS = re.compile(r"(?<![\w])[A-Za-z]:(?:\\{1,2}|/)(?:[^\s\\/'\"`<>|;:,()]+[\\/]{1,2})*[^\s\\/'\"`<>|;:,()]*")
+_WINDOWS = re.compile(r"(?<!\w)[A-Za-z]:(?:[\\/]{1,2}[^\s\\/'\"`<>|;:,()…]+)+[\\/]{0,2}")
 _KEPT = re.compile(r"/(?:dev|proc|sys)/")
 _PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 _LIBRARY = re.compile(r".*/(?=python3(?:\.\d+)?t?/)")
@@ -26,7 +26,7 @@ def without_machine(text: str) -> str:
     ``…/python3.11/b.py``, any other its last part, ``…/repro.py``. Relative paths, addresses of the web, and ``/dev``,
     ``/proc`` and ``/sys`` stay.
     """
-    text = _WINDOWS.sub(lambda match: _short(match.group().replace("\\", "/")), text)
+    text = _WINDOWS.sub(lambda match: _short(match.group()[2:].replace("\\", "/")), text)
     text = _POSIX.sub(lambda match: _short(match.group()), text)
     return _ALONE.sub("…", text)
 
