@@ -7,12 +7,11 @@ import os
 import subprocess
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torchbisect.containers.environments import Completed
-from torchbisect.containers.processes import drain, end_everything, spawn
+from torchbisect.containers.processes import drain, end_everything, new_mark, spawn
 
 #: Bytes of each output stream that are kept: the first half and the last.
 OUTPUT_KEPT = 1 << 20
@@ -122,7 +121,7 @@ def run_command(
         MachineError: if the command can't be started.
     """
     begun = time.monotonic()
-    mark = uuid.uuid4().hex
+    mark = new_mark()
     output, errors = Capped(cap), Capped(cap)
 
     def take_errors(data: bytes) -> None:

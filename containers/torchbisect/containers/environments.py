@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -96,3 +97,28 @@ class Environment(Protocol):
         extra: Mapping[str, str] | None = None,
     ) -> Completed:
         """Run this environment's Python to its end, or to the end of ``timeout`` seconds, then kill the whole group."""
+
+
+class Environments(Protocol):
+    """Makes environments and keeps them: in virtual environments on this machine, or in containers."""
+
+    def environment(self, build: Build) -> Environment:
+        """The environment of a build, made if it isn't there; leased until ``release`` or ``close``.
+
+        Raises:
+            InstallFailed: if the build can't be had here, with the reason; a search skips it.
+            InputError: if what the user gave is to blame, such as a package that doesn't exist.
+            MachineError: or one of its kin, if this machine fails: no build is to blame for it.
+        """
+
+    def prefetch(self, build: Build, cancel: threading.Event) -> None:
+        """Make an environment that may be asked for soon, in the calling thread; what fails is not told here."""
+
+    def has(self, build: Build) -> bool:
+        """Whether the environment is there already, so that asking for it costs nothing."""
+
+    def release(self, build: Build) -> None:
+        """Give back one lease; the environment stays for the next run unless its room is needed."""
+
+    def close(self) -> None:
+        """Give everything back."""

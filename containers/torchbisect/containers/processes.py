@@ -9,6 +9,7 @@ promise, and no more; the container sandbox promises the rest.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -59,7 +60,7 @@ class HostProcess:
         Raises:
             MachineError: if it can't be started.
         """
-        self._mark = uuid.uuid4().hex
+        self._mark = new_mark()
         self._after = after
         self._process = spawn(command, environment, self._mark, directory)
         self._input: IO[bytes] = _held(self._process.stdin)
@@ -246,6 +247,51 @@ def end_everything(process: subprocess.Popen[bytes], mark: str) -> None:
                 one.suspend()
         _kill(left + [child for one in left for child in _descendants(one.pid)])
         time.sleep(0.01)
+
+
+def new_mark() -> str:
+    """A mark for one start, which also says who starts: this process, by its namespace, number and time of birth."""
+    return f"{_owner()}.{uuid.uuid4().hex}"
+
+
+def sweep_processes() -> int:
+    """Kill what runs of torchbisect that were killed themselves left running here; returns how many that were.
+
+    Only processes that this one's namespace numbers are looked at: a container's owner seems dead from outside it.
+    """
+    namespace = _namespace()
+    orphans = []
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            owner = one.environ().get(MARK, "").rpartition(".")[0]
+            own_namespace, _, identity = owner.partition(".")
+            number = identity.partition(".")[0]
+            if number.isdigit() and own_namespace == namespace and _identity(int(number)) != identity:
+                orphans.append(one)
+    _kill(orphans)
+    return len(orphans)
+
+
+@functools.cache
+def _owner() -> str:
+    return f"{_namespace()}.{_identity(os.getpid())}"
+
+
+def _namespace() -> str:
+    try:
+        return "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))
+    except OSError:
+        return "0"
+
+
+def _identity(pid: int) -> str:
+    """A process's number and the tick it was born at, by which it is told from a later one of the same number."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return f"{pid}.none" if not psutil.pid_exists(pid) else f"{pid}.0"
+    # The name of the program stands in brackets and may hold anything; the birth is the 20th field after it.
+    return f"{pid}.{stat.rpartition(')')[2].split()[19]}"
 
 
 def _held(stream: IO[bytes] | None) -> IO[bytes]:

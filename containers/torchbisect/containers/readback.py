@@ -19,13 +19,13 @@ IMPORT_TIMEOUT = 300.0
 
 _MARK = "torchbisect-facts:"
 
-#: Runs in the environment under test, from Python 3.8 and torch 2.0 on. The compile stack is imported too: it is what
-#: every run needs, and its byte code is written once here instead of in the first run's time.
+#: Runs in the environment under test, from Python 3.8 and torch 2.0 on. After an install the compile stack is imported
+#: too: it is what every run needs, and its byte code is written once here instead of in the first run's time.
 ASK = r"""
 import json, platform, sys
 import torch
 from importlib import metadata
-for name in ("torch._dynamo", "torch._inductor.compile_fx"):
+for name in ("torch._dynamo", "torch._inductor.compile_fx") if "warm" in sys.argv else ():
     try:
         __import__(name)
     except Exception:
@@ -49,17 +49,18 @@ print("torchbisect-facts:" + json.dumps({
 """
 
 
-def read_facts(run: Callable[[list[str], float], Completed], build: Build) -> Facts:
+def read_facts(run: Callable[[list[str], float], Completed], build: Build, *, warm: bool = False) -> Facts:
     """Import torch in an environment and tell what it is.
 
     Args:
         run: runs the environment's Python with these arguments for at most so many seconds.
         build: what should be there.
+        warm: whether to import the compile stack too, so that its byte code is written.
 
     Raises:
         InstallFailed: ``import-failed`` if torch can't be imported, ``other-version`` if it is another one.
     """
-    done = run(["-c", ASK], IMPORT_TIMEOUT)
+    done = run(["-c", ASK, *(["warm"] if warm else [])], IMPORT_TIMEOUT)
     answers = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not answers:
         raise InstallFailed("import-failed", f"torch {build} was installed but can't be imported ({_why(done)})")

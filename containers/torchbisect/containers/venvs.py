@@ -18,12 +18,12 @@ from torchbisect.containers.cache import FACTS_FILE, Cache, remove_tree
 from torchbisect.containers.commands import Cancelled, clean_environment, run_command
 from torchbisect.containers.disk import disk_errors
 from torchbisect.containers.environments import Completed, Facts
-from torchbisect.containers.errors import DiskFull, InputError, InstallFailed, TorchbisectError
+from torchbisect.containers.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.installer import Installer
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.locks import FileLock
-from torchbisect.containers.processes import HostProcess
+from torchbisect.containers.processes import HostProcess, sweep_processes
 from torchbisect.containers.readback import dump_facts, load_facts, read_facts
 from torchbisect.containers.recipes import RECIPE, requirements
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, silent
@@ -124,6 +124,7 @@ class Venvs:
         self._guard = threading.Lock()
         self._closed = threading.Event()
         self._homes: tuple[Path, FileLock] | None = None
+        sweep_processes()
         cache.sweep()
         sweep_homes()
 
@@ -245,7 +246,7 @@ class Venvs:
 
     def _fill(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
         self._installer.make(place, build, requirements(build, self._packages), cancel)
-        facts = self._read(build, place / "bin" / "python", cancel=cancel)
+        facts = self._read(build, place / "bin" / "python", cancel=cancel, warm=True)
         with disk_errors(place):
             (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
 
@@ -258,7 +259,15 @@ class Venvs:
                 (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
         return facts
 
-    def _read(self, build: Build, python: Path, user_base: str = "", cancel: threading.Event | None = None) -> Facts:
+    def _read(
+        self,
+        build: Build,
+        python: Path,
+        user_base: str = "",
+        *,
+        cancel: threading.Event | None = None,
+        warm: bool = False,
+    ) -> Facts:
         """Import torch with this Python, as a run would."""
         homes = self._home_of_homes()
         with disk_errors(homes):
@@ -270,7 +279,7 @@ class Venvs:
             return run_command(command, environment=variables, directory=home, timeout=timeout, cancel=cancel)
 
         try:
-            return read_facts(run, build)
+            return read_facts(run, build, warm=warm)
         finally:
             remove_tree(home)
 
@@ -314,6 +323,3 @@ def installed_build(interpreter: Interpreter) -> Build:
     if interpreter.installed_torch is None:
         raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
     return Build(interpreter.installed_torch, Channel.INSTALLED)
-
-
-__all__ = ["InstallFailed", "Venv", "Venvs", "installed_build", "sweep_homes"]
