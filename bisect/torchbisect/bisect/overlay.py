@@ -1,0 +1,103 @@
+"""Lays files over a hard-linked copy of an installation: a torch with other Python, in half a second and a few MB."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.disk import disk_errors
+from torchbisect.containers.errors import MachineError
+from torchbisect.containers.venvs import Venv
+
+#: What says that a filesystem can't link: another device, not permitted, too many links, not supported.
+_NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP})
+_GIT_VERSION = re.compile(r"^git_version = .*$", re.MULTILINE)
+
+
+def lay_over(base: Venv, layer: Mapping[str, bytes | None], commit: str, directory: Path) -> Venv:
+    """A copy of an environment with these files in its site-packages.
+
+    Args:
+        base: the environment that lends its binaries; nothing in it is changed.
+        layer: the contents of files by their path in site-packages; ``None`` for files to take away.
+        commit: whose Python it is; it is written into ``torch/version.py``, so that what is read back is true.
+        directory: where to make it, on the filesystem of ``base``; the caller removes it.
+
+    Raises:
+        DiskFull: if there is no room.
+        MachineError: if the environment is not a virtual one that can be copied.
+    """
+    source = base.python.parent.parent
+    site = _site_packages(source)
+    with disk_errors(directory):
+        place = Path(tempfile.mkdtemp(prefix=f"overlay-{commit[:10]}-", dir=directory))
+        try:
+            _link_tree(source, place)
+            copy = place / site.relative_to(source)
+            for path, contents in layer.items():
+                _put(copy / path, contents)
+            version = copy / "torch" / "version.py"
+            there = version.read_text(encoding="utf-8")
+            told = _GIT_VERSION.sub(f"git_version = {commit!r}", there)
+            _put(version, told.encode())
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+    build = Build(base.build.version, Channel.COMMIT, date=base.build.date, commit=commit)
+    python = place / base.python.relative_to(source)
+    return replace(base, build=build, facts=replace(base.facts, git_version=commit), python=python)
+
+
+def take_away(environment: Venv) -> None:
+    """Remove what ``lay_over`` made."""
+    shutil.rmtree(environment.python.parent.parent, ignore_errors=True)
+
+
+def _site_packages(environment: Path) -> Path:
+    found = sorted(environment.glob("lib/python3*/site-packages"))
+    if not (environment / "pyvenv.cfg").exists() or not found:
+        raise MachineError(f"{environment} is no virtual environment: commits are laid over one that torchbisect made")
+    return found[0]
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    """A copy of which every file is the same file; links are copied as links."""
+    for folder, folders, files in os.walk(source):
+        here = target / os.path.relpath(folder, source)
+        here.mkdir(exist_ok=True)
+        for name in list(folders):
+            if os.path.islink(os.path.join(folder, name)):
+                folders.remove(name)
+                files.append(name)
+        for name in files:
+            _link(os.path.join(folder, name), here / name)
+
+
+def _link(source: str, target: Path) -> None:
+    if os.path.islink(source):
+        os.symlink(os.readlink(source), target)
+        return
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copy2(source, target)
+
+
+def _put(path: Path, contents: bytes | None) -> None:
+    """Give a file new contents or take it away, its byte code with it; never written through the link it shares."""
+    path.unlink(missing_ok=True)
+    if path.suffix == ".py":
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+            compiled.unlink()
+    if contents is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents)
