@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from torchbisect.minimizer.order import Measure, measure
 from torchbisect.minimizer.scope import unbound
-from torchbisect.minimizer.soundness import degenerate_forms
+from torchbisect.minimizer.soundness import faults
 from torchbisect.minimizer.tree import Edit, Unfit, apply, text_of
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Verdict
@@ -66,7 +66,7 @@ class Ledger:
         statistics: by pass.
         stage: the name of the pass at work.
         known_unbound: names that the user's own script could not bind either; they are let through.
-        known_degenerate: how often the user's own script has each degenerate form.
+        known_faults: how often the user's own script has each fault.
     """
 
     ask: Callable[[str], Verdict]
@@ -77,7 +77,7 @@ class Ledger:
     stage: str = ""
     asked: int = 0
     known_unbound: frozenset[str] = frozenset()
-    known_degenerate: dict[str, int] = field(default_factory=dict)
+    known_faults: dict[str, int] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -111,8 +111,8 @@ class Ledger:
             return False
         if not unbound(tree) <= self.known_unbound:
             return False
-        forms = degenerate_forms(tree)
-        return all(count <= self.known_degenerate.get(form, 0) for form, count in forms.items())
+        found = faults(tree)
+        return all(count <= self.known_faults.get(fault, 0) for fault, count in found.items())
 
 
 class Search:
@@ -123,7 +123,12 @@ class Search:
     """
 
     def __init__(
-        self, tree: ast.Module, ledger: Ledger, *, trace: Trace | None = None, on_best: Callable[[str], None] = lambda text: None
+        self,
+        tree: ast.Module,
+        ledger: Ledger,
+        *,
+        trace: Trace | None = None,
+        on_best: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.tree = tree
         self.text = text_of(tree)

@@ -25,7 +25,7 @@ from torchbisect.minimizer.passes import (
     values,
 )
 from torchbisect.minimizer.scope import unbound
-from torchbisect.minimizer.soundness import degenerate_forms
+from torchbisect.minimizer.soundness import faults
 from torchbisect.minimizer.tree import nodes, parse, tidy
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Verdict
@@ -41,10 +41,10 @@ _OPENING: tuple[tuple[str, Pass], ...] = (
     ("unused", unused.run),
 )
 _ROUND: tuple[tuple[str, Pass], ...] = (
-    ("statements", statements.run),
     ("unwrap", unwrap.run),
     ("inline", inline.run),
     ("unused", unused.run),
+    ("statements", statements.run),
     ("substitute", substitute.run),
     ("modules", modules.run),
     ("elements", elements.run),
@@ -114,7 +114,7 @@ def minimize(
     tree = tidy(parse(source))
     ledger = Ledger(ask, budget or Budget(), on_progress)
     ledger.known_unbound = unbound(parse(source))
-    ledger.known_degenerate = dict(degenerate_forms(parse(source)))
+    ledger.known_faults = dict(faults(parse(source)))
     tracer = trace if callable(trace) else lambda text: trace if text == source else None
     search = Search(tree, ledger, trace=tracer(source), on_best=on_best)
     finished = True

@@ -17,7 +17,9 @@ def unbound(tree: ast.Module) -> frozenset[str]:
     The walk follows the order of evaluation. What runs later (the body of a function) may use any name that its
     surroundings bind anywhere; what a loop's body binds may be used anywhere in it. ``import *`` binds everything.
     """
-    if any(isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names) for node in ast.walk(tree)):
+    if any(
+        isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names) for node in ast.walk(tree)
+    ):
         return frozenset()
     walk = _Walk(frozenset(), set())
     walk.block(tree.body)
@@ -193,7 +195,9 @@ class _Walk:
             released = {name for item in body for node in _own(item) for name in getattr(node, "names", ())
                         if isinstance(node, (ast.Global, ast.Nonlocal))}  # fmt: skip
             start = {parameter.arg for parameter in parameters(arguments)}
-            inner = _Walk(frozenset((outer | bound) - (own - released)), start | (released & (outer | bound)), self.root)
+            inner = _Walk(
+                frozenset((outer | bound) - (own - released)), start | (released & (outer | bound)), self.root
+            )
             inner.block(body)
             inner.run_deferred()
 

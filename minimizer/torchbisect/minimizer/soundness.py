@@ -1,39 +1,46 @@
-"""Forms that make a candidate degenerate: operations on nothing, things that stand for what they are not.
+"""What a candidate must not be: degenerate, or certain to fail for a reason that can be read off its text.
 
-A reducer that only listens to the oracle ends in such forms. They are counted, so that a script that has one to begin
-with, because its bug is about that, may keep it.
+A reducer that only listens to the oracle ends in degenerate forms, and asks hundreds of times about scripts that can't run. Both are counted
+as faults; a candidate is let through if it has no more of each than the user's own script, whose bug may be about one of them.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Iterator
+
+from torchbisect.minimizer.tree import Function
 
 _CONSTRUCTORS = frozenset(
-    "zeros ones empty full rand randn randint arange linspace eye tensor zeros_like ones_like rand_like randn_like".split()
+    ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "linspace", "eye", "tensor")
+    + ("zeros_like", "ones_like", "rand_like", "randn_like")
 )
 
 
-def degenerate_forms(tree: ast.Module) -> Counter[str]:
-    """How often each degenerate form is there.
+def faults(tree: ast.Module) -> Counter[str]:
+    """How often each fault is there.
 
     - ``empty``: a tensor of no elements by its constructor: ``torch.randn(0)``, ``torch.tensor([])``, ``torch.ones()``.
-    - ``compiled``: a ``torch.compile`` of nothing: called without a function and not used to decorate one.
-    - ``callable``: a constructor handed over uncalled where a tensor was: ``f(torch.randn)``.
-    - ``type``: a type named as an argument (``f(torch.Tensor)``).
+    - ``callable``, ``type``: a constructor or a type handed over where a tensor was: ``f(torch.randn)``, ``f(torch.Tensor)``.
+    - ``arity``: a function of the script called with arguments that don't fit it.
+    - ``no value``: the value of a function is used that returns none.
+    - ``no super``: a module whose ``__init__`` doesn't call its base's.
+    - ``no attribute NAME``: ``self.NAME`` is read and nothing in the script makes it.
     """
     found: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        if _constructs(node.func) and _of_nothing(node):
-            found["empty"] += 1
-        for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            if _constructs(value):
-                found["callable"] += 1
-            if isinstance(value, ast.Attribute) and value.attr in ("Tensor", "Parameter", "Module"):
-                found["type"] += 1
-    return found
+    nodes = list(ast.walk(tree))
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            found["empty"] += _constructs(node.func) and _of_nothing(node)
+            for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
+                found["callable"] += _constructs(value)
+                found["type"] += isinstance(value, ast.Attribute) and value.attr in ("Tensor", "Parameter", "Module")
+        elif isinstance(node, ast.ClassDef):
+            found["no super"] += _lacks_super(node)
+    found.update(_calls(tree, nodes))
+    found.update(_attributes(nodes))
+    return +found
 
 
 def _constructs(node: ast.expr) -> bool:
@@ -48,15 +55,89 @@ def _constructs(node: ast.expr) -> bool:
 
 def _of_nothing(call: ast.Call) -> bool:
     assert isinstance(call.func, ast.Attribute)
-    if call.func.attr == "tensor":
+    name = call.func.attr
+    if name == "tensor":
         first = call.args[0] if call.args else None
         return first is None or (isinstance(first, (ast.List, ast.Tuple)) and not first.elts)
     if not call.args:
         return not any(keyword.arg in ("size", "end", "input") for keyword in call.keywords)
-    sizes: list[ast.expr] = []
-    for value in call.args[:1] if call.func.attr in ("full", "linspace", "arange") else call.args:
-        sizes += value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
-    zero = any(isinstance(size, ast.Constant) and size.value in (0, False) for size in sizes)
-    if call.func.attr in ("linspace", "randint"):
+    if name in ("linspace", "randint") or (name == "arange" and len(call.args) > 1):
         return False
-    return zero and not (call.func.attr == "arange" and len(call.args) > 1)
+    sizes: list[ast.expr] = []
+    for value in call.args[:1] if name == "full" else call.args:
+        sizes += value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+    return any(isinstance(size, ast.Constant) and size.value in (0, False) for size in sizes)
+
+
+def _lacks_super(node: ast.ClassDef) -> bool:
+    """A class with a base and an ``__init__`` of its own that doesn't call the base's."""
+    init = next((item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None)
+    if init is None or not node.bases:
+        return False
+    return not any(isinstance(item, ast.Attribute) and item.attr == "__init__" for item in ast.walk(init))
+
+
+def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
+    """Calls by name of functions that are defined once, with arguments that don't fit or a value that isn't there."""
+    defined: dict[str, ast.FunctionDef | None] = {}
+    for node in nodes:
+        if isinstance(node, (*Function, ast.ClassDef)):
+            once = node.name not in defined and isinstance(node, ast.FunctionDef) and not node.decorator_list
+            defined[node.name] = node if once and isinstance(node, ast.FunctionDef) else None
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            defined[node.id] = None
+        elif isinstance(node, ast.arg):
+            defined[node.arg] = None
+    ignored = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        function = defined.get(node.func.id)
+        if function is None:
+            continue
+        if not _fits(function.args, node):
+            yield "arity"
+        if id(node) not in ignored and not _gives(function):
+            yield "no value"
+
+
+def _gives(function: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(node, (ast.Yield, ast.YieldFrom)) or (isinstance(node, ast.Return) and node.value is not None)
+        for node in ast.walk(function)
+    )
+
+
+def _fits(arguments: ast.arguments, call: ast.Call) -> bool:
+    """Whether a call's arguments bind the parameters; calls with ``*`` and ``**`` are taken to."""
+    if any(isinstance(item, ast.Starred) for item in call.args) or any(item.arg is None for item in call.keywords):
+        return True
+    positional = [item.arg for item in [*arguments.posonlyargs, *arguments.args]]
+    if len(call.args) > len(positional) and arguments.vararg is None:
+        return False
+    named = {item.arg for item in call.keywords if item.arg is not None}
+    only = [item.arg for item in arguments.kwonlyargs]
+    if arguments.kwarg is None and not named <= set(positional) | set(only):
+        return False
+    required = positional[len(call.args) : len(positional) - len(arguments.defaults)]
+    required += [name for name, default in zip(only, arguments.kw_defaults) if default is None]
+    return set(required) <= named
+
+
+def _attributes(nodes: list[ast.AST]) -> Iterator[str]:
+    """What is read from ``self`` in the script and made nowhere in it; what a base class has counts as well, equally often."""
+    made: set[str] = set()
+    read: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            if not isinstance(node.ctx, ast.Load):
+                made.add(node.attr)
+            elif isinstance(node.value, ast.Name) and node.value.id == "self":
+                read.add(node.attr)
+        elif isinstance(node, (*Function, ast.ClassDef)):
+            made.add(node.name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            made.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            made.add(node.value)
+    yield from (f"no attribute {name}" for name in sorted(read - made))

@@ -168,7 +168,9 @@ class _Tidy(ast.NodeTransformer):
 
 def _says_nothing(node: ast.AST) -> bool:
     """A docstring, a bare name or number, ``pass``."""
-    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, (ast.Constant, ast.Name)))
+    return isinstance(node, ast.Pass) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, (ast.Constant, ast.Name))
+    )
 
 
 def tidy(tree: ast.Module) -> ast.Module:

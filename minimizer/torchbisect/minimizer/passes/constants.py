@@ -26,7 +26,9 @@ def run(search: Search) -> None:
         for rung in LADDER:
             if rung >= value:
                 break
-            if search.edited([Edit.of(node, ast.Constant(rung)) for node in _numbers(search.tree) if node.value == value]):
+            if search.edited(
+                [Edit.of(node, ast.Constant(rung)) for node in _numbers(search.tree) if node.value == value]
+            ):
                 break
     search.scan(_options)
 
@@ -36,7 +38,10 @@ def _numbers(tree: ast.Module) -> list[ast.Constant]:
     return [
         node
         for node in preorder(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool) and node.value > 1
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, int)
+        and not isinstance(node.value, bool)
+        and node.value > 1
     ]
 
 

@@ -41,7 +41,11 @@ def backend_of(tree: ast.Module) -> str | None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("compile"):
             for keyword in node.keywords:
-                if keyword.arg == "backend" and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str):
+                if (
+                    keyword.arg == "backend"
+                    and isinstance(keyword.value, ast.Constant)
+                    and isinstance(keyword.value.value, str)
+                ):
                     return keyword.value.value
     return None
 
@@ -146,7 +150,9 @@ def _callee(tree: ast.Module, call: Call) -> tuple[list[ast.stmt], ast.expr] | N
         return [], ast.Attribute(value=owner, attr=method, ctx=ast.Load())
     if "<locals>" not in call.function:
         return [], ast.Name(id=call.function, ctx=ast.Load())
-    inner = next((node for node in ast.walk(tree) if isinstance(node, Function) and _first_line(node) == call.line), None)
+    inner = next(
+        (node for node in ast.walk(tree) if isinstance(node, Function) and _first_line(node) == call.line), None
+    )
     if inner is None:
         return None
     bare = copied(inner)
@@ -190,7 +196,8 @@ def _without_compile(node: ast.stmt) -> ast.stmt:
 def _runs_user_code(tree: ast.Module, statement: ast.stmt) -> bool:
     functions = {node.name for node in tree.body if isinstance(node, Function)}
     return any(
-        (isinstance(node, ast.Name) and node.id in functions) or (isinstance(node, ast.Attribute) and node.attr == "compile")
+        (isinstance(node, ast.Name) and node.id in functions)
+        or (isinstance(node, ast.Attribute) and node.attr == "compile")
         for node in ast.walk(statement)
     )
 
@@ -199,7 +206,11 @@ def _sets_torch(node: ast.stmt) -> bool:
     """``torch._dynamo.config.x = True``, ``torch.set_default_dtype(...)``; with a constant, so that it can stand anywhere."""
     if isinstance(node, ast.Assign):
         target = ast.unparse(node.targets[0])
-        return target.startswith("torch.") and isinstance(node.value, ast.Constant) and node.value.value not in (False, None)
+        return (
+            target.startswith("torch.")
+            and isinstance(node.value, ast.Constant)
+            and node.value.value not in (False, None)
+        )
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return ast.unparse(node.value.func).startswith(("torch.set_", "torch.backends.", "torch.use_"))
     return False

@@ -55,7 +55,9 @@ def _imports(tree: ast.Module) -> Iterator[ast.Module]:
             bare = apply(tree, [*edits, *changes])
         except Unfit:
             continue
-        if not any(isinstance(node, ast.Import) and any(alias.name == "torch" for alias in node.names) for node in bare.body):
+        if not any(
+            isinstance(node, ast.Import) and any(alias.name == "torch" for alias in node.names) for node in bare.body
+        ):
             bare.body.insert(0, ast.Import(names=[ast.alias(name="torch")]))
         yield bare
 
@@ -68,7 +70,15 @@ def _dotted(name: str) -> ast.expr:
     return node
 
 
-_PLAINER = {"randn": "ones", "rand": "ones", "zeros": "ones", "empty": "ones", "linspace": "ones", "arange": "ones", "full": "ones"}
+_PLAINER = {
+    "randn": "ones",
+    "rand": "ones",
+    "zeros": "ones",
+    "empty": "ones",
+    "linspace": "ones",
+    "arange": "ones",
+    "full": "ones",
+}
 
 
 def _constructors(tree: ast.Module) -> Iterator[Edit]:
@@ -134,7 +144,9 @@ def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
         yield Edit(((function, None), (named[0], ast.Lambda(args=function.args, body=value))))
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.keywords:
             given = [item.arg for item in function.args.args]
-            if given == [item.id for item in value.args if isinstance(item, ast.Name)] and len(given) == len(value.args):
+            if given == [item.id for item in value.args if isinstance(item, ast.Name)] and len(given) == len(
+                value.args
+            ):
                 yield Edit(((function, None), (named[0], value.func)))
 
 
@@ -142,7 +154,9 @@ def _tails(tree: ast.Module) -> Iterator[Edit]:
     """``return x`` at the end of a function whose value nobody takes; ``y = f(x)`` with a ``y`` that nobody reads."""
     reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for node in preorder(tree):
-        if isinstance(node, ast.Assign) and all(isinstance(item, ast.Name) and item.id not in reads for item in node.targets):
+        if isinstance(node, ast.Assign) and all(
+            isinstance(item, ast.Name) and item.id not in reads for item in node.targets
+        ):
             yield Edit.of(node, ast.Expr(node.value))
         if isinstance(node, Function) and len(node.body) > 1 and isinstance(node.body[-1], ast.Return):
             yield Edit.remove(node.body[-1])

@@ -17,8 +17,17 @@ from torchbisect.minimizer.scope import bound_in, parameters
 from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, parents
 
 
+MOST = 100
+"""How many calls are inlined in one go; functions that make each other grow would go on for ever."""
+
+
 def run(search: Search) -> None:
-    """One call after the other, innermost definitions last; each may grow the tree a little on its way."""
+    """All in one question, since it is rare that a bug minds; else one after the other. Each may grow the tree a little."""
+    whole, count = search.tree, 0
+    while count < MOST and (found := next(inlined(whole), None)) is not None:
+        whole, count = found[1], count + 1
+    if count > 1 and (search.attempt(whole) or search.venture(whole, unused.run, 6)):
+        return
     tried: set[str] = set()
     while True:
         for name, tree in inlined(search.tree):
@@ -97,17 +106,25 @@ def _returns_from(function: ast.FunctionDef, wanted: ast.Return) -> bool:
     return False
 
 
-def arguments_of(function: ast.FunctionDef | ast.Lambda, call: ast.Call, *, skip: int = 0) -> dict[str, ast.expr] | None:
+def arguments_of(
+    function: ast.FunctionDef | ast.Lambda, call: ast.Call, *, skip: int = 0
+) -> dict[str, ast.expr] | None:
     """What each parameter is bound to by a call, defaults included; ``None`` where that can't be read off."""
     positional = [*function.args.posonlyargs, *function.args.args][skip:]
-    if any(isinstance(item, ast.Starred) for item in call.args) or any(keyword.arg is None for keyword in call.keywords):
+    if any(isinstance(item, ast.Starred) for item in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    ):
         return None
     if len(call.args) > len(positional):
         return None
     found = {parameter.arg: value for parameter, value in zip(positional, call.args)}
     found |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
-    defaults = dict(zip([item.arg for item in positional][len(positional) - len(function.args.defaults) :], function.args.defaults))
-    defaults |= {item.arg: value for item, value in zip(function.args.kwonlyargs, function.args.kw_defaults) if value is not None}
+    defaults = dict(
+        zip([item.arg for item in positional][len(positional) - len(function.args.defaults) :], function.args.defaults)
+    )
+    defaults |= {
+        item.arg: value for item, value in zip(function.args.kwonlyargs, function.args.kw_defaults) if value is not None
+    }
     names = [item.arg for item in parameters(function.args)][skip:]
     whole = {name: found.get(name, defaults.get(name)) for name in names}
     if set(found) - set(names) or any(value is None for value in whole.values()):

@@ -151,8 +151,16 @@ def _layers(tree: ast.Module) -> Iterator[Edit]:
             if called.split(".")[0] in ("nn", "torch") and called.split(".")[-1][:1].isupper():
                 made[ast.unparse(node.targets[0])] = (node, node.value)
     for name, (assign, call) in made.items():
-        uses = [node for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute)) and _load(node) and ast.unparse(node) == name]
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name and node.args]
+        uses = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, (ast.Name, ast.Attribute)) and _load(node) and ast.unparse(node) == name
+        ]
+        calls = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == name and node.args
+        ]
         if calls and len(uses) == len(calls):
             yield Edit(((assign, None), *((node, node.args[0]) for node in calls)))
             if ast.unparse(call.func).endswith("Linear") and len(call.args) >= 2:
@@ -161,7 +169,10 @@ def _layers(tree: ast.Module) -> Iterator[Edit]:
                     args=list(call.args[:2]),
                     keywords=[ast.keyword(arg="requires_grad", value=ast.Constant(True))],
                 )
-                products = [(node, ast.BinOp(left=node.args[0], op=ast.MatMult(), right=_read(assign.targets[0]))) for node in calls]
+                products = [
+                    (node, ast.BinOp(left=node.args[0], op=ast.MatMult(), right=_read(assign.targets[0])))
+                    for node in calls
+                ]
                 yield Edit(((call, weight), *products))
         if ast.unparse(call.func).endswith("Parameter") and call.args:
             yield Edit.of(call, call.args[0])

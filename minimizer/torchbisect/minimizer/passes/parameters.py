@@ -92,7 +92,11 @@ def _without(
         return
     values = [item.value if isinstance(item, ast.keyword) else item for item in given]
     default = _default(function.args, number)
-    texts = {ast.unparse(value if value is not None else default) for value in values if value is not None or default is not None}
+    texts = {
+        ast.unparse(value if value is not None else default)
+        for value in values
+        if value is not None or default is not None
+    }
     if len(texts) != 1 or name in bound_in(function.body):
         return
     value = next((value for value in values if value is not None), default)

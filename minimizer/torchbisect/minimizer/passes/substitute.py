@@ -44,7 +44,9 @@ def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             bindings.setdefault(node.targets[0].id, []).append(node)
     for name, assigned in bindings.items():
-        stores = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name and not _reads(node)]
+        stores = [
+            node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name and not _reads(node)
+        ]
         if len(assigned) != 1 or len(stores) != 1 or _rebound(scope, name):
             continue
         uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name and _reads(node)]
@@ -63,7 +65,11 @@ def _chains(scope: ast.AST) -> Iterator[Edit]:
         if not isinstance(block, list):
             continue
         for first, second in zip(block, block[1:]):
-            if not isinstance(first, ast.Assign) or len(first.targets) != 1 or not isinstance(first.targets[0], ast.Name):
+            if (
+                not isinstance(first, ast.Assign)
+                or len(first.targets) != 1
+                or not isinstance(first.targets[0], ast.Name)
+            ):
                 continue
             name = first.targets[0].id
             if not isinstance(second, (ast.Assign, ast.Return)) or second.value is None:

@@ -28,7 +28,9 @@ def run(search: Search) -> None:
 def edits(tree: ast.Module) -> list[Edit]:
     """An edit for each thing that is bound and never read, and for each annotation."""
     reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    attributes = {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
     keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
     shared = {name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     used = reads | shared
@@ -47,7 +49,9 @@ def edits(tree: ast.Module) -> list[Edit]:
             found.append(Edit.remove(node))
         elif isinstance(node, ast.NamedExpr) and node.target.id not in used:
             found.append(Edit.of(node, node.value))
-        elif isinstance(node, ast.withitem) and node.optional_vars and _never_read(node.optional_vars, used, attributes):
+        elif (
+            isinstance(node, ast.withitem) and node.optional_vars and _never_read(node.optional_vars, used, attributes)
+        ):
             found.append(Edit.remove(node.optional_vars))
         elif isinstance(node, ast.ExceptHandler) and node.name and node.name not in used:
             found.append(Edit.of(node, ast.ExceptHandler(type=node.type, name=None, body=node.body)))

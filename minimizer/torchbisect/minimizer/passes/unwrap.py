@@ -31,7 +31,9 @@ def options(tree: ast.Module) -> Iterator[Edit]:
 
 
 def _instead(node: ast.AST) -> Iterator[Replacement]:
-    if isinstance(node, (ast.With, ast.AsyncWith)):
+    if isinstance(node, ast.Assign):
+        yield from _split(node)
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
         yield [*_bound(node), *node.body]
         if len(node.items) > 1:
             for item in node.items:
@@ -63,6 +65,16 @@ def _instead(node: ast.AST) -> Iterator[Replacement]:
         yield node.orelse
 
 
+def _split(node: ast.Assign) -> Iterator[Replacement]:
+    """``a, b = x, y`` as two statements, so that each can go by itself."""
+    target, value = node.targets[0], node.value
+    sequences = (ast.Tuple, ast.List)
+    if len(node.targets) == 1 and isinstance(target, sequences) and isinstance(value, sequences):
+        if len(target.elts) == len(value.elts) and not any(isinstance(item, ast.Starred) for item in value.elts):
+            pairs = zip(target.elts, value.elts)
+            yield [ast.copy_location(ast.Assign(targets=[one], value=other), node) for one, other in pairs]
+
+
 def _bound(node: ast.With | ast.AsyncWith) -> list[ast.stmt]:
     """What ``as`` bound, bound to the context itself."""
     return [
@@ -83,7 +95,12 @@ def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
         yield type(node)(target=target.elts[1], iter=source.args[0], body=node.body, orelse=[])
         first = ast.Assign(targets=[target.elts[0]], value=ast.Constant(0))
         yield [first, ast.Assign(targets=[target.elts[1]], value=_first(source.args[0])), *body]
-    if name == "zip" and isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and len(target.elts) == len(source.args):
+    if (
+        name == "zip"
+        and isinstance(source, ast.Call)
+        and isinstance(target, ast.Tuple)
+        and len(target.elts) == len(source.args)
+    ):
         pairs = zip(target.elts, source.args)
         yield [*(ast.Assign(targets=[one], value=_first(many)) for one, many in pairs), *body]
     if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
