@@ -1,0 +1,141 @@
+"""The memory of a run: every finished question with its answer, one JSON line each.
+
+A process may be killed at any moment, two may write at once, and the disk may fill up. So a line goes out in one write
+under a lock, at the end of the file; a line that was torn is passed over when the file is read, and the next one
+starts on a line of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torchbisect.containers.errors import DiskFull, InputError
+
+
+class Journal:
+    """Questions and answers in a file of JSON lines; with no file, in memory only.
+
+    Attributes:
+        answered: how many questions ``get`` had an answer to.
+        added: how many answers ``put`` has added.
+
+    Args:
+        path: the file; made when the first answer is put, with its folders.
+
+    Raises:
+        InputError: the file is there and can't be read.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.answered = 0
+        self.added = 0
+        self._answers: dict[str, Any] = {}
+        self._read_to = 0
+        self._refresh()
+
+    def get(self, key: str) -> Any | None:
+        """The answer to a question, also one that another process has put since; ``None`` if there is none yet."""
+        if key not in self._answers:
+            self._refresh()
+        if key not in self._answers:
+            return None
+        self.answered += 1
+        return self._answers[key]
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep an answer; on return the system has it, and it outlives this process however that ends.
+
+        It isn't forced onto the disk: that takes as long as a cheap question, and what a loss of power can tear off is
+        the last seconds' answers, which are asked again.
+
+        Args:
+            key: the question.
+            value: anything that JSON can hold and that isn't ``None``.
+
+        Raises:
+            DiskFull: there is no room; what was kept before is as it was.
+            InputError: the file can't be written to.
+        """
+        self._answers[key] = value
+        self.added += 1
+        if self.path is None:
+            return
+        line = json.dumps({"key": key, "value": value}, ensure_ascii=True).encode() + b"\n"
+        with _explained(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                _append(file, line)
+            finally:
+                os.close(file)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def _refresh(self) -> None:
+        """Read what has been added to the file since the last look."""
+        if self.path is None:
+            return
+        with _explained(self.path):
+            try:
+                size = self.path.stat().st_size
+            except FileNotFoundError:
+                return
+            if size <= self._read_to:
+                return
+            with self.path.open("rb") as file:
+                file.seek(self._read_to)
+                data = file.read()
+        # A last line without its end may still be in the writing, so it is read again the next time.
+        whole = data.rfind(b"\n") + 1
+        self._read_to += whole
+        for line in data[:whole].splitlines():
+            entry = _entry(line)
+            if entry is not None:
+                self._answers[entry[0]] = entry[1]
+
+
+def _entry(line: bytes) -> tuple[str, Any] | None:
+    """The question and answer on a line, or ``None`` if it is torn or none of ours."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(entry, dict) or not isinstance(entry.get("key"), str) or entry.get("value") is None:
+        return None
+    return entry["key"], entry["value"]
+
+
+def _append(file: int, line: bytes) -> None:
+    """Write a whole line at the end or nothing, on a line of its own even if what is there was torn."""
+    size = os.lseek(file, 0, os.SEEK_END)
+    if size and os.pread(file, 1, size - 1) != b"\n":
+        line = b"\n" + line
+    try:
+        written = 0
+        while written < len(line):
+            written += os.write(file, line[written:])
+    except OSError:
+        os.ftruncate(file, size)
+        raise
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise DiskFull(
+                f"{path}: no room for the journal; free some space, then give the same command again"
+            ) from error
+        raise InputError(f"{path}: the journal can't be used: {error.strerror or error}") from error

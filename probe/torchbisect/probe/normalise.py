@@ -1,0 +1,150 @@
+"""The text of an exception without what changes from one run, one script or one build to the next.
+
+Two messages of one bug differ in shapes, addresses, paths, line and node numbers, counters and the user's own names.
+What is left after ``normalise`` is the same for both; ``keywords`` goes further, to the words that a refactoring of
+torch between two builds leaves alone. Everything here is pure text; the shapes of torch's messages are those of
+``torch/_dynamo/exc.py``, ``torch/_dynamo/utils.py`` and ``torch/_inductor/exc.py`` from 2.0 to 2.15.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+LONGEST = 4000
+"""Characters of a message that are looked at; a longer one (a dumped graph, a C++ compiler's output) is cut."""
+
+# From this line on a message only repeats the user's script or gives advice.
+_TAILS = re.compile(
+    r"^\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS|You can suppress this exception|"
+    r"For more details about this graph break|Original traceback:|While executing |Hint:|"
+    r"Developer debug context:|The above exception was the direct cause|Command:$|Minifier script written|"
+    r"Please convert all Tensors to FakeTensors first)",
+    re.MULTILINE,
+)
+_DROPPED_LINES = re.compile(r"^\s*(?:args\[\d+\]:|kwargs:|File \"|~*\^+~*\s*$|import torch\._dynamo).*$", re.MULTILINE)
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_CALLS = re.compile(r"\b(?:FakeTensor|TensorVariable|TensorBox|StorageBox|Parameter|tensor|TensorSpec)\(")
+_OPERANDS = re.compile(r"\(\*\(")
+_SIZE = re.compile(r"torch\.Size\((\[[^\]]*\])\)")
+_GUARDED = re.compile(r"\bL\['[^']*'\][\w.\[\]'\"]*")
+_LIST_OF_NUMBERS = re.compile(r"[\[(]\s*-?[su]?\d+(?:\s*,\s*-?[su]?\d+)*\s*,?\s*[\])]")
+_REPLACEMENTS = (
+    (re.compile(r"\b0x[0-9a-fA-F]+\b"), "<address>"),
+    (re.compile(r"(?<![\w<.])~?(?:/[\w.+@\-]+){2,}/?"), "<path>"),
+    (re.compile(r"\btorch_dynamo_resume_in_(\w+?)_at_\d+\b"), r"\1"),
+    (re.compile(r"\b\d+\.\d+\.\d+[\w.+\-]*"), "<version>"),
+)
+# A dtype's or a format's number is part of its name: float32 and float16 are two messages.
+_WORDS_WITH_DIGITS = re.compile(
+    r"\b(?!(?:b?float|int|uint|complex|bool|fp|bf|conv|pool|norm)\d+\w*\b)([A-Za-z_]\w*?)\d\w*"
+)
+_NUMBERS = re.compile(r"(?<![\w<#])[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?(?![\w>])")
+_SPACES = re.compile(r"\s+")
+_QUOTED = re.compile(r"(['\"`])([A-Za-z_][\w.]*)\1")
+_MARKS = re.compile(r"<[a-z]+>")
+_KEYWORD = re.compile(r"[A-Za-z_][A-Za-z_]{2,}")
+_COMMON_WORDS = """
+the and for not was with that this from are but has have had its can could been being when while you your into
+got failed failing error errors exception raised runtimeerror expected call call_function call_method function
+method object none true false self args kwargs dynamo torch aten default running run node explanation target
+fake tensor tensors internal
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
+
+
+def normalise(message: str, names: Set[str] = frozenset()) -> str:
+    """The message with everything that changes between two showings of one bug put into marks such as ``<n>``.
+
+    Applying it twice is the same as applying it once.
+
+    Args:
+        message: the text of an exception.
+        names: the names that the user's script binds; where the message quotes one it becomes ``<name>``.
+    """
+    text = _once(message, names)
+    # One replacement can lay bare what another stands for: "[s0, 3]" in "tensor([s0, 3], x)" and the like.
+    for _ in range(5):
+        again = _once(text, names)
+        if again == text:
+            break
+        text = again
+    return text
+
+
+def _once(message: str, names: Set[str]) -> str:
+    text = _compiler_errors(_COLOURS.sub("", message))[:LONGEST]
+    tail = _TAILS.search(text)
+    # An exception whose whole text is such a tail keeps it: better too long than nothing to compare.
+    if tail and text[: tail.start()].strip():
+        text = text[: tail.start()]
+    text = _DROPPED_LINES.sub("", text)
+    for pattern, mark in ((_CALLS, "<tensor>"), (_OPERANDS, "<operands>")):
+        text = _replace_balanced(text, pattern, mark)
+    text = _GUARDED.sub("<name>", text)
+    text = _LIST_OF_NUMBERS.sub("<shape>", _SIZE.sub(r"\1", text))
+    for pattern, mark in _REPLACEMENTS:
+        text = pattern.sub(mark, text)
+    if names:
+        text = _QUOTED.sub(lambda found: _masked(found, names), text)
+    text = _WORDS_WITH_DIGITS.sub(r"\1#", text)
+    text = _NUMBERS.sub("<n>", text)
+    return _SPACES.sub(" ", text).strip()[:LONGEST].strip()
+
+
+def keywords(normalised: str) -> frozenset[str]:
+    """The words of a normalised message that tell it from others; marks and words that every message has left out."""
+    words = (word.lower() for word in _KEYWORD.findall(_MARKS.sub(" ", normalised)))
+    return frozenset(word for word in words if word not in _COMMON)
+
+
+def common_share(left: Set[str], right: Set[str]) -> float:
+    """How much of the shorter of two sets of words the other one has: 0 to 1; 0 if one of them is empty."""
+    smaller = min(len(left), len(right))
+    return len(left & right) / smaller if smaller else 0.0
+
+
+def jaccard(left: Set[str], right: Set[str]) -> float:
+    """How much two sets of words have in common of all they have: 0 to 1; 1 for two empty ones."""
+    whole = len(left | right)
+    return len(left & right) / whole if whole else 1.0
+
+
+def _masked(found: re.Match[str], names: Set[str]) -> str:
+    quote, text = found.groups()
+    return f"{quote}<name>{quote}" if set(text.split(".")) & names else found.group()
+
+
+def _compiler_errors(text: str) -> str:
+    """Of a C++ or Triton compiler's output the first error: the rest quotes generated code and command lines."""
+    if "compile error" not in text.lower() and "CompilationError" not in text:
+        return text
+    lines = text.strip().splitlines()
+    found = re.search(r"\berror: .*", text) or re.search(r"undefined reference.*", text)
+    chosen = found.group() if found else ""
+    return f"{lines[0]}\n{chosen}" if chosen and chosen not in lines[0] else lines[0]
+
+
+def _replace_balanced(text: str, opening: re.Pattern[str], mark: str) -> str:
+    """Put ``mark`` in place of each match of ``opening`` and all up to the bracket that closes it."""
+    parts = []
+    position = 0
+    while found := opening.search(text, position):
+        parts.append(text[position : found.start()])
+        parts.append(mark)
+        position = _closing(text, found.start())
+    parts.append(text[position:])
+    return "".join(parts)
+
+
+def _closing(text: str, start: int) -> int:
+    """The position after the bracket that closes the first one at or after ``start``; the text's end if none does."""
+    depth = 0
+    for position in range(start, len(text)):
+        if text[position] in "([{":
+            depth += 1
+        elif text[position] in ")]}":
+            depth -= 1
+            if depth <= 0:
+                return position + 1
+    return len(text)

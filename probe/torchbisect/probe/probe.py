@@ -1,0 +1,317 @@
+"""The one question: does this script, on this torch, with these settings, still show this mismatch?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, TypeVar
+
+from torchbisect.containers.environments import Environment
+from torchbisect.containers.errors import DiskFull
+from torchbisect.probe.client import Agent, Limits
+from torchbisect.probe.faults import Fault
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.judging import Mismatch, Spot, mismatch_of, trouble_of
+from torchbisect.probe.matching import Strictness
+from torchbisect.probe.observation import Kind, Observation
+from torchbisect.probe.repro import Repro, Settings, fingerprint
+from torchbisect.probe.siblings import siblings_digest
+from torchbisect.probe.signature import Signature
+from torchbisect.probe.trace import Trace
+from torchbisect.probe.verdict import Answer, Verdict
+from torchbisect.probe.version import __version__
+
+_T = TypeVar("_T")
+
+_ENDINGS = frozenset({Kind.CRASH, Kind.HANG, Kind.RAISES, Kind.RAISES_DIFFERENTLY})
+
+# Known to be right on every torch from 2.0 on: forward and backward, on values that leave no room for rounding.
+_SANE = """\
+import torch
+def f(x, w):
+    return (torch.relu(x @ w) * 2).sum()
+x = torch.ones(4, 8, requires_grad=True)
+w = torch.full((8, 4), 0.5, requires_grad=True)
+torch.compile(f)(x, w).backward()
+"""
+
+
+class Probe:
+    """Answers questions about scripts on one environment, and keeps every answer in a journal.
+
+    A probe is used from one thread at a time; several probes may share a journal.
+
+    Attributes:
+        asked: how many questions were run here; those that the journal answered are not among them.
+
+    Args:
+        environment: where scripts run.
+        journal: asked first, and told every answer that will be the same the next time.
+        limits: of every run.
+        repeat: how often each ask is made; answers that disagree are ``untestable``, reason ``flaky``.
+        scope: whatever else decides how a script runs here and is not in the environment's facts: packages
+            installed beside torch, a container's image.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        journal: Journal,
+        limits: Limits | None = None,
+        *,
+        repeat: int = 1,
+        scope: str = "",
+    ) -> None:
+        self.environment = environment
+        self.journal = journal
+        self.limits = limits or Limits()
+        self.repeat = max(1, repeat)
+        self.asked = 0
+        self._scope = scope
+        self._agent: Agent | None = None
+        self._insane: dict[str, str | None] = {}
+
+    def __enter__(self) -> Probe:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the agent; the next question starts another one."""
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            agent.close()
+
+    @property
+    def answered_from_journal(self) -> int:
+        """How many answers the journal had."""
+        return self.journal.answered
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
+    def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
+        """Both runs of a script, side by side.
+
+        Raises:
+            DiskFull: there is no room to run it.
+        """
+        settings = settings or Settings()
+        key = self._key("observe", repro, settings)
+        kept = self.journal.get(key)
+        if kept is not None:
+            return Observation.from_json(kept)
+        observation = self._run(repro, settings)
+        trouble = trouble_of(observation)
+        if trouble is None or not trouble.passing:
+            self.journal.put(key, asdict(observation))
+        return observation
+
+    def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
+        """Why a script is no evidence here, or ``None`` if it is."""
+        return trouble_of(self.observe(repro, settings))
+
+    def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """What a script shows; ``None`` if the runs agree or if ``trouble`` has something to say."""
+        observation = self.observe(repro, settings)
+        if trouble_of(observation) is not None:
+            return None
+        return mismatch_of(observation, repro.source)
+
+    def ask(
+        self,
+        repro: Repro,
+        signature: Signature,
+        settings: Settings | None = None,
+        strictness: Strictness = Strictness.STRICT,
+    ) -> Verdict:
+        """Whether a script still shows a mismatch.
+
+        Raises:
+            DiskFull: there is no room to run it.
+        """
+        settings = settings or Settings()
+        key = self._key("ask", repro, settings, signature.to_json(), str(strictness), self.repeat)
+        kept = self.journal.get(key)
+        if kept is not None:
+            return Verdict(**{**kept, "answer": Answer(kept["answer"])})
+        started = time.monotonic()
+        verdict, passing = self._ask_repeatedly(repro, signature, settings, strictness)
+        verdict = Verdict(verdict.answer, verdict.reason, verdict.detail, round(time.monotonic() - started, 3))
+        if not passing:
+            self.journal.put(key, {**asdict(verdict), "answer": str(verdict.answer)})
+        return verdict
+
+    def noise(self, repro: Repro) -> frozenset[Spot]:
+        """In what a script's eager run does not repeat itself; empty for a script that does.
+
+        The agent leaves such places out of every observation by itself; this is to say so.
+        """
+        return self._kept("noise", repro, lambda: [list(spot) for spot in sorted(self._noise(repro))], _spots)
+
+    def trace(self, repro: Repro) -> Trace:
+        """What an eager run of a script did."""
+        return self._kept("trace", repro, lambda: _trace_to_json(self._started().trace(repro)), Trace.from_json)
+
+    def sanity(self, backend: str = "inductor") -> str | None:
+        """Whether this environment compiles, on a backend, a small script that is known to be right.
+
+        Returns:
+            ``None`` if it does, else in a line what goes wrong: then nothing that it compiles is evidence.
+        """
+        if backend not in self._insane:
+            repro, settings = Repro(_SANE), Settings(backend=backend)
+            observation = self.observe(repro, settings)
+            trouble, found = trouble_of(observation), mismatch_of(observation, repro.source)
+            self._insane[backend] = trouble.detail if trouble else found.summary if found else None
+        return self._insane[backend]
+
+    def flakiness(self, repro: Repro, signature: Signature, times: int, settings: Settings | None = None) -> float:
+        """The share of a number of runs that show a mismatch: 1.0 for one that is always there."""
+        return self._kept(
+            "flakiness",
+            repro,
+            lambda: [self._share(repro, signature, times, settings)],
+            _first,
+            signature.to_json(),
+            times,
+        )
+
+    def confirm(
+        self,
+        repro: Repro,
+        signature: Signature,
+        settings: Settings | None = None,
+        strictness: Strictness = Strictness.STRICT,
+    ) -> Verdict:
+        """The same as ``ask``, by an agent that is started for this one question and never from the journal.
+
+        An answer that differs from ``ask``'s says that answers of this environment's long-lived agent can't be trusted.
+        """
+        with Probe(self.environment, Journal(), self.limits, repeat=1, scope=self._scope) as fresh:
+            verdict = fresh.ask(repro, signature, settings, strictness)
+            self.asked += fresh.asked
+        return verdict
+
+    # How ------------------------------------------------------------------------------------------------------------
+
+    def _started(self) -> Agent:
+        if self._agent is None:
+            self._agent = Agent(self.environment, self.limits)
+        return self._agent
+
+    def _run(self, repro: Repro, settings: Settings) -> Observation:
+        self.asked += 1
+        observation = self._started().observe(repro, settings, eager_key=self._key("eager", repro))
+        trouble = trouble_of(observation)
+        if trouble is not None and trouble.reason == "disk-full":
+            raise DiskFull(f"{trouble.detail}: free some space, then give the same command again")
+        return observation
+
+    def _ask_repeatedly(
+        self, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
+    ) -> tuple[Verdict, bool]:
+        verdict, passing = self._ask_once(repro, signature, settings, strictness)
+        answers = [verdict.answer]
+        while len(answers) < self.repeat and not passing:
+            again, passing = self._judged(self._run(repro, settings), repro, signature, settings, strictness)
+            answers.append(again.answer)
+            if again.answer is not verdict.answer and not passing:
+                shown = sum(answer is Answer.SAME for answer in answers)
+                return Verdict(Answer.UNTESTABLE, "flaky", f"shown in {shown} of {len(answers)} runs"), False
+        return verdict, passing
+
+    def _ask_once(
+        self, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
+    ) -> tuple[Verdict, bool]:
+        kept = self.journal.get(self._key("observe", repro, settings))
+        observation = Observation.from_json(kept) if kept is not None else self._run(repro, settings)
+        return self._judged(observation, repro, signature, settings, strictness)
+
+    def _judged(
+        self,
+        observation: Observation,
+        repro: Repro,
+        signature: Signature,
+        settings: Settings,
+        strictness: Strictness,
+    ) -> tuple[Verdict, bool]:
+        """The verdict on an observation, and whether it may be another one the next time."""
+        trouble = trouble_of(observation)
+        if trouble is not None:
+            return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail), trouble.passing
+        found = mismatch_of(observation, repro.source)
+        if found is None:
+            return Verdict(Answer.NONE, detail="compiled agrees with eager"), False
+        insane = self._insanity(found, settings)
+        if insane is not None:
+            detail = f"this environment can't compile even a simple script: {insane}"
+            return Verdict(Answer.UNTESTABLE, "broken-environment", detail), False
+        if _matching(found, signature, strictness):
+            return Verdict(Answer.SAME, detail=found.summary), False
+        detail = f"{found.summary} [{signature.explain(found.signature, strictness)}]"
+        return Verdict(Answer.OTHER, str(found.kind), detail), False
+
+    def _insanity(self, found: Mismatch, settings: Settings) -> str | None:
+        """What is wrong with the environment, where the mismatch is such that it could be that."""
+        if found.kind not in _ENDINGS or found.signature.asks is not None:
+            return None
+        return self.sanity(_backend_of(found.signature, settings))
+
+    def _noise(self, repro: Repro) -> set[Spot]:
+        self.asked += 1
+        observation = self._started().repeat(repro, eager_key=self._key("eager", repro))
+        return {(item.place, item.attribute) for item in observation.differences}
+
+    def _share(self, repro: Repro, signature: Signature, times: int, settings: Settings | None) -> float:
+        settings = settings or Settings()
+        shown = 0
+        for _ in range(times):
+            verdict, _ = self._judged(self._run(repro, settings), repro, signature, settings, Strictness.STRICT)
+            shown += verdict.same
+        return shown / times
+
+    def _kept(self, what: str, repro: Repro, make: Callable[[], Any], read: Callable[[Any], _T], *more: Any) -> _T:
+        key = self._key(what, repro, *more)
+        value = self.journal.get(key)
+        if value is None:
+            value = make()
+            self.journal.put(key, value)
+        return read(value)
+
+    def _key(self, what: str, repro: Repro, *more: Any) -> str:
+        facts, build = self.environment.facts, self.environment.build
+        where = (build.version, facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton)
+        script = (repro.source, repro.arguments, repro.seed, repro.name, siblings_digest(repro.source, repro.directory))
+        parts = [part.to_json() if isinstance(part, Settings) else part for part in more]
+        return fingerprint(__version__, what, where, self._scope, asdict(self.limits), script, parts)
+
+
+def _matching(found: Mismatch, signature: Signature, strictness: Strictness) -> bool:
+    return any(signature.matches(seen, strictness) for seen in found.signatures)
+
+
+def _backend_of(signature: Signature, settings: Settings) -> str:
+    """The backend whose health decides whether an exception is evidence: the first that reaches where it came from."""
+    if settings.backend is not None:
+        return settings.backend
+    files = " ".join(signature.frames_torch)
+    if not files or "_inductor" in files or "triton" in files or "<generated>" in files:
+        return "inductor"
+    return "aot_eager" if "_functorch" in files else "eager"
+
+
+def _spots(value: list[list[str]]) -> frozenset[Spot]:
+    return frozenset((place, attribute) for place, attribute in value)
+
+
+def _first(value: list[float]) -> float:
+    return float(value[0])
+
+
+def _trace_to_json(trace: Trace) -> dict[str, Any]:
+    return {**asdict(trace), "lines": sorted(trace.lines)}

@@ -1,0 +1,83 @@
+"""The modules beside a script that it imports: their text decides how it runs, so it is part of the question."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+_MOST_FILES = 500
+
+
+def siblings_digest(source: str, directory: str | None) -> str:
+    """A digest of every module under ``directory`` that the script can import, directly or through another one.
+
+    Args:
+        source: the script's text.
+        directory: the folder that is put on ``sys.path`` for it; ``None`` for a script that stands alone.
+
+    Returns:
+        A hexadecimal text; empty when it imports none.
+    """
+    if directory is None:
+        return ""
+    root = Path(directory)
+    found: dict[Path, str] = {}
+    pending = list(_files(source, root, root))
+    while pending and len(found) < _MOST_FILES:
+        path = pending.pop()
+        if path in found:
+            continue
+        try:
+            stat = path.stat()
+            text = _text(path, stat.st_mtime_ns, stat.st_size)
+        except OSError:
+            continue
+        found[path] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        pending.extend(_files(text, root, path.parent))
+    if not found:
+        return ""
+    lines = sorted(f"{path.relative_to(root)} {digest}" for path, digest in found.items())
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+@lru_cache(maxsize=512)
+def _text(path: Path, changed: int, size: int) -> str:
+    """The text of a file; its time and size are asked for only so that a changed file is read again."""
+    return path.read_text("utf-8", "replace")
+
+
+@lru_cache(maxsize=1024)
+def _imports(source: str) -> tuple[tuple[int, str], ...]:
+    """What a text imports, as the number of leading dots and the dotted name."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    names: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [(0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names.append((node.level, module))
+            names += [(node.level, f"{module}.{alias.name}".strip(".")) for alias in node.names]
+    return tuple(dict.fromkeys(names))
+
+
+def _files(source: str, root: Path, here: Path) -> Iterator[Path]:
+    for level, name in _imports(source):
+        base = here if level else root
+        for _ in range(level - 1):
+            base = base.parent
+        if base != root and root not in base.parents:
+            continue
+        parts = [part for part in name.split(".") if part]
+        for end in range(len(parts) + 1):
+            package = base.joinpath(*parts[:end])
+            candidates = [package / "__init__.py"] if end == 0 and level else []
+            if end:
+                candidates = [package.with_suffix(".py"), package / "__init__.py"]
+            yield from (path for path in candidates if path.is_file())

@@ -1,0 +1,63 @@
+"""Builders of what a pair of runs shows, in the form that the agent gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from torchbisect.probe.observation import Difference, Ending, Frame, Kind, Observation, Raised
+
+
+class Shown:
+    """Writes observations as the agent would."""
+
+    finished = Ending("finished", compiled=1)
+
+    def frame(self, text: str) -> Frame:
+        """``torch/_dynamo/utils.py:run_node`` or ``repro.py:f:7``; the script's own end with their line."""
+        file, function, *line = text.split(":")
+        number = int(line[0]) if line else 1
+        return Frame(file, function, number, "torch" if file.startswith("torch/") else "user")
+
+    def raised(
+        self, name: str, message: str = "", *frames: str, bases: tuple[str, ...] = (), cause: Raised | None = None
+    ) -> Raised:
+        """An exception with its frames, outermost first."""
+        given = bases or ("Exception", "BaseException")
+        return Raised(name, given, message, tuple(self.frame(text) for text in frames), cause)
+
+    def ends(self, raised: Raised) -> Ending:
+        """A run that an exception ended."""
+        return Ending("raised", raised=raised, compiled=1)
+
+    def exits(self, status: int, output: str = "") -> Ending:
+        """A run that exited."""
+        return Ending("exited", status=status, output=output, compiled=1)
+
+    def differs(self, kind: Kind, place: str, attribute: str, eager: str, compiled: str) -> Difference:
+        """Something that differs."""
+        return Difference(kind, place, attribute, eager, compiled)
+
+    def both(self, eager: Ending, compiled: Ending, *differences: Difference) -> Observation:
+        """The two runs."""
+        return Observation(eager, compiled, differences)
+
+    def compiled(self, ending: Ending, *differences: Difference) -> Observation:
+        """A compiled run beside an eager one that finished."""
+        return Observation(Ending("finished"), ending, differences)
+
+
+@pytest.fixture(scope="session")
+def shown() -> Shown:
+    return Shown()
+
+
+@pytest.fixture(scope="session")
+def lost_grad(shown: Shown) -> Callable[..., Difference]:
+    """The difference that most tests are about."""
+
+    def make(place: str = "call 0 output", eager: str = "True", compiled: str = "False") -> Difference:
+        return shown.differs(Kind.METADATA, place, "requires_grad", eager, compiled)
+
+    return make

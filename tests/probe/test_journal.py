@@ -1,0 +1,149 @@
+"""The journal: whatever happens to a process or its disk, every finished answer is kept and none is made up."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchbisect.containers.errors import DiskFull, InputError
+from torchbisect.probe.journal import Journal
+
+_VALUES = st.recursive(
+    st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+_ENTRIES = st.dictionaries(st.text(max_size=6), _VALUES, max_size=5)
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@given(_ENTRIES)
+def test_what_was_put_is_there_for_the_next_process(folder: Path, entries: dict[str, object]) -> None:
+    path = folder / "journal.jsonl"
+    path.unlink(missing_ok=True)
+    journal = Journal(path)
+    for key, value in entries.items():
+        journal.put(key, value)
+    again = Journal(path)
+    assert {key: again.get(key) for key in entries} == entries
+    assert (journal.added, again.answered, len(again)) == (len(entries), len(entries), len(entries))
+
+
+@given(_ENTRIES, st.data())
+def test_torn_at_any_byte_every_whole_line_is_kept_and_the_next_is_whole(
+    folder: Path, entries: dict[str, object], data: st.DataObject
+) -> None:
+    path = folder / "torn.jsonl"
+    path.unlink(missing_ok=True)
+    journal = Journal(path)
+    path.touch()
+    ends = []
+    for key, value in entries.items():
+        journal.put(key, value)
+        ends.append((key, path.stat().st_size))
+    cut = data.draw(st.integers(0, path.stat().st_size))
+    os.truncate(path, cut)
+    torn = Journal(path)
+    kept = {key for key, end in ends if end <= cut}
+    for key, value in entries.items():
+        assert torn.get(key) == (value if key in kept else None)
+    torn.put("after", [1])
+    again = Journal(path)
+    assert again.get("after") == [1]
+    assert all(again.get(key) == entries[key] for key in kept if key != "after")
+
+
+def test_lines_of_others_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'nonsense\n[1]\n{"key": 3, "value": 1}\n{"key": "a"}\n\xff\xfe\n{"key": "b", "value": 2}\n')
+    journal = Journal(path)
+    assert (len(journal), journal.get("b")) == (1, 2)
+
+
+def test_what_another_process_puts_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    mine, other = Journal(path), Journal(path)
+    other.put("question", {"answer": "same"})
+    assert mine.get("question") == {"answer": "same"}
+
+
+_WRITER = """\
+import sys
+from pathlib import Path
+from torchbisect.probe.journal import Journal
+journal = Journal(Path(sys.argv[1]))
+print("ready", flush=True)
+for number in range(int(sys.argv[3])):
+    journal.put(f"{sys.argv[2]}-{number}", "x" * 3000)
+"""
+
+
+def _writer(path: Path, name: str, count: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", _WRITER, str(path), name, str(count)], stdout=subprocess.PIPE)
+
+
+def test_two_processes_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    writers = [_writer(path, name, 40) for name in "ab"]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert len(Journal(path)) == 80
+    assert all(json.loads(line) for line in path.read_bytes().splitlines())
+
+
+def test_a_process_killed_in_the_middle_loses_at_most_what_it_was_writing(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    writer = _writer(path, "a", 10**6)
+    assert writer.stdout is not None
+    writer.stdout.readline()
+    while not path.exists() or path.stat().st_size < 30_000:
+        assert writer.poll() is None
+    writer.kill()
+    writer.wait()
+    journal = Journal(path)
+    kept = len(journal)
+    assert all(journal.get(f"a-{number}") == "x" * 3000 for number in range(kept))
+    journal.put("next", 1)
+    assert len(Journal(path)) == kept + 1
+
+
+def test_a_full_disk_is_said_and_nothing_is_spoilt(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the disk: the system cuts a write short in the same way."""
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    journal.put("kept", "x" * 1000)
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, hard))
+    try:
+        with pytest.raises(DiskFull, match="no room"):
+            journal.put("too much", "y" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    journal.put("too much", "y" * 1000)
+    assert len(Journal(path)) == 2
+
+
+def test_a_journal_that_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="can't be used"):
+        Journal(tmp_path).get("x")
+
+
+def test_without_a_file_it_remembers_as_long_as_it_lives() -> None:
+    journal = Journal()
+    journal.put("a", 1)
+    assert (journal.get("a"), journal.get("b")) == (1, None)
