@@ -95,7 +95,7 @@ def _work(job: Job, tape: Tape) -> int:
     places = failures.Places(folders, [caches])
     process = os.getpid()
     mode = DoublePrecision() if job.role == "float64" else contextlib.nullcontext()
-    tracer = _tracer(job, path, namespace)
+    tracer = recorder.tracer = _tracer(job, path, namespace)
 
     def finish(ending: Dict[str, Any]) -> None:
         ending.update(compiled=len(recorder.compiled), graphs=_graphs(), waited_for_input=bool(waited))

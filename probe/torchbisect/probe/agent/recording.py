@@ -37,6 +37,7 @@ class Recorder:
         self.tape = tape
         self.compiled: Set[int] = set()
         self.quiet = False
+        self.tracer: Any = None
         self._folders = tuple(os.path.realpath(folder) + os.sep for folder in folders)
         self._process = os.getpid()
         self._thread = threading.get_ident()
@@ -84,6 +85,8 @@ class Recorder:
         for name, value in inputs:
             self._note_leaves(name, value)
         self.tape.append({"e": "begin", "n": number, "label": label})
+        if self.tracer is not None:
+            self.tracer.enter_region(target, args, kwargs)
         entry: Dict[str, Any] = {"e": "call", "n": number, "label": label}
         try:
             result = call(*args, **kwargs)
@@ -93,6 +96,8 @@ class Recorder:
             raise
         finally:
             self._inside = None
+            if self.tracer is not None:
+                self.tracer.leave_region()
         self._finish(entry, inputs, before, result)
         return result
 
