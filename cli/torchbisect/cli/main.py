@@ -1,10 +1,105 @@
-"""The ``torchbisect`` command."""
+"""The ``torchbisect`` command: what can be typed, and the exit code it ends with."""
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import click
 
+from torchbisect.cli import inspecting
+from torchbisect.cli.exits import Exit
+from torchbisect.cli.options import CHANNELS, options_from, shared_options
+from torchbisect.cli.pipeline import Pipeline
+from torchbisect.containers.errors import TorchbisectError
+from torchbisect.probe.version import __version__
 
-@click.group()
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class _Commands(click.Group):
+    """Ends every command with an exit code and at most one line, never with a traceback for a known trouble."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TorchbisectError as error:
+            click.echo(f"torchbisect: {error}", err=True)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("torchbisect: interrupted", err=True)
+            ctx.exit(Exit.INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever read our output has gone (a pager, head): nothing is left to say, and nowhere to say it.
+            sys.stderr.close()
+            ctx.exit(Exit.MACHINE)
+
+
+@click.group(cls=_Commands, context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="torchbisect")
 def main() -> None:
-    """Shrink a script that goes wrong under torch.compile and find the build where it broke."""
+    """Shrink a script that goes wrong under torch.compile and find the build of torch where it broke.
+
+    \b
+    Exit codes: 0 mismatch found and all finished     1 no mismatch
+                2 wrong usage or input                3 mismatch found, but a part could not finish
+                4 flaky                               5 the machine failed
+                130 interrupted: the same command goes on
+    """
+
+
+def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> None:
+    """Add a command about a script; all of them differ only in the stages they go through."""
+
+    def command(**given: Any) -> None:
+        code = Pipeline(options_from(name, given)).execute()
+        click.get_current_context().exit(code)
+
+    command.__doc__ = summary
+    decorated = functools.reduce(lambda function, decorate: decorate(function), reversed(extra), command)
+    main.command(name)(shared_options(decorated))
+
+
+_script_command(
+    "run",
+    """Observe, localise, minimize, bisect and report.
+
+    What follows -- is given to SCRIPT as its arguments.
+    """,
+    click.option("--minimize/--no-minimize", default=True, help="Shrink the script."),
+    click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and was mended."),
+)
+_script_command("check", "Observe SCRIPT and name the compiler stage at fault.")
+_script_command("minimize", "Observe and localise SCRIPT, then shrink it.")
+_script_command("bisect", "Observe SCRIPT, then find where it broke and was mended, with the script as it is.")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--json", "as_json", is_flag=True, help="Print report.json.")
+def report(folder: Path, as_json: bool) -> None:
+    """Render a finished or interrupted run again."""
+    inspecting.render(folder, as_json)
+
+
+@main.command()
+@click.option("--channel", type=click.Choice(CHANNELS), default="release", show_default=True)
+@click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
+@click.option("--index-url", metavar="URL", help="As in pip.")
+@click.option("--extra-index-url", "extra_index_urls", metavar="URL", multiple=True, help="As in pip.")
+@click.option("--variant", metavar="NAME", help="The build's variant: cpu, cu126, ...")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+def builds(**given: Any) -> None:
+    """List the builds that a channel offers, and those left out with the reason."""
+    inspecting.list_builds(**given)
+
+
+@main.command()
+@click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
+@click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
+def doctor(python: str, cache_dir: Path | None) -> None:
+    """What this machine has and lacks, and what to do about it."""
+    click.get_current_context().exit(inspecting.doctor(python, cache_dir))

@@ -1,0 +1,17 @@
+"""The exit codes, as ``docs/exit-codes-and-reasons.md`` explains them."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Exit(enum.IntEnum):
+    """What a command ends with."""
+
+    FINISHED = 0
+    NO_MISMATCH = 1
+    INPUT = 2
+    PARTIAL = 3
+    FLAKY = 4
+    MACHINE = 5
+    INTERRUPTED = 130

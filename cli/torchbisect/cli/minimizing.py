@@ -1,0 +1,154 @@
+"""The minimize stage: shrinks the script through the probe, and makes it stand alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torchbisect.bisect.search import Status
+from torchbisect.cli.tools import Tools
+from torchbisect.minimizer.backend import with_backend
+from torchbisect.minimizer.minimize import Progress, Reduction, minimize
+from torchbisect.minimizer.standalone import standalone
+from torchbisect.probe.judging import Mismatch
+from torchbisect.probe.matching import Strictness
+from torchbisect.probe.plain import PlainRun, run_plain
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import Repro, Settings
+from torchbisect.probe.verdict import Answer, Verdict
+
+# A result is run so often in a fresh process before it is called confirmed.
+CONFIRMATIONS = 3
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is shrunk.
+
+    Attributes:
+        repro: the script as given.
+        mismatch: what it shows and must go on showing.
+        settings: the cheapest settings that show it.
+    """
+
+    repro: Repro
+    mismatch: Mismatch
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Another build whose verdict on the original the smaller script has to keep.
+
+    Attributes:
+        probe: asks that build.
+        status: what the original is there, good or bad.
+    """
+
+    probe: Probe
+    status: Status
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """A shrunk script.
+
+    Attributes:
+        reduction: how it came about; its ``source`` is what the probe goes on asking about.
+        settings: what that source needs beside what it says itself.
+        text: what is handed to people: stands alone if ``stands_alone``, else the reduction's source.
+        stands_alone: under plain Python it exits non-zero, and zero with ``torch.compile`` made a no-op.
+        runs: the runs that showed it, each with whether ``torch.compile`` was a no-op there.
+    """
+
+    reduction: Reduction
+    settings: Settings
+    text: str
+    stands_alone: bool
+    runs: tuple[tuple[PlainRun, bool], ...]
+
+    def repro(self, original: Repro) -> Repro:
+        """The shrunk script as builds are asked about it: alone, with nothing of the original's surroundings."""
+        return Repro(source=self.reduction.source, seed=original.seed, name="minimal.py")
+
+
+def shrink(tools: Tools, probe: Probe, subject: Subject, witnesses: Sequence[Witness] = ()) -> Shrunk:
+    """Shrink the script while the same mismatch stays, and every witness says what it said of the original.
+
+    The best so far is in the workspace at every moment.
+    """
+    source, settings = _on_cheapest_backend(probe, subject)
+    repro = Repro(source, subject.repro.arguments, subject.repro.seed, subject.repro.directory, subject.repro.name)
+
+    def ask(candidate: str) -> Verdict:
+        verdict = probe.ask(repro.with_source(candidate), subject.mismatch.signature, settings)
+        for witness in witnesses:
+            if not verdict.same:
+                break
+            verdict = _as_before(witness, verdict, repro.with_source(candidate), subject, settings)
+        tools.display.detail(" ".join(filter(None, (str(verdict.answer), verdict.reason, verdict.detail))))
+        return verdict
+
+    reduction = minimize(
+        source,
+        ask,
+        trace=lambda text: probe.trace(repro.with_source(text)),
+        on_best=tools.workspace.save_minimal,
+        on_progress=_progress(tools),
+    )
+    return _alone(tools, probe, subject, reduction, settings)
+
+
+def _on_cheapest_backend(probe: Probe, subject: Subject) -> tuple[str, Settings]:
+    """The script with the cheapest backend written into it, or as it is with that backend set from outside."""
+    backend = subject.settings.backend
+    if backend is None:
+        return subject.repro.source, subject.settings
+    source = with_backend(subject.repro.source, backend)
+    if source is not None:
+        inside = Settings(None, subject.settings.mode, subject.settings.dynamic, subject.settings.compiled_autograd)
+        verdict = probe.ask(subject.repro.with_source(source), subject.mismatch.signature, inside)
+        if verdict.same:
+            return source, inside
+    return subject.repro.source, subject.settings
+
+
+def _as_before(witness: Witness, verdict: Verdict, repro: Repro, subject: Subject, settings: Settings) -> Verdict:
+    there = witness.probe.ask(repro, subject.mismatch.signature, settings, Strictness.TOLERANT)
+    expected = Answer.SAME if witness.status is Status.BAD else Answer.NONE
+    if there.answer is expected:
+        return verdict
+    return Verdict(Answer.OTHER, "another-history", f"{there.answer} where the original is {witness.status}")
+
+
+def _progress(tools: Tools) -> Callable[[Progress], None]:
+    def say(progress: Progress) -> None:
+        tools.display.status(f"{progress.bytes} bytes after {progress.asked} questions ({progress.stage})")
+
+    return say
+
+
+def _alone(tools: Tools, probe: Probe, subject: Subject, reduction: Reduction, settings: Settings) -> Shrunk:
+    """Make the result fail by itself, and see it do so."""
+    tools.display.status("confirming under plain python")
+    for text in standalone(reduction.source, subject.mismatch):
+        runs = confirm(probe, text)
+        if runs is not None:
+            tools.workspace.save_minimal(text)
+            return Shrunk(reduction, settings, text, True, runs)
+    tools.workspace.save_minimal(reduction.source)
+    return Shrunk(reduction, settings, reduction.source, False, ())
+
+
+def confirm(probe: Probe, text: str) -> tuple[tuple[PlainRun, bool], ...] | None:
+    """Run a script under plain Python; ``None`` unless it fails each time and passes without ``torch.compile``."""
+    eager = run_plain(probe.environment, text, timeout=probe.limits.longest, compiled=False)
+    if eager.status != 0:
+        return None
+    runs = [(eager, True)]
+    for _ in range(CONFIRMATIONS):
+        run = run_plain(probe.environment, text, timeout=probe.limits.longest)
+        if run.status == 0:
+            return None
+        runs.append((run, False))
+    return tuple(runs)

@@ -1,0 +1,158 @@
+"""What the user typed, checked once and frozen: nothing behind this file looks at a command line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from torchbisect.containers.errors import InputError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+CHANNELS = ("release", "nightly", "commit")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that shapes a run.
+
+    Attributes:
+        script: the failing script.
+        arguments: what the script gets after its name.
+        torch: the build where it fails: a version, a date, or ``installed``; ``None`` for the default.
+        python: the Python that runs repros and makes environments.
+        good: an end of the search that is good, or ``None``.
+        bad: an end of the search that is bad, or ``None``.
+        find: ``regression``, ``fix`` or ``both``.
+        channels: where to look; empty for as fine as can be reached.
+        packages: also installed in every environment.
+        minimize: shrink the script.
+        bisect: look for the builds where it broke and was mended.
+        jobs: how many builds are asked at once.
+        timeout: seconds that the script may take in eager; ``None`` for the probe's own limit.
+        repeat: how often each question is asked.
+        seed: of every random generator.
+        out: the folder of the results.
+        as_json: the final report on standard output.
+        verbosity: 1 for ``-v``, -1 for ``-q``, else 0.
+    """
+
+    script: Path
+    arguments: tuple[str, ...] = ()
+    torch: str | None = None
+    python: str = sys.executable
+    good: str | None = None
+    bad: str | None = None
+    find: str = "both"
+    channels: tuple[str, ...] = ()
+    index_url: str | None = None
+    extra_index_urls: tuple[str, ...] = ()
+    sandbox: str = "venv"
+    image: str | None = None
+    variant: str | None = None
+    device: str | None = None
+    packages: tuple[str, ...] = ()
+    minimize: bool = True
+    bisect: bool = True
+    jobs: int = 1
+    timeout: float | None = None
+    repeat: int = 1
+    seed: int = 0
+    cache_dir: Path | None = None
+    out: Path = Path("torchbisect-out")
+    as_json: bool = False
+    verbosity: int = 0
+    command: str = "run"
+
+
+def repeat_command(options: Options, script: str) -> str:
+    """The command line that repeats this run, quoted for a shell, with only what differs from the defaults.
+
+    Args:
+        options: what was typed.
+        script: how to write the script's path.
+    """
+    defaults = {field.name: field.default for field in fields(Options)}
+    words = ["torchbisect", options.command, script]
+    single = ("torch", "good", "bad", "find", "index_url", "sandbox", "image", "variant", "device", "jobs", "timeout")
+    for name in (*single, "repeat", "seed"):
+        value = getattr(options, name)
+        if value != defaults[name]:
+            words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+    for name, flag in (("channels", "--channel"), ("extra_index_urls", "--extra-index-url"), ("packages", "--with")):
+        for value in getattr(options, name):
+            words += [flag, value]
+    if options.command == "run":
+        words += [flag for flag, on in (("--no-minimize", options.minimize), ("--no-bisect", options.bisect)) if not on]
+    if options.arguments:
+        words += ["--", *options.arguments]
+    return shlex.join(words)
+
+
+def shared_options(command: Command) -> Command:
+    """The options that every command about a script has, in the order in which ``--help`` shows them."""
+    decorators = [
+        click.argument("script", type=click.Path(path_type=Path)),
+        click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+        click.option("--torch", metavar="BUILD", help="The torch where it fails: 2.8.0, 2026-02-12 or 'installed'."),
+        click.option("--python", metavar="PATH", default=sys.executable, show_default="this one",
+                     help="The Python that runs the script and makes environments."),
+        click.option("--good", metavar="BUILD", help="A build where it works; searched for if left out."),
+        click.option("--bad", metavar="BUILD", help="A build where it fails; default: that of --torch."),
+        click.option("--find", type=click.Choice(["regression", "fix", "both"]), default="both", show_default=True,
+                     help="Where it broke, where it was mended, or both."),
+        click.option("--channel", "channels", type=click.Choice(CHANNELS), multiple=True,
+                     help="Where to look; may be given more than once. Default: as fine as can be reached."),
+        click.option("--index-url", metavar="URL", help="As in pip."),
+        click.option("--extra-index-url", "extra_index_urls", metavar="URL", multiple=True, help="As in pip."),
+        click.option("--sandbox", type=click.Choice(["venv", "docker"]), default="venv", show_default=True,
+                     help="Where the script runs."),
+        click.option("--image", metavar="IMAGE", help="The container image, with --sandbox docker."),
+        click.option("--variant", metavar="NAME", help="The build's variant: cpu, cu126, ..."),
+        click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The script's default device."),
+        click.option("--with", "packages", metavar="PACKAGE", multiple=True,
+                     help="Also installed in every environment; may be given more than once."),
+        click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+                     help="How many builds are asked at once."),
+        click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+                     help="How long the script may take without torch.compile."),
+        click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True,
+                     help="How often each question is asked."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Of every random generator."),
+        click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False),
+                     help="Where environments are kept."),
+        click.option("--out", type=click.Path(path_type=Path), default=Path("torchbisect-out"), show_default=True,
+                     help="The folder of the results."),
+        click.option("--json", "as_json", is_flag=True, help="Print report.json on standard output at the end."),
+        click.option("-v", "--verbose", count=True, help="Say why each answer was given."),
+        click.option("-q", "--quiet", is_flag=True, help="Show results only."),
+    ]  # fmt: skip
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def options_from(command: str, given: dict[str, Any]) -> Options:
+    """Check what click collected and freeze it.
+
+    Raises:
+        InputError: two options don't go together, or a value can't be used.
+    """
+    given = dict(given)
+    verbose, quiet = given.pop("verbose", 0), given.pop("quiet", False)
+    if verbose and quiet:
+        raise InputError("-v and -q don't go together: leave one of them out")
+    options = Options(command=command, verbosity=-1 if quiet else min(verbose, 1), **given)
+    if options.image is not None and options.sandbox != "docker":
+        raise InputError("--image is for --sandbox docker: add that, or leave --image out")
+    if options.out.exists() and not options.out.is_dir():
+        raise InputError(f"--out {options.out}: this is a file and not a folder; name another folder")
+    if any(not package.strip() for package in options.packages):
+        raise InputError("--with: the package's name is empty; write --with numpy, say")
+    return options

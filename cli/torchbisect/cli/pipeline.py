@@ -1,0 +1,224 @@
+"""One run over one script, stage by stage: what each stage needs, what is kept when one can't finish, how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from torchbisect.bisect.search import Finding, Findings, Status
+from torchbisect.cli.assembling import Draft
+from torchbisect.cli.bisecting import Bisection, Target, edge_builds
+from torchbisect.cli.display import Display
+from torchbisect.cli.exits import Exit
+from torchbisect.cli.minimizing import Shrunk, Subject, Witness, shrink
+from torchbisect.cli.observing import Observed, observe
+from torchbisect.cli.options import Options
+from torchbisect.cli.scripts import read_script
+from torchbisect.cli.tools import Tools
+from torchbisect.containers.builds import Build
+from torchbisect.containers.errors import TorchbisectError
+from torchbisect.probe.localise import localise
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import Repro, Settings
+from torchbisect.reports.terminal import summary
+
+# So often a shrunk script that has another history than the original is shrunk again with that build as a witness.
+WITNESSES = 3
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Which stages a command goes through, after the observation that all begin with."""
+
+    localise: bool
+    minimize: bool
+    bisect: bool
+
+
+def stages_of(options: Options) -> Stages:
+    """The stages of the command that was typed."""
+    return {
+        "run": Stages(True, options.minimize, options.bisect),
+        "check": Stages(True, False, False),
+        "minimize": Stages(True, True, False),
+        "bisect": Stages(False, False, True),
+    }[options.command]
+
+
+class Pipeline:
+    """A run.
+
+    Raises:
+        TorchbisectError: what was typed can't be used, or the machine failed before anything could be kept.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.stages = stages_of(options)
+        self.display = Display(options.verbosity)
+        self.repro = Repro(
+            read_script(options.script),
+            options.arguments,
+            options.seed,
+            str(options.script.resolve().parent),
+            options.script.name,
+        )
+        self.tools = Tools(options, self.display)
+        self.draft = Draft(options, self.repro)
+        self._written: tuple[Path, ...] = ()
+
+    def execute(self) -> int:
+        """Go through the stages; returns the exit code. What was found is on disk at the end of every stage."""
+        with _stopping_gently(), ExitStack() as stack:
+            stack.callback(self.tools.close)
+            try:
+                code = self._go(stack)
+            except KeyboardInterrupt:
+                self.draft.interrupted = True
+                code = Exit.INTERRUPTED
+                self.display.warn("interrupted: give the same command again and it goes on where it stopped")
+            except TorchbisectError as error:
+                self.draft.unfinished(self.draft.stage, str(error))
+                self._save()
+                raise
+            self._save()
+        self._show()
+        return code
+
+    def _go(self, stack: ExitStack) -> Exit:
+        self.draft.stage = "observe"
+        with self.display.stage("Observe"):
+            failing = self.tools.failing_build()
+            self.display.status(f"preparing torch {failing}")
+            probe = stack.enter_context(self.tools.probe(failing))
+            self.draft.environment(failing, probe.environment.facts)
+            observed = observe(probe, self.repro, self.display)
+            self.draft.observed(observed)
+        self._save()
+        if observed.mismatch is None or observed.verdict != "mismatch":
+            return self._without_mismatch(observed)
+        settings = self._localise(probe, observed)
+        shrunk = self._minimize(probe, observed, settings)
+        if self.stages.bisect:
+            self._bisect(probe, failing, observed, settings, shrunk)
+        return Exit.PARTIAL if self.draft.parts_left else Exit.FINISHED
+
+    def _without_mismatch(self, observed: Observed) -> Exit:
+        if observed.verdict == "none":
+            return Exit.NO_MISMATCH
+        if observed.verdict == "flaky":
+            return Exit.FLAKY
+        return Exit.MACHINE if observed.machine_at_fault else Exit.INPUT
+
+    def _localise(self, probe: Probe, observed: Observed) -> Settings:
+        if not self.stages.localise or observed.mismatch is None:
+            return Settings()
+        self.draft.stage = "localise"
+        with self.display.stage("Localise"):
+            found = localise(probe, self.repro, observed.mismatch, self.display.status)
+            self.draft.localised(found)
+            self.display.result(
+                f"backend {found.backend or 'as given'}"
+                + (f", component {found.component}" if found.component else "")
+                + (f"; goes away with {found.fixed_by[0]}" if found.fixed_by else "")
+            )
+        self._save()
+        return found.settings
+
+    def _minimize(
+        self, probe: Probe, observed: Observed, settings: Settings, witnesses: tuple[Witness, ...] = ()
+    ) -> Shrunk | None:
+        if not self.stages.minimize or observed.mismatch is None:
+            return None
+        self.draft.stage = "minimize"
+        again = " again, keeping its history" if witnesses else ""
+        with self.display.stage(f"Minimize{again}"):
+            shrunk = shrink(self.tools, probe, Subject(self.repro, observed.mismatch, settings), witnesses)
+            self.draft.shrunk(shrunk)
+            made = shrunk.reduction
+            self.display.result(
+                f"{len(self.repro.source.encode())} bytes to {len(shrunk.text.encode())}, "
+                f"{len(shrunk.text.splitlines())} lines, after {made.asked} questions"
+            )
+            if not shrunk.stands_alone:
+                self.draft.unfinished("minimize", "the shrunk script does not fail by itself under plain python")
+        self._save()
+        return shrunk
+
+    def _bisect(
+        self, probe: Probe, failing: Build, observed: Observed, settings: Settings, shrunk: Shrunk | None
+    ) -> None:
+        assert observed.mismatch is not None
+        self.draft.stage = "bisect"
+        signature = observed.mismatch.signature
+        original = Target(self.repro, Settings(), signature)
+        bisection = Bisection(self.tools, failing)
+        with ExitStack() as stack:
+            witnesses: dict[str, Witness] = {}
+            while True:
+                target = Target(shrunk.repro(self.repro), shrunk.settings, signature) if shrunk else original
+                with self.display.stage("Bisect"):
+                    findings = bisection.search(target)
+                    self.draft.bisected(findings, bisection, self.tools.releases)
+                    odd = self._disagreement(bisection, original, target, findings) if shrunk else None
+                self._save()
+                if odd is None:
+                    break
+                build, finding = odd
+                if len(witnesses) >= WITNESSES or build.name in witnesses:
+                    self.display.warn("the shrunk script's history is not the original's: bisecting the original")
+                    self.draft.notice(f"the builds were asked with the original script: on torch {build} the shrunk "
+                                      f"script does not show what the original shows")  # fmt: skip
+                    shrunk = None
+                    continue
+                self.display.warn(f"torch {build} is {finding.status} for the original and not for the shrunk script")
+                there = stack.enter_context(self.tools.probe(build))
+                witnesses[build.name] = Witness(there, finding.status)
+                shrunk = self._minimize(probe, observed, settings, tuple(witnesses.values()))
+                self.draft.stage = "bisect"
+            self.draft.confirmed(self.tools, shrunk, findings)
+        for edge in (findings.regression, findings.fix):
+            if edge is not None:
+                self.display.result(edge.words)
+
+    def _disagreement(
+        self, bisection: Bisection, original: Target, target: Target, findings: Findings[Build]
+    ) -> tuple[Build, Finding] | None:
+        """The first build at an edge where the original says something else than the shrunk script."""
+        for build in edge_builds(findings):
+            said = bisection.ask(build, original)
+            if said.status is not Status.UNTESTABLE and said.status is not bisection.ask(build, target).status:
+                return build, said
+        return None
+
+    def _save(self) -> None:
+        self._written = self.tools.workspace.save(self.draft.report())
+
+    def _show(self) -> None:
+        report = self.draft.report()
+        if self.options.as_json:
+            click.echo(json.dumps(report.to_json(), indent=2))
+        else:
+            Console(highlight=False, soft_wrap=True).print(summary(report, self._written))
+
+
+@contextmanager
+def _stopping_gently() -> Iterator[None]:
+    """A request to end (``kill``, a closed terminal) is taken like Ctrl-C: what was found is kept."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {name: signal.signal(name, stop) for name in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

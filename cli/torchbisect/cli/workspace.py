@@ -1,0 +1,44 @@
+"""The folder of a run's results: what is in it is usable at every moment."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from torchbisect.containers.disk import disk_errors, writable_directory
+from torchbisect.reports import files
+from torchbisect.reports.report import Report
+
+MINIMAL = "minimal.py"
+JOURNAL = "journal.jsonl"
+
+
+class Workspace:
+    """The folder ``--out``.
+
+    Raises:
+        InputError: it can't be made or written to.
+        DiskFull: there is no room in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = writable_directory(folder, option="--out")
+
+    @property
+    def journal(self) -> Path:
+        """Every question that was answered, so that the same command goes on where it stopped."""
+        return self.folder / JOURNAL
+
+    def save_minimal(self, source: str) -> None:
+        """Keep the smallest script so far; a reader sees the old one or the new one, never a half."""
+        with disk_errors(self.folder):
+            with tempfile.NamedTemporaryFile(
+                "w", dir=self.folder, prefix=".minimal", encoding="utf-8", errors="backslashreplace", delete=False
+            ) as part:
+                part.write(source)
+            os.replace(part.name, self.folder / MINIMAL)
+
+    def save(self, report: Report) -> tuple[Path, ...]:
+        """Write all that a report is rendered to; returns the files."""
+        return files.write(report, self.folder)

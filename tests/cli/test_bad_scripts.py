@@ -1,0 +1,77 @@
+"""Scripts that can't be bisected: each gets one clear line and the right exit code, and nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+from running import Tool
+
+pytestmark = pytest.mark.torch
+
+COMPILED = "import torch\nf = torch.compile(lambda x: x + 1, backend='eager')\nf(torch.ones(1))\n"
+
+CASES = {
+    "fails in eager too": (COMPILED + "raise ValueError('mine')\n", "mine"),
+    "never compiles": ("import torch\nprint(torch.ones(1) + 1)\n", "torch.compile"),
+    "needs a package": ("import nosuchpackage\n" + COMPILED, "--with nosuchpackage"),
+    "reads standard input": (COMPILED + "name = input()\n", "standard input"),
+    "never ends": (COMPILED + "while True:\n    pass\n", "--timeout"),
+    "forks without end": (COMPILED + "import os\nwhile True:\n    os.fork()\n", "process"),
+    "exits with a status of its own": (COMPILED + "import sys\nsys.exit(3)\n", "status 3"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_script_that_can_not_be_asked_about(name: str, tool: Tool) -> None:
+    script, said = CASES[name]
+    done = tool.run("check", tool.write(script), "--timeout", "8")
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert said in done.stderr
+    assert tool.report["verdict"] == "untestable"
+
+
+@pytest.mark.parametrize(
+    "end", ["", "import sys\nsys.exit(0)\n", "for _ in range(1000):\n    print('x' * 1_000_000)\n"]
+)
+def test_a_script_that_agrees(tool: Tool, end: str) -> None:
+    """Also one that exits by itself, and one that prints a gigabyte."""
+    done = tool.run("check", tool.write(COMPILED + end))
+    assert done.returncode == 1, done.stderr
+    assert "agree" in done.stdout
+
+
+def test_json_is_all_that_standard_output_gets(tool: Tool) -> None:
+    done = tool.run("check", tool.write(COMPILED), "--json")
+    report = json.loads(done.stdout)
+    assert (report["schema"], report["verdict"], report["mismatch"]) == (1, "none", None)
+
+
+def test_arguments_reach_the_script(tool: Tool) -> None:
+    script = COMPILED + "import sys\nassert sys.argv[1:] == ['--epochs', '3'], sys.argv\n"
+    assert tool.run("check", tool.write(script), "--", "--epochs", "3").returncode == 1
+
+
+def test_a_flaky_script_is_said_to_be_flaky(tool: Tool) -> None:
+    """It fails compiled only, and then only every other time, by a file that it keeps outside of its folder."""
+    counter = tool.folder / "counter"
+    script = (
+        "import torch\n"
+        "def f(x):\n    return torch.compiler.is_compiling()\n"
+        "compiled = torch.compile(f, backend='eager')(torch.ones(1))\n"
+        f"with open({str(counter)!r}, 'a+') as file:\n"
+        "    file.write('x' if compiled else '')\n"
+        f"times = len(open({str(counter)!r}).read())\n"
+        "assert not compiled or times % 2, 'every other time'\n"
+    )
+    done = tool.run("check", tool.write(script), "--repeat", "4")
+    assert done.returncode == 4, done.stderr
+
+
+def test_interrupted_while_observing(tool: Tool) -> None:
+    tool.write(COMPILED + "import time\ntime.sleep(60)\n")
+    status, _ = tool.stopped("check", "repro.py", at=lambda line: "Observe" in line, by=signal.SIGINT)
+    assert status == 130
+    assert tool.report["state"] == "interrupted"

@@ -1,0 +1,155 @@
+"""What can be typed, and the one line that follows what can't be used. No torch and no network."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchbisect.cli.main import main
+from torchbisect.cli.options import Options, options_from, repeat_command
+from torchbisect.cli.scripts import read_script
+from torchbisect.containers.errors import InputError
+
+SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
+
+
+def line_of(result: Result, code: int) -> str:
+    """The one line that a command ended with."""
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    lines = [line for line in result.output.splitlines() if line.startswith("torchbisect:")]
+    assert len(lines) == 1, result.output
+    return lines[0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def typed(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+def test_help_names_every_command_of_the_contract() -> None:
+    output = typed("--help").output
+    for command in ("run", "check", "minimize", "bisect", "report", "builds", "doctor"):
+        assert f"\n  {command} " in output
+
+
+OPTIONS = """
+--torch --python --good --bad --find --channel --index-url --extra-index-url --sandbox --image --variant --device --with
+--jobs --timeout --repeat --seed --cache-dir --out --json --verbose --quiet
+"""
+
+
+@pytest.mark.parametrize("command", ["run", "check", "minimize", "bisect"])
+def test_every_script_command_takes_the_same_options(command: str) -> None:
+    output = typed(command, "--help").output
+    for option in OPTIONS.split():
+        assert option in output
+
+
+def test_a_missing_script(folder: Path) -> None:
+    assert "nowhere.py" in line_of(typed("run", "nowhere.py"), 2)
+
+
+def test_a_folder_for_a_script(folder: Path) -> None:
+    assert "folder" in line_of(typed("run", "."), 2)
+
+
+def test_a_script_that_is_not_python(folder: Path) -> None:
+    (folder / "repro.py").write_text("import torch\nfor x in\n")
+    assert "line 2" in line_of(typed("run", "repro.py"), 2)
+
+
+def test_a_script_that_is_not_text(folder: Path) -> None:
+    (folder / "repro.py").write_bytes(b"\xff\xfe\x00\x00" * 40)
+    assert "repro.py" in line_of(typed("run", "repro.py"), 2)
+
+
+def test_an_empty_script(folder: Path) -> None:
+    (folder / "repro.py").write_text("  \n")
+    assert "empty" in line_of(typed("run", "repro.py"), 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--image", "python:3.11"], "--sandbox docker"),
+        (["-v", "-q"], "-v and -q"),
+        (["--out", "repro.py"], "--out repro.py"),
+        (["--with", " "], "--with"),
+        (["--python", "nowhere/python"], "nowhere/python"),
+    ],
+)
+def test_options_that_can_not_be_used(folder: Path, words: list[str], said: str) -> None:
+    (folder / "repro.py").write_text(SCRIPT)
+    assert said in line_of(typed("run", "repro.py", *words), 2)
+
+
+@pytest.mark.parametrize("words", [["--jobs", "0"], ["--find", "nothing"], ["--timeout", "-1"], ["--channel", "x"]])
+def test_values_outside_of_an_option(folder: Path, words: list[str]) -> None:
+    result = typed("run", "repro.py", *words)
+    assert result.exit_code == 2
+    assert words[0] in result.output
+
+
+def test_a_report_of_a_folder_without_one(folder: Path) -> None:
+    assert "report.json" in line_of(typed("report", "."), 2)
+
+
+def test_what_follows_the_dashes_is_the_scripts(folder: Path) -> None:
+    (folder / "repro.py").write_text("import")
+    assert "line 1" in line_of(typed("run", "repro.py", "--", "--epochs", "3", "--out"), 2)
+
+
+def test_the_repeated_command_says_only_what_was_typed() -> None:
+    options = Options(
+        Path("a b.py"), arguments=("--epochs", "3"), torch="2.8.0", jobs=2, packages=("numpy",), bisect=False
+    )
+    assert repeat_command(options, "a b.py") == (
+        "torchbisect run 'a b.py' --torch 2.8.0 --jobs 2 --with numpy --no-bisect -- --epochs 3"
+    )
+
+
+TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=8).filter(str.strip)
+
+
+@given(
+    torch=st.none() | TEXTS,
+    repeat=st.integers(1, 9),
+    seed=st.integers(),
+    packages=st.lists(TEXTS, max_size=3),
+    arguments=st.lists(TEXTS, max_size=3),
+)
+def test_the_repeated_command_reads_back_as_the_same_options(
+    torch: str | None, repeat: int, seed: int, packages: list[str], arguments: list[str]
+) -> None:
+    options = Options(
+        Path("repro.py"), torch=torch, repeat=repeat, seed=seed, packages=tuple(packages), arguments=tuple(arguments)
+    )
+    words = shlex.split(repeat_command(options, "repro.py"))
+    command = main.commands["run"]
+    context = command.make_context("run", words[2:], resilient_parsing=False)
+    assert options_from("run", context.params) == options
+
+
+@given(source=st.text())
+def test_any_text_is_read_or_refused_in_one_line(source: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("script") / "repro.py"
+    path.write_text(source, encoding="utf-8", errors="surrogatepass")
+    try:
+        read_script(path)
+    except InputError as error:
+        said = str(error)
+    else:
+        said = str(path)
+    assert str(path) in said
+    assert len(said.splitlines()) == 1

@@ -1,0 +1,120 @@
+"""Killed in any stage, the same command goes on: the same answer, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from running import Tool
+
+pytestmark = pytest.mark.e2e
+
+# On torch 2.8.0 the compiled function leaves the set as it was; 2.9.0 has the fix.
+SCRIPT = '''\
+"""Keeps a set of the shapes that were seen."""
+
+import operator
+
+import torch
+
+
+class Seen:
+    def __init__(self):
+        self.shapes = set()
+
+    def note(self, x):
+        self.shapes.add(tuple(x.shape))
+
+
+def forget(kept, gone):
+    operator.isub(kept, gone)
+    return kept
+
+
+@torch.compile
+def step(x, names):
+    forget(names, {"b", "c"})
+    return x * len(names)
+
+
+def main():
+    seen = Seen()
+    total = torch.zeros(3)
+    for size in (1, 2):
+        x = torch.ones(3) * size
+        seen.note(x)
+        names = {"a", "b", "c"}
+        total += step(x, names)
+    print("total", total.tolist())
+    assert total.sum() == 9, "names were not taken away"
+
+
+main()
+'''
+WORDS = ("run", "repro.py", "--torch", "2.8.0", "--good", "2.9.0", "--find", "fix")
+
+
+def essence(report: dict[str, Any]) -> dict[str, Any]:
+    """What a run came to, without how long it took."""
+    fix = report["bisect"]["fix"]
+    return {
+        "verdict": report["verdict"],
+        "fingerprint": report["mismatch"]["fingerprint"],
+        "backend": report["localisation"]["backend"],
+        "minimal": report["minimal"]["source"],
+        "fix": (fix["last_bad"], fix["first_fixed"]),
+        "tested": [(one["build"], one["verdict"]) for one in report["bisect"]["tested"]],
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Any) -> tuple[dict[str, Any], list[str]]:
+    """What the run comes to when nothing happens to it, and the questions that it asks."""
+    tool = Tool(tmp_path_factory.mktemp("undisturbed"), cache)
+    tool.write(SCRIPT)
+    done = tool.run(*WORDS)
+    assert done.returncode == 0, done.stderr
+    return essence(tool.report), tool.asked
+
+
+def in_stage(stage: str, lines: int = 0) -> Callable[[str], bool]:
+    """True some lines after the line that opens a stage."""
+    seen = -1
+
+    def at(line: str) -> bool:
+        nonlocal seen
+        if seen >= 0 or line.strip() == stage:
+            seen += 1
+        return seen == lines
+
+    return at
+
+
+@pytest.mark.parametrize(
+    ("stage", "lines"), [("Observe", 0), ("Localise", 0), ("Minimize", 0), ("Minimize", 8), ("Bisect", 0)]
+)
+def test_killed_in_a_stage(tool: Tool, undisturbed: tuple[dict[str, Any], list[str]], stage: str, lines: int) -> None:
+    tool.write(SCRIPT)
+    status, _ = tool.stopped(*WORDS, "-v", at=in_stage(stage, lines), by=signal.SIGKILL)
+    assert status == -signal.SIGKILL
+    done = tool.run(*WORDS)
+    assert done.returncode == 0, done.stderr
+    expected, questions = undisturbed
+    assert essence(tool.report) == expected
+    asked = tool.asked
+    assert [key for key, times in Counter(asked).items() if times > 1] == []
+    assert set(asked) == set(questions)
+
+
+def test_interrupted_and_gone_on(tool: Tool, undisturbed: tuple[dict[str, Any], list[str]]) -> None:
+    tool.write(SCRIPT)
+    status, _ = tool.stopped(*WORDS, "-v", at=in_stage("Minimize", 8), by=signal.SIGINT)
+    assert status == 130
+    assert tool.report["state"] == "interrupted"
+    compile((tool.out / "minimal.py").read_text(), "minimal.py", "exec")
+    done = tool.run(*WORDS)
+    assert done.returncode == 0, done.stderr
+    assert essence(tool.report) == undisturbed[0]
