@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchbisect.reports.labels import ALLOWED, suggest
 from torchbisect.reports.report import Bisect, Localisation, Mismatch, Regression, Report
 
+#: A whole report takes long to make up.
+FEW = settings(max_examples=settings.default.max_examples // 4)
+
 
 @given(st.from_type(Report))
+@FEW
 def test_only_labels_that_triage_knows(report: Report) -> None:
     labels = suggest(report)
     assert set(labels) <= ALLOWED

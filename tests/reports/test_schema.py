@@ -9,12 +9,15 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchbisect.reports.files import to_text
 from torchbisect.reports.report import Report
 from torchbisect.reports.schema import load, schema
+
+#: A whole report takes long to make up.
+FEW = settings(max_examples=settings.default.max_examples // 4)
 
 VALIDATOR = jsonschema.Draft202012Validator(load())
 
@@ -28,6 +31,7 @@ def test_it_is_a_schema() -> None:
 
 
 @given(st.from_type(Report))
+@FEW
 def test_every_report_is_valid_and_read_back(report: Report) -> None:
     data = json.loads(to_text(report))
     VALIDATOR.validate(data)

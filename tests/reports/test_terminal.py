@@ -7,12 +7,15 @@ import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
 from torchbisect.reports.report import Report
 from torchbisect.reports.terminal import summary
+
+#: A whole report takes long to make up.
+FEW = settings(max_examples=settings.default.max_examples // 4)
 
 
 def shown(report: Report, files: tuple[Path, ...] = (), width: int = 120) -> str:
@@ -42,6 +45,7 @@ def test_an_interrupted_run_says_what_to_do(whole: Report) -> None:
 
 
 @given(st.from_type(Report), st.sampled_from([20, 80, 200]))
+@FEW
 def test_no_report_moves_the_cursor(report: Report, width: int) -> None:
     text = shown(report, (Path("out/a\x1b[2Jb"),), width)
     assert all(c == "\n" or unicodedata.category(c)[0] != "C" for c in text)

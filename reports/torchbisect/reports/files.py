@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchbisect.containers.errors import DiskFull, InputError, MachineError
+from torchbisect.reports import html, markdown
 from torchbisect.reports.escape import one_line
-from torchbisect.reports.markdown import render
 from torchbisect.reports.report import Report
 
-JSON, MARKDOWN, MINIMAL = "report.json", "report.md", "minimal.py"
+JSON, MARKDOWN, PAGE, MINIMAL = "report.json", "report.md", "report.html", "minimal.py"
 
 
 def write(report: Report, directory: Path) -> tuple[Path, ...]:
-    """Write ``minimal.py`` (where there is one), ``report.md`` and ``report.json`` into ``directory``.
+    """Write ``minimal.py`` (where there is one), ``report.md``, ``report.html`` and ``report.json`` into ``directory``.
 
     Each file is written under a temporary name and renamed, ``report.json`` last: whoever finds it finds the others.
 
@@ -31,7 +31,7 @@ def write(report: Report, directory: Path) -> tuple[Path, ...]:
         InputError: the directory is no directory, or may not be written to.
     """
     texts = {MINIMAL: report.minimal.source} if report.minimal else {}
-    texts |= {MARKDOWN: render(report), JSON: to_text(report)}
+    texts |= {MARKDOWN: markdown.render(report), PAGE: html.render(report), JSON: to_text(report)}
     with _reported(directory):
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
