@@ -39,6 +39,7 @@ _OPENING: tuple[tuple[str, Pass], ...] = (
     ("descend", descend.run),
     ("unrun", unrun.run),
     ("unused", unused.run),
+    ("values", values.run),
 )
 _ROUND: tuple[tuple[str, Pass], ...] = (
     ("unwrap", unwrap.run),

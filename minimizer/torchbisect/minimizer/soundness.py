@@ -78,27 +78,46 @@ def _lacks_super(node: ast.ClassDef) -> bool:
 
 
 def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
-    """Calls by name of functions that are defined once, with arguments that don't fit or a value that isn't there."""
-    defined: dict[str, ast.FunctionDef | None] = {}
+    """Calls by name of what is defined once, with arguments that don't fit or a value that isn't there.
+
+    A method's name may belong to other objects too, so of a method it is only said that its value isn't there.
+    """
+    defined: dict[str, ast.FunctionDef | ast.ClassDef | None] = {}
+    methods = {id(item): owner for owner in nodes if isinstance(owner, ast.ClassDef) for item in owner.body}
+    silent: dict[str, bool] = {}
     for node in nodes:
-        if isinstance(node, (*Function, ast.ClassDef)):
-            once = node.name not in defined and isinstance(node, ast.FunctionDef) and not node.decorator_list
-            defined[node.name] = node if once and isinstance(node, ast.FunctionDef) else None
+        if isinstance(node, ast.FunctionDef) and id(node) in methods:
+            silent[node.name] = silent.get(node.name, True) and not _gives(node)
+        elif isinstance(node, (*Function, ast.ClassDef)):
+            once = node.name not in defined and not node.decorator_list
+            defined[node.name] = node if once and isinstance(node, (ast.FunctionDef, ast.ClassDef)) else None
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             defined[node.id] = None
         elif isinstance(node, ast.arg):
             defined[node.arg] = None
     ignored = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            continue
-        function = defined.get(node.func.id)
-        if function is None:
-            continue
-        if not _fits(function.args, node):
-            yield "arity"
-        if id(node) not in ignored and not _gives(function):
-            yield "no value"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if silent.get(node.func.attr, False) and id(node) not in ignored:
+                yield f"no value {node.func.attr}"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called = defined.get(node.func.id)
+            if isinstance(called, ast.ClassDef):
+                if not _makes(called, node):
+                    yield "arity"
+            elif called is not None:
+                if not _fits(called.args, node, 0):
+                    yield "arity"
+                if id(node) not in ignored and not _gives(called):
+                    yield "no value"
+
+
+def _makes(owner: ast.ClassDef, call: ast.Call) -> bool:
+    """Whether a call's arguments fit a class's own ``__init__``; of a module without one, whether there are none."""
+    for item in owner.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            return _fits(item.args, call, 1)
+    return not (call.args and any(ast.unparse(base).endswith("Module") for base in owner.bases))
 
 
 def _gives(function: ast.FunctionDef) -> bool:
@@ -108,18 +127,18 @@ def _gives(function: ast.FunctionDef) -> bool:
     )
 
 
-def _fits(arguments: ast.arguments, call: ast.Call) -> bool:
-    """Whether a call's arguments bind the parameters; calls with ``*`` and ``**`` are taken to."""
+def _fits(arguments: ast.arguments, call: ast.Call, skip: int) -> bool:
+    """Whether a call's arguments bind the parameters after the first ``skip``; calls with ``*`` and ``**`` are taken to."""
     if any(isinstance(item, ast.Starred) for item in call.args) or any(item.arg is None for item in call.keywords):
         return True
-    positional = [item.arg for item in [*arguments.posonlyargs, *arguments.args]]
+    positional = [item.arg for item in [*arguments.posonlyargs, *arguments.args]][skip:]
     if len(call.args) > len(positional) and arguments.vararg is None:
         return False
     named = {item.arg for item in call.keywords if item.arg is not None}
     only = [item.arg for item in arguments.kwonlyargs]
     if arguments.kwarg is None and not named <= set(positional) | set(only):
         return False
-    required = positional[len(call.args) : len(positional) - len(arguments.defaults)]
+    required = positional[len(call.args) : max(0, len(positional) - len(arguments.defaults))]
     required += [name for name, default in zip(only, arguments.kw_defaults) if default is None]
     return set(required) <= named
 

@@ -122,6 +122,9 @@ class _Tidy(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
+        if isinstance(node, ast.stmt) and not hasattr(node, "lineno"):
+            # ast.unparse wants a line; 0 is none of the user's.
+            node.lineno = 0
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):
@@ -147,7 +150,7 @@ class _Tidy(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
-        return node if node.targets else ast.Expr(node.value)
+        return node if node.targets else ast.copy_location(ast.Expr(node.value), node)
 
     def visit_With(self, node: ast.With) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
@@ -222,8 +225,3 @@ def parents(tree: ast.AST) -> dict[int, ast.AST]:
 def nodes(tree: ast.AST) -> int:
     """How many nodes a tree has; the size that results are compared by."""
     return sum(1 for _ in ast.walk(tree))
-
-
-def line_of(node: ast.AST) -> int | None:
-    """The line that a node began on in the text it came from; ``None`` for one that a pass made."""
-    return getattr(node, "lineno", None)

@@ -53,6 +53,10 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
                 keys = [key for other, key in enumerate(node.keys) if other != number]
                 values = [value for other, value in enumerate(node.values) if other != number]
                 yield Edit.of(node, ast.Dict(keys=keys, values=values))
+        elif isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(node.elts) == 1 and _read(node):
+            yield Edit.of(node, node.elts[0])
+        elif isinstance(node, ast.Dict) and len(node.values) == 1:
+            yield Edit.of(node, node.values[0])
         elif isinstance(node, ast.BoolOp):
             yield from (Edit.remove(item) for item in reversed(node.values))
         elif isinstance(node, ast.Assign) and len(node.targets) > 1:
@@ -66,3 +70,7 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
             yield from (Edit.remove(item) for item in node.ifs)
         elif isinstance(node, ast.Return) and node.value is not None:
             yield Edit.remove(node.value)
+
+
+def _read(node: ast.Tuple | ast.List | ast.Set) -> bool:
+    return isinstance(getattr(node, "ctx", ast.Load()), ast.Load)

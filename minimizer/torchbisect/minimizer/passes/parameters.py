@@ -101,6 +101,9 @@ def _without(
         return
     value = next((value for value in values if value is not None), default)
     assert value is not None
+    if not isinstance(value, (ast.Constant, ast.Name, ast.Attribute)):
+        # A tensor that is made outside would be made inside, where it is traced: another program.
+        return
     local = {item.arg for item in parameters(function.args)} | bound_in(function.body)
     if any(isinstance(node, ast.Name) and node.id in local for node in ast.walk(value)):
         return

@@ -15,10 +15,8 @@ from torchbisect.minimizer.tree import Edit, Function, copied
 
 
 def run(search: Search) -> None:
-    """All at once by halves, from the back, so that chains fold up; then what is left one by one."""
-    while search.bisect(list(_constants(search.tree))):
-        pass
-    search.scan(options)
+    """As many as go in one question, then fewer."""
+    search.rush(options)
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:
@@ -26,16 +24,6 @@ def options(tree: ast.Module) -> Iterator[Edit]:
     for scope in ast.walk(tree):
         if isinstance(scope, (ast.Module, *Function)):
             yield from _scope(scope)
-
-
-def _constants(tree: ast.Module) -> Iterator[Edit]:
-    """Assignments of constants and of other names only: they don't touch each other."""
-    taken: set[str] = set()
-    for edit in options(tree):
-        value = edit.changes[-1][1]
-        if isinstance(value, ast.Constant) and not taken & {id(node).__str__() for node, _ in edit.changes}:
-            taken |= {str(id(node)) for node, _ in edit.changes}
-            yield edit
 
 
 def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Edit]:
@@ -51,11 +39,19 @@ def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
             continue
         uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name and _reads(node)]
         value = assigned[0].value
-        plain = isinstance(value, (ast.Constant, ast.Name, ast.Attribute))
-        if uses and (plain or len(uses) == 1):
+        plain = isinstance(value, (ast.Constant, ast.Name))
+        # What is made outside a function stays outside: inside it would be traced, and that is another program.
+        near = [use for use in uses if not _deeper(scope, use)]
+        if uses and (plain or (len(uses) == 1 and (near or isinstance(value, (ast.Attribute, ast.Lambda))))):
             yield Edit(((assigned[0], None), *((use, copied(value) if plain else value) for use in uses)))
     # A name bound several times in a row: fold x = f(x) into the line before it.
     yield from _chains(scope)
+
+
+def _deeper(scope: ast.AST, use: ast.Name) -> bool:
+    """Whether a use stands in a function inside the scope."""
+    inner = [node for node in ast.walk(scope) if isinstance(node, (*Function, ast.Lambda, ast.ClassDef)) and node is not scope]
+    return any(node is use for function in inner for node in ast.walk(function))
 
 
 def _chains(scope: ast.AST) -> Iterator[Edit]:

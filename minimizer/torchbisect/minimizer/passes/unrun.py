@@ -55,10 +55,10 @@ def _statement(node: ast.stmt, lines: frozenset[int]) -> list[Edit]:
 
 def _ran(node: ast.stmt, lines: frozenset[int]) -> bool:
     """Whether a line of the statement ran, of a compound one any line at all; statements that have none did run."""
-    first = getattr(node, "lineno", None)
-    if first is None or isinstance(node, (ast.Global, ast.Nonlocal)):
+    first = getattr(node, "lineno", 0)
+    if not first or isinstance(node, (ast.Global, ast.Nonlocal)):
         return True
-    first = min([first, *(item.lineno for item in getattr(node, "decorator_list", []) if hasattr(item, "lineno"))])
+    first = min([first, *(item.lineno for item in getattr(node, "decorator_list", []))])
     return any(line in lines for line in range(first, (node.end_lineno or first) + 1))
 
 
