@@ -71,7 +71,6 @@ class Probe:
         self.asked = 0
         self._scope = scope
         self._agent: Agent | None = None
-        self._insane: dict[str, str | None] = {}
 
     def __enter__(self) -> Probe:
         return self
@@ -163,12 +162,12 @@ class Probe:
         Returns:
             ``None`` if it does, else in a line what goes wrong: then nothing that it compiles is evidence.
         """
-        if backend not in self._insane:
-            repro, settings = Repro(_SANE), Settings(backend=backend)
-            observation = self.observe(repro, settings)
-            trouble, found = trouble_of(observation), mismatch_of(observation, repro.source)
-            self._insane[backend] = trouble.detail if trouble else found.summary if found else None
-        return self._insane[backend]
+        repro = Repro(_SANE)
+        observation = self.observe(repro, Settings(backend=backend))
+        trouble, found = trouble_of(observation), mismatch_of(observation, repro.source)
+        if trouble is not None:
+            return trouble.detail
+        return found.summary if found is not None else None
 
     def flakiness(self, repro: Repro, signature: Signature, times: int, settings: Settings | None = None) -> float:
         """The share of a number of runs that show a mismatch: 1.0 for one that is always there."""

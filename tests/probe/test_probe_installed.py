@@ -1,0 +1,307 @@
+"""The probe on the torch that is installed here: real scripts, real compilers, real bugs of that torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.environments import Environment
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.localise import localise
+from torchbisect.probe.matching import Strictness
+from torchbisect.probe.observation import Kind
+from torchbisect.probe.plain import run_plain
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import Repro, Settings
+from torchbisect.probe.verdict import Answer
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    interpreter = Interpreter.of(sys.executable)
+    cache = Cache(tmp_path_factory.mktemp("cache"))
+    return Venvs(cache, interpreter, Indexes.gather()).environment(installed_build(interpreter))
+
+
+@pytest.fixture(scope="module")
+def probe(environment: Environment) -> Iterator[Probe]:
+    with Probe(environment, Journal()) as probe:
+        yield probe
+
+
+# Bugs of torch 2.13, each with the script beside it that is right. Written as a user would meet them.
+MAXLEN = """\
+import collections, torch
+def count(x):
+    recent = collections.deque([1, 2, 3], maxlen={length})
+    recent.append(4)
+    return x * len(recent)
+torch.compile(count, backend="eager")(torch.ones(2))
+"""
+HOOKED = """\
+import torch
+net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+fast = torch.compile(net, backend="eager")
+{before}net[0].register_forward_hook(lambda module, inputs, output: output + 100)
+x = torch.ones(1, 2)
+fast(x)
+{after}net[0].register_forward_hook(lambda module, inputs, output: output + 100)
+y = fast(x)
+"""
+FALLBACK = """\
+import torch
+@torch.compile(backend="eager")
+def rows(x):
+    try:
+        return x.view({rows}, 4)
+    except RuntimeError:
+        return x.reshape(-1)
+rows(torch.arange(8.0))
+"""
+WINDOWS = """\
+import torch
+def scale(buffer):
+    windows = buffer.unfold(0, 2, {step})
+    windows.mul_(10)
+    return buffer.sum()
+buffer = torch.arange(1.0, 11.0)
+torch.compile(scale, backend="aot_eager")(buffer)
+"""
+REGISTRY = """\
+import torch
+def make():
+    seen = []
+    {definition}
+    def step(x):
+        {use}
+        return x * 2
+    return step, seen
+step, seen = make()
+torch.compile(step, backend="eager")(torch.ones(2))
+"""
+LOCAL_CLASS = "class Log:\n        def hit(self, value):\n            seen.append(value)"
+ALPHA = """\
+import torch
+def act(x, alpha):
+    return torch.celu_(x, alpha)
+compiled = torch.compile(act, backend="aot_eager_decomp_partition", dynamic=True)
+try:
+    compiled(torch.linspace(-1, 1, 4), {alpha})
+except RuntimeError as error:
+    print("rejected", error)
+"""
+
+BUGS = {
+    "python semantics": (MAXLEN.format(length=0), MAXLEN.format(length=2), {Kind.VALUES}),
+    "hook ignored": (HOOKED.format(before="# ", after=""), HOOKED.format(before="", after="# "), {Kind.VALUES}),
+    "handler skipped": (FALLBACK.format(rows=3), FALLBACK.format(rows=2), {Kind.RAISES}),
+    "mutation": (WINDOWS.format(step=4), WINDOWS.format(step=2), {Kind.VALUES, Kind.MUTATION}),
+    "side effect lost": (
+        REGISTRY.format(definition=LOCAL_CLASS, use='Log().hit("called")'),
+        REGISTRY.format(definition=LOCAL_CLASS, use='seen.append("called")'),
+        {Kind.SIDE_EFFECTS},
+    ),
+    "no exception": (ALPHA.format(alpha="0.0"), ALPHA.format(alpha="0.5"), {Kind.MISSING_RAISE}),
+}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_the_wrong_script_is_told_from_the_right_one(probe: Probe, name: str) -> None:
+    wrong, right, kinds = BUGS[name]
+    found = probe.mismatch(Repro(wrong))
+    assert found is not None
+    assert found.kind in kinds
+    assert probe.trouble(Repro(right)) is None
+    assert probe.mismatch(Repro(right)) is None
+    assert probe.ask(Repro(right), found.signature).answer is Answer.NONE
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_no_bug_passes_for_another(probe: Probe, name: str) -> None:
+    """Each signature against each other's script, with tolerance: the two wrong numbers of one size are alike."""
+    alike = {"python semantics", "hook ignored", "mutation"}
+    found = probe.mismatch(Repro(BUGS[name][0]))
+    assert found is not None
+    for other, (wrong, _, _) in BUGS.items():
+        verdict = probe.ask(Repro(wrong), found.signature, strictness=Strictness.TOLERANT)
+        if other == name:
+            assert verdict.answer is Answer.SAME
+        elif not {name, other} <= alike:
+            assert verdict.answer is Answer.OTHER, (other, verdict)
+
+
+def test_the_same_bug_in_a_shorter_script_with_other_names(probe: Probe) -> None:
+    found = probe.mismatch(Repro(BUGS["handler skipped"][0]))
+    assert found is not None
+    shorter = """\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, value):
+        try:
+            value = value.view(5, 7)
+        except Exception:
+            pass
+        return value
+
+torch.compile(Net(), backend="eager")(torch.ones(3, 3))
+"""
+    assert probe.ask(Repro(shorter), found.signature).answer is Answer.SAME
+
+
+TRAPS = {
+    "import error": ("import torch\nimport torch.no_such_module\n", Answer.UNTESTABLE, "missing-api"),
+    "another package": ("import torch, no_such_package\n", Answer.UNTESTABLE, "missing-module"),
+    "eager fails too": (
+        "import torch\ntorch.compile(lambda x: x.view(5, 7), backend='eager')(torch.ones(9))\n",
+        Answer.UNTESTABLE,
+        "fails-in-eager",
+    ),
+    "not compiled": ("import torch\nprint(torch.ones(3).sum())\n", Answer.UNTESTABLE, "not-compiled"),
+    "reads input": ("import torch\ninput('name? ')\n", Answer.UNTESTABLE, "reads-input"),
+    "no such syntax": ("import torch\ndef f(:\n", Answer.UNTESTABLE, "syntax-error"),
+    "another exception of the same class": (
+        "import torch\n"
+        "@torch.compile(backend='eager', fullgraph=True)\n"
+        "def f(x):\n    try:\n        return x @ x\n    except RuntimeError:\n        return x\n"
+        "f(torch.ones(2, 3))\n",
+        Answer.OTHER,
+        "raises",
+    ),
+    "the script's own words": (
+        "import torch\n@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(torch.ones(2))\n"
+        "print('RuntimeError: shape is invalid for input of size 8')\n",
+        Answer.NONE,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_what_only_looks_like_the_bug_is_never_it(probe: Probe, name: str) -> None:
+    source, answer, reason = TRAPS[name]
+    found = probe.mismatch(Repro(BUGS["handler skipped"][0]))
+    assert found is not None
+    verdict = probe.ask(Repro(source), found.signature)
+    assert (verdict.answer, verdict.reason) == (answer, reason), verdict
+
+
+# Localisation --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "backend", "component"),
+    [
+        ("python semantics", "eager", "dynamo"),
+        ("mutation", "aot_eager", "pt2-dispatcher"),
+        ("no exception", "aot_eager_decomp_partition", "decompositions"),
+    ],
+)
+def test_the_part_of_the_compiler_is_named(probe: Probe, name: str, backend: str, component: str) -> None:
+    repro = Repro(BUGS[name][0].replace(', backend="eager"', "").replace(', backend="aot_eager"', ""))
+    found = probe.mismatch(repro, Settings(backend=backend))
+    assert found is not None
+    located = localise(probe, repro, found, knobs=False)
+    assert (located.backend, located.component, located.settings.backend) == (backend, component, backend)
+    assert located.table[-1].verdict.seconds >= 0
+
+
+def test_the_knob_that_makes_it_go_away_is_found(probe: Probe) -> None:
+    repro = Repro(BUGS["hook ignored"][0])
+    found = probe.mismatch(repro)
+    assert found is not None
+    located = localise(probe, repro, found)
+    assert "torch._dynamo.config.skip_nnmodule_hook_guards = False" in located.fixed_by
+
+
+# The journal, and the environment itself -----------------------------------------------------------------------------
+
+
+def test_a_question_is_never_asked_twice(
+    environment: Environment, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repro, path = Repro(BUGS["python semantics"][0]), tmp_path / "journal.jsonl"
+    monkeypatch.setattr(probe, "journal", Journal(path))
+    before = probe.asked
+    found = probe.mismatch(repro)
+    assert found is not None
+    verdict = probe.ask(repro, found.signature, Settings(backend="aot_eager"))
+    assert (probe.noise(repro), probe.sanity("eager")) == (frozenset(), None)
+    trace = probe.trace(repro)
+    assert probe.asked > before
+    with Probe(environment, Journal(path)) as second:
+        again = second.mismatch(repro)
+        assert again is not None
+        assert again.signature == found.signature
+        assert second.ask(repro, found.signature, Settings(backend="aot_eager")) == verdict
+        assert (second.noise(repro), second.trace(repro)) == (frozenset(), trace)
+        assert second.sanity("eager") is None
+        assert (second.asked, second.answered_from_journal) == (0, 5)
+
+
+def test_a_fresh_process_says_the_same(probe: Probe) -> None:
+    repro = Repro(BUGS["side effect lost"][0])
+    found = probe.mismatch(repro)
+    assert found is not None
+    assert probe.confirm(repro, found.signature).same
+    assert probe.flakiness(repro, found.signature, 2) == 1.0
+
+
+def test_repeats_that_disagree_are_called_flaky(probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script counts its runs in a file and goes wrong in some of them only, eager and compiled."""
+    counter = tmp_path / "runs"
+    source = f"""\
+import torch
+with open({str(counter)!r}, "a+") as runs:
+    runs.write("x")
+    runs.seek(0)
+    odd = len(runs.read()) // 3 % 2
+def f(x):
+    return x + 1 if torch.compiler.is_compiling() and odd else x
+torch.compile(f, backend="eager")(torch.ones(2))
+"""
+    wrong = Repro(source.replace("len(runs.read()) // 3 % 2", "1"))
+    monkeypatch.setattr(probe, "repeat", 6)
+    found = probe.mismatch(wrong)
+    assert found is not None
+    assert probe.ask(wrong, found.signature).answer is Answer.SAME
+    counter.write_text("")
+    verdict = probe.ask(Repro(source), found.signature)
+    assert (verdict.answer, verdict.reason) == (Answer.UNTESTABLE, "flaky")
+
+
+def test_without_a_compiler_nothing_that_inductor_says_is_evidence(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    monkeypatch.setenv("CC", "/nonexistent/gcc")
+    repro = Repro("import torch\ntorch.compile(lambda x: x.sin() + 1)(torch.ones(3))\n")
+    with Probe(environment, Journal()) as probe:
+        trouble = probe.trouble(repro)
+        assert trouble is not None
+        assert trouble.reason == "no-compiler"
+        assert probe.sanity("inductor") is not None
+        assert probe.mismatch(Repro(BUGS["python semantics"][0])) is not None
+
+
+# Plain python --------------------------------------------------------------------------------------------------------
+
+
+def test_a_script_under_plain_python(environment: Environment) -> None:
+    wrong = BUGS["handler skipped"][0]
+    failed = run_plain(environment, wrong)
+    assert failed.failed
+    assert "TorchRuntimeError" in failed.last_words
+    assert not run_plain(environment, wrong, compiled=False).failed
+    exits = run_plain(environment, "import sys\nprint('MISMATCH')\nsys.exit(len(sys.argv))\n", ["a", "b"])
+    assert (exits.status, exits.last_words) == (3, "MISMATCH")
+    assert run_plain(environment, "while True: pass\n", timeout=0.5).status is None
