@@ -253,7 +253,7 @@ def _run(
     try:
         code = compile(source, path, "exec", dont_inherit=True)
         with mode, tracer if tracer is not None else contextlib.nullcontext():
-            exec(code, namespace)
+            _execute(code, namespace)
     except SystemExit as leaving:
         return {"how": "exited", "status": _status(leaving.code)}
     except BaseException as error:
@@ -261,6 +261,15 @@ def _run(
         how = "out-of-memory" if failures.is_memory(error) else "raised"
         return {"how": how, "raised": failures.raised(error, places.frame)}
     return {"how": "finished"}
+
+
+def _execute(code: Any, namespace: Dict[str, Any]) -> None:
+    """Run the script's code; afterwards the builtins are again what they were."""
+    held = dict(vars(builtins))
+    try:
+        exec(code, namespace)
+    finally:
+        vars(builtins).update(held)
 
 
 def _status(code: Any) -> int:

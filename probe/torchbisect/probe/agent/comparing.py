@@ -175,6 +175,8 @@ def _ends(walk: Walk, eager: Run, compiled: Run, reference: Optional[Run]) -> No
 
 
 def _printing(walk: Walk, eager: Run, compiled: Run, reference: Optional[Run]) -> None:
+    if compiled.ending["how"] not in _AGREEABLE or eager.ending["how"] not in _AGREEABLE:
+        return  # cut short: the lines that are missing tell nothing that the ending doesn't
     third = reference.output if reference is not None else None
     for number, left, right in printed.different_lines(eager.output, compiled.output, third)[:5]:
         place = "printed line {}".format(number)

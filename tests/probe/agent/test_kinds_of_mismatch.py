@@ -1,0 +1,300 @@
+"""Every kind of mismatch on the installed torch: the script that shows it, beside the correct one that must not be
+flagged.
+
+Where this torch gets nothing wrong any more, the wrong side is a backend that a script brings along and that breaks its
+graph the way the compiler once did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from torchbisect.probe.observation import Kind, Observation
+
+pytestmark = pytest.mark.torch
+
+
+class Case(NamedTuple):
+    """A script with a hole for what is done wrong, and the first difference that has to be told."""
+
+    name: str
+    script: str
+    wrong: str
+    right: str
+    kind: Kind
+    place: str
+    attribute: str
+
+
+# A backend whose graph is run and then changed by ``change``; eager runs never see it.
+BACKEND = """
+def bad(gm, inputs):
+    def run(*args):
+        return change(gm(*args))
+    return run
+"""
+
+CASES = [
+    Case(
+        "another value",
+        BACKEND + "change = {hole}\nf = torch.compile(lambda x: x * 2, backend=bad)\nf(torch.randn(4))",
+        "lambda out: (out[0] + 1e-2,)",
+        "lambda out: (out[0] + 1e-7,)",
+        Kind.VALUES,
+        "call 0 output",
+        "value",
+    ),
+    Case(
+        "one integer of many",
+        BACKEND + "change = {hole}\nf = torch.compile(lambda x: x * 2, backend=bad)\nf(torch.arange(100))",
+        "lambda out: (out[0].index_fill(0, torch.tensor([7]), 0),)",
+        "lambda out: (out[0].clone(),)",
+        Kind.VALUES,
+        "call 0 output",
+        "value",
+    ),
+    Case(
+        "NaN where eager has none",
+        BACKEND + "change = {hole}\nf = torch.compile(lambda x: x / x, backend=bad)\nf(torch.tensor([1.0, 0.0]))",
+        "lambda out: (out[0] * float('nan'),)",
+        "lambda out: out",
+        Kind.VALUES,
+        "call 0 output",
+        "value",
+    ),
+    Case(
+        "items left in a bounded deque",
+        "import collections\n"
+        "@torch.compile(backend='eager')\n"
+        "def f(x):\n    d = collections.deque([1, 2], maxlen={hole})\n    d.append(3)\n    return x + len(d)\n"
+        "f(torch.zeros(2))",
+        "0",
+        "1",
+        Kind.VALUES,
+        "call 0 output",
+        "value",
+    ),
+    Case(
+        "another dtype",
+        BACKEND + "change = {hole}\nf = torch.compile(lambda x: [x.cos()], backend=bad)\nf(torch.randn(4))",
+        "lambda out: (out[0].double(),)",
+        "lambda out: (out[0].float(),)",
+        Kind.METADATA,
+        "call 0 output[0]",
+        "dtype",
+    ),
+    Case(
+        "another shape",
+        BACKEND + "change = {hole}\nf = torch.compile(lambda x: dict(y=x.sum(0)), backend=bad)\nf(torch.randn(4, 2))",
+        "lambda out: (out[0][None],)",
+        "lambda out: (out[0],)",
+        Kind.METADATA,
+        "call 0 output['y']",
+        "shape",
+    ),
+    Case(
+        "a result cut off from its graph",
+        BACKEND + "change = {hole}\nf = torch.compile(lambda x: x.exp(), backend=bad)\n"
+        "f(torch.randn(4, requires_grad=True))",
+        "lambda out: (out[0].detach(),)",
+        "lambda out: out",
+        Kind.METADATA,
+        "call 0 output",
+        "requires_grad",
+    ),
+    Case(
+        "rows where eager has columns",
+        BACKEND + "change = {hole}\nf = torch.compile(lambda x: x.t() + 1, backend=bad)\nf(torch.randn(4, 3))",
+        "lambda out: (out[0].contiguous(),)",
+        "lambda out: (out[0].t().clone().t(),)",
+        Kind.METADATA,
+        "call 0 output",
+        "stride",
+    ),
+    Case(
+        "an in-place write through a gapped view",
+        "@torch.compile(backend='aot_eager')\n"
+        "def f(x):\n    x.unfold(0, 2, {hole}).mul_(10)\n    return None\n"
+        "f(torch.arange(1.0, 11.0))",
+        "4",
+        "2",
+        Kind.MUTATION,
+        "call 0 argument x",
+        "value",
+    ),
+    Case(
+        "an argument written to in one run only",
+        BACKEND + "change = {hole}\nkept = torch.zeros(3)\n@torch.compile(backend=bad)\n"
+        "def f(x):\n    return x + 1\nf(kept)",
+        "lambda out: (kept.add_(1), out)[1]",
+        "lambda out: out",
+        Kind.MUTATION,
+        "call 0 argument x",
+        "value",
+    ),
+    Case(
+        "a buffer that isn't updated",
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.register_buffer('seen', torch.zeros(1))\n"
+        "    def forward(self, x):\n        {hole}\n        return x\n"
+        "net = torch.compile(Net(), backend='eager')\nnet(torch.ones(2))",
+        "torch.compiler.is_compiling() or self.seen.add_(1)",
+        "self.seen.add_(1)",
+        Kind.MUTATION,
+        "call 0 self.seen",
+        "value",
+    ),
+    Case(
+        "an output that is the input's memory",
+        BACKEND + "change = lambda out: out\nf = torch.compile(lambda x: {hole}, backend='eager')\nf(torch.randn(4))",
+        "x[:] if torch.compiler.is_compiling() else x[:].clone()",
+        "x[1:]",
+        Kind.ALIASING,
+        "call 0 output",
+        "shared storage with argument x",
+    ),
+    Case(
+        "two outputs in one memory",
+        "@torch.compile(backend='eager')\ndef f(x):\n    a = x + 1\n    return a, {hole}\nf(torch.randn(4))",
+        "a[:] if torch.compiler.is_compiling() else a.clone()",
+        "a.view(2, 2)",
+        Kind.ALIASING,
+        "call 0 output[1]",
+        "shared storage with output[0]",
+    ),
+    Case(
+        "a gradient that is wrong",
+        "@torch.compile(backend='eager')\ndef f(x):\n    return (x * {hole}).sum()\n"
+        "x = torch.randn(3, requires_grad=True)\nf(x - x.detach()).backward()",
+        "(3 if torch.compiler.is_compiling() else 2)",
+        "2",
+        Kind.GRADIENTS,
+        "global x.grad",
+        "value",
+    ),
+    Case(
+        "a gradient that is missing",
+        "@torch.compile(backend='eager')\ndef f(x, y):\n    return (x * 0 + {hole}).sum()\n"
+        "x, y = torch.zeros(3, requires_grad=True), torch.zeros(3, requires_grad=True)\nf(x, y).backward()",
+        "(y.detach() if torch.compiler.is_compiling() else y)",
+        "y",
+        Kind.GRADIENTS,
+        "backward 0 argument y.grad",
+        "type",
+    ),
+    Case(
+        "a second derivative that is wrong",
+        "@torch.compile(backend='eager')\ndef f(x):\n    return x ** {hole}\n"
+        "x = torch.tensor([1.0], requires_grad=True)\n"
+        "(g,) = torch.autograd.grad(f(x).sum() * 0 + (f(x) - f(x).detach()).sum(), x, create_graph=True)\n"
+        "torch.autograd.grad(g.sum(), x)",
+        "(3 if torch.compiler.is_compiling() else 2)",
+        "2",
+        Kind.GRADIENTS,
+        "backward 0 gradient[0]",
+        "value",
+    ),
+    Case(
+        "a forward hook that came after the first compile",
+        "net = torch.nn.Sequential(torch.nn.Linear(2, 2))\nf = torch.compile(net, backend='eager')\n"
+        "{hole}f(torch.ones(1, 2))\nnet[0].register_forward_hook(lambda m, i, o: o + 100)\nf(torch.ones(1, 2))",
+        "",
+        "0 and ",
+        Kind.VALUES,
+        "call 1 output",
+        "value",
+    ),
+    Case(
+        "a tensor hook that runs too often",
+        "seen = []\nx = torch.ones(2, requires_grad=True)\nx.register_hook(lambda g: seen.extend([0] * {hole}))\n"
+        "@torch.compile(backend='eager')\ndef f(x):\n    return x * 2\nf(x).sum().backward()",
+        "(2 if torch._dynamo.utils.counters['stats']['unique_graphs'] else 1)",
+        "2",
+        Kind.HOOKS,
+        "global seen",
+        "length",
+    ),
+    Case(
+        "a list that a local class's method fills",
+        "def make():\n    log = []\n    class Recorder:\n        def hit(self):\n            log.append(1)\n"
+        "    def step(x):\n        {hole}\n        return x * 2\n    return step, log\n"
+        "step, log = make()\ntorch.compile(step, backend='eager')(torch.ones(2))",
+        "Recorder().hit()",
+        "log.append(1)",
+        Kind.SIDE_EFFECTS,
+        "global log",
+        "length",
+    ),
+    Case(
+        "a counter on the module",
+        "class Net(torch.nn.Module):\n    count = 0\n"
+        "    def forward(self, x):\n        {hole}\n        return x + 1\n"
+        "net = Net()\nnet.compile(backend='eager')\nnet(torch.ones(2)), net(torch.ones(2))",
+        "self.count += 0 if torch.compiler.is_compiling() else 1\n        self.seen = self.count",
+        "self.seen = 3",
+        Kind.SIDE_EFFECTS,
+        "call 0 self.count",
+        "value",
+    ),
+    Case(
+        "a line that is not printed",
+        "@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(torch.ones(2))\nprint('one')\n"
+        "if {hole}:\n    print('two')",
+        "not torch._dynamo.utils.counters['stats']['unique_graphs']",
+        "True",
+        Kind.SIDE_EFFECTS,
+        "printed line 1",
+        "text",
+    ),
+    Case(
+        "an exception that only eager raises, caught",
+        "def f(x):\n    return torch.nn.functional.celu_(x, alpha={hole})\n"
+        "try:\n    torch.compile(f, backend='aot_eager_decomp_partition')(torch.randn(3))\n"
+        "except RuntimeError:\n    pass",
+        "0.0",
+        "1.0",
+        Kind.MISSING_RAISE,
+        "call 0",
+        "exception",
+    ),
+    Case(
+        "an exception that only the compiled call raises, caught",
+        BACKEND + "def change(out):\n    {hole}\n    return out\n"
+        "try:\n    torch.compile(lambda x: x + 1, backend=bad)(torch.randn(3))\nexcept ValueError:\n    pass",
+        "raise ValueError('no')",
+        "pass",
+        Kind.RAISES,
+        "call 0",
+        "exception",
+    ),
+    Case(
+        "another exception, caught",
+        BACKEND + "def change(out):\n    {hole}\n    return out\n"
+        "@torch.compile(backend=bad)\ndef f(x):\n    if x.sum() > 0:\n        raise ValueError('no')\n"
+        "try:\n    f(torch.ones(3))\nexcept (KeyError, ValueError):\n    pass",
+        "raise KeyError('no')",
+        "pass",
+        Kind.RAISES_DIFFERENTLY,
+        "call 0",
+        "exception",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_wrong_script_is_told_by_its_kind_and_place(case: Case, observe: Callable[..., Observation]) -> None:
+    seen = observe(case.script.replace("{hole}", case.wrong))
+    assert seen.differences, seen
+    first = seen.differences[0]
+    assert (first.kind, first.place, first.attribute) == (case.kind, case.place, case.attribute), seen.differences[:4]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_right_script_is_clean(case: Case, observe: Callable[..., Observation]) -> None:
+    seen = observe(case.script.replace("{hole}", case.right))
+    assert seen.eager.how == seen.compiled.how == "finished", (seen.eager.raised, seen.compiled.raised, seen.notes)
+    assert seen.compiled.graphs or "0 and" in case.right
+    assert seen.differences == ()
