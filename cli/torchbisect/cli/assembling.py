@@ -8,10 +8,13 @@ import datetime
 import importlib.metadata
 import platform
 import time
+from collections.abc import Sequence
+from typing import Any
 
-from torchbisect.bisect.channels.listing import Listing
-from torchbisect.bisect.search import Edge, Findings
-from torchbisect.cli.bisecting import Bisection, edge_builds
+from torchbisect.bisect.history import PYTORCH, Commit
+from torchbisect.bisect.search import Edge, Findings, Tested, Which
+from torchbisect.cli.bisecting import Bisection, Level
+from torchbisect.cli.commits import Between
 from torchbisect.cli.minimizing import Shrunk
 from torchbisect.cli.observing import Observed
 from torchbisect.cli.options import Options, repeat_command
@@ -25,6 +28,9 @@ from torchbisect.probe.plain import PlainRun, run_plain
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.version import __version__
 from torchbisect.reports import report as shapes
+
+# Of a day's worth of commits the report names so many; the compare link has them all.
+SUSPECTS = 5
 
 
 class Draft:
@@ -107,39 +113,55 @@ class Draft:
         )
         self._unfinished.pop("minimize", None)
 
-    def bisected(self, findings: Findings[Build], bisection: Bisection, listing: Listing) -> None:
-        """Note what the search came to."""
-        regression, fix = findings.regression, findings.fix
-        self._bisect = shapes.Bisect(
-            regression=None
-            if regression is None
-            else shapes.Regression(
-                _name(regression.before),
-                _name(regression.after),
-                *_inside(regression, findings),
-                words=regression.words,
-            ),
-            fix=None
-            if fix is None
-            else shapes.Fix(_name(fix.before), _name(fix.after), *_inside(fix, findings), words=fix.words),
-            tested=tuple(
-                shapes.Tested(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
-                for one in findings.tested
-            ),
-            notices=_all_notices(findings),
-            left_out=tuple(shapes.Skip(one.version, one.reason) for one in listing.left_out),
-            listed=tuple(build.name for build in listing.builds),
-        )
-        named = {build.name: build for build in listing.builds}
-        for name, facts in bisection.facts.items():
-            self._builds.setdefault(name, _build_facts(named[name], facts) if name in named else _unlisted(name, facts))
+    @property
+    def component(self) -> str | None:
+        """The compiler stage that localisation named."""
+        return self._localisation.component if self._localisation else None
 
-    def confirmed(self, tools: Tools, shrunk: Shrunk | None, findings: Findings[Build]) -> None:
+    def bisected(self, levels: Sequence[Level], bisection: Bisection) -> None:
+        """Note what the searches came to, from the coarsest channel to the finest."""
+        first = levels[0]
+        finest = {which: _finest(levels, which) for which in (Which.REGRESSION, Which.FIX)}
+        regression, fix = finest[Which.REGRESSION], finest[Which.FIX]
+        self._bisect = shapes.Bisect(
+            regression=None if regression is None else _regression(*regression),
+            fix=None if fix is None else _fix(*fix),
+            tested=tuple(_tested(one) for level in levels for one in level.findings.tested),
+            notices=_all_notices(levels),
+            left_out=tuple(shapes.Skip(one.version, one.reason) for one in first.listing.left_out),
+            listed=tuple(build.name for build in first.listing.builds),
+            channel=levels[-1].channel.value,
+        )
+        named = {build.name: build for level in levels for build in level.listing.builds}
+        for name, facts in bisection.facts.items():
+            self._builds.setdefault(name, _build_facts(named.get(name, Build(facts.torch)), facts))
+
+    def commits(self, which: Which, between: Between | str) -> None:
+        """Note which commits lie between the two ends of an edge, and what asking them came to."""
+        if isinstance(between, str):
+            self.notice(between)
+            return
+        if self._bisect is None:
+            return
+        self.notice(between.words)
+        found = between.culprit.commit if between.culprit else None
+        suspects = [_suspect(one.commit, one.reasons) for one in between.suspects[:SUSPECTS]]
+        if found is not None:
+            reason = "the answer changes with this commit's Python files laid over the older build"
+            suspects = [_suspect(found, (reason,)), *(one for one in suspects if one.commit != found.sha)]
+        more: dict[str, Any] = {"compare": between.compare, "suspects": tuple(suspects)}
+        regression, fix = self._bisect.regression, self._bisect.fix
+        if which is Which.REGRESSION and regression is not None:
+            self._bisect = dataclasses.replace(self._bisect, regression=dataclasses.replace(regression, **more))
+        elif which is Which.FIX and fix is not None:
+            self._bisect = dataclasses.replace(self._bisect, fix=dataclasses.replace(fix, **more))
+
+    def confirmed(self, tools: Tools, shrunk: Shrunk | None, builds: Sequence[Build]) -> None:
         """Run the shrunk script under plain Python on the builds on both sides of each edge, and note what it did."""
         if shrunk is None or self._minimal is None or not shrunk.stands_alone:
             return
         more = []
-        for build in edge_builds(findings):
+        for build in builds:
             if self._failing is not None and build.name == self._failing.name:
                 continue
             try:
@@ -197,22 +219,54 @@ def versions() -> dict[str, str]:
     }
 
 
-def _name(build: Build | None) -> str | None:
-    return None if build is None else build.name
+def _finest(levels: Sequence[Level], which: Which) -> tuple[Edge[Build], Level] | None:
+    """The edge of the finest channel in which it was found."""
+    for level in reversed(levels):
+        edge = level.findings.regression if which is Which.REGRESSION else level.findings.fix
+        if edge is not None:
+            return edge, level
+    return None
 
 
-def _inside(edge: Edge[Build], findings: Findings[Build]) -> tuple[tuple[str, ...], tuple[shapes.Skip, ...], bool]:
+def _regression(edge: Edge[Build], level: Level) -> shapes.Regression:
+    between, skipped = _inside(edge, level.findings)
+    return shapes.Regression(_name(edge.before), _name(edge.after), between, skipped, edge.exact, edge.words)
+
+
+def _fix(edge: Edge[Build], level: Level) -> shapes.Fix:
+    between, skipped = _inside(edge, level.findings)
+    return shapes.Fix(_name(edge.before), _name(edge.after), between, skipped, edge.exact, edge.words)
+
+
+def _inside(edge: Edge[Build], findings: Findings[Build]) -> tuple[tuple[str, ...], tuple[shapes.Skip, ...]]:
     between = tuple(skipped.item.name for skipped in edge.between)
     skipped = {one.item.name: one.reason for one in edge.between}
     skipped.update({one.item.name: one.reason or "" for one in findings.tested if not one.status.testable})
-    return between, tuple(shapes.Skip(name, reason) for name, reason in skipped.items()), edge.exact
+    return between, tuple(shapes.Skip(name, reason) for name, reason in skipped.items())
 
 
-def _all_notices(findings: Findings[Build]) -> tuple[str, ...]:
-    notices = list(findings.notices)
-    for edge in (findings.regression, findings.fix):
-        notices += edge.notices if edge else ()
+def _tested(one: Tested[Build]) -> shapes.Tested:
+    return shapes.Tested(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
+
+
+def _all_notices(levels: Sequence[Level]) -> tuple[str, ...]:
+    notices: list[str] = []
+    for level in levels:
+        notices += level.findings.notices
+        for edge in (level.findings.regression, level.findings.fix):
+            notices += edge.notices if edge else ()
+    if len(levels) > 1:
+        edges = (levels[0].findings.regression, levels[0].findings.fix)
+        notices += [f"among {levels[0].channel}s: {edge.words}" for edge in edges if edge is not None]
     return tuple(dict.fromkeys(notices))
+
+
+def _suspect(commit: Commit, reasons: tuple[str, ...]) -> shapes.Suspect:
+    return shapes.Suspect(commit.sha, commit.subject, f"{PYTORCH}/commit/{commit.sha}", reasons)
+
+
+def _name(build: Build | None) -> str | None:
+    return None if build is None else build.name
 
 
 def _said(settings: Settings) -> dict[str, object]:
@@ -235,7 +289,3 @@ def _build_facts(build: Build, facts: Facts) -> shapes.BuildFacts:
         facts.triton,
         facts.cuda,
     )
-
-
-def _unlisted(name: str, facts: Facts) -> shapes.BuildFacts:
-    return shapes.BuildFacts(facts.torch, git_version=facts.git_version, triton=facts.triton, cuda=facts.cuda)

@@ -9,11 +9,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from torchbisect.cli.channels import Channels
 from torchbisect.cli.display import Display
 from torchbisect.cli.exits import Exit
-from torchbisect.cli.tools import list_releases
+from torchbisect.cli.options import Options
 from torchbisect.containers.errors import InputError
-from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.machine import checks
 from torchbisect.reports import files
@@ -34,25 +34,17 @@ def render(folder: Path, as_json: bool) -> None:
         Console(highlight=False, soft_wrap=True).print(summary(report, written))
 
 
-def list_builds(
-    channel: str,
-    python: str,
-    index_url: str | None,
-    extra_index_urls: tuple[str, ...],
-    variant: str | None,
-    as_json: bool,
-) -> None:
+def list_builds(options: Options, channel: str, as_json: bool) -> None:
     """Print the builds of a channel, oldest first, then what was left out and why.
 
     Raises:
-        InputError: the channel isn't served, or the Python isn't one.
+        InputError: the channel has no list, or the Python isn't one.
         IndexUnreachable: the index did not answer.
     """
-    if channel != "release" or variant not in (None, "cpu"):
-        raise InputError(f"--channel {channel}: only the plain releases are listed by this version")
-    interpreter = Interpreter.of(python)
-    indexes = Indexes.gather(index_url, extra_index_urls, python=str(interpreter.path))
-    listing = list_releases(indexes, interpreter, Display())
+    if channel == "commit":
+        raise InputError("--channel commit: commits are not listed, git log lists them; choose release or nightly")
+    channels = Channels(options, Display(), Interpreter.of(options.python))
+    listing = channels.releases if channel == "release" else channels.listed_nightlies
     if as_json:
         builds = [
             {"build": build.name, "version": build.version, "date": build.date.isoformat() if build.date else None}

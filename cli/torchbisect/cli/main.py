@@ -12,7 +12,7 @@ import click
 
 from torchbisect.cli import inspecting
 from torchbisect.cli.exits import Exit
-from torchbisect.cli.options import CHANNELS, options_from, shared_options
+from torchbisect.cli.options import CHANNELS, Options, options_from, shared_options
 from torchbisect.cli.pipeline import Pipeline
 from torchbisect.containers.errors import TorchbisectError
 from torchbisect.probe.version import __version__
@@ -92,9 +92,9 @@ def report(folder: Path, as_json: bool) -> None:
 @click.option("--extra-index-url", "extra_index_urls", metavar="URL", multiple=True, help="As in pip.")
 @click.option("--variant", metavar="NAME", help="The build's variant: cpu, cu126, ...")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def builds(**given: Any) -> None:
+def builds(channel: str, as_json: bool, **given: Any) -> None:
     """List the builds that a channel offers, and those left out with the reason."""
-    inspecting.list_builds(**given)
+    inspecting.list_builds(Options(Path(), channels=(channel,), **given), channel, as_json)
 
 
 @main.command()

@@ -31,6 +31,7 @@ class Options:
         bad: an end of the search that is bad, or ``None``.
         find: ``regression``, ``fix`` or ``both``.
         channels: where to look; empty for as fine as can be reached.
+        git: where PyTorch's history is; ``None`` for the public one.
         packages: also installed in every environment.
         minimize: shrink the script.
         bisect: look for the builds where it broke and was mended.
@@ -57,6 +58,7 @@ class Options:
     image: str | None = None
     variant: str | None = None
     device: str | None = None
+    git: str | None = None
     packages: tuple[str, ...] = ()
     minimize: bool = True
     bisect: bool = True
@@ -80,8 +82,8 @@ def repeat_command(options: Options, script: str) -> str:
     """
     defaults = {field.name: field.default for field in fields(Options)}
     words = ["torchbisect", options.command, script]
-    single = ("torch", "good", "bad", "find", "index_url", "sandbox", "image", "variant", "device", "jobs", "timeout")
-    for name in (*single, "repeat", "seed"):
+    single = "torch good bad find index_url sandbox image variant device git jobs timeout repeat seed"
+    for name in single.split():
         value = getattr(options, name)
         if value != defaults[name]:
             words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
@@ -116,6 +118,7 @@ def shared_options(command: Command) -> Command:
         click.option("--image", metavar="IMAGE", help="The container image, with --sandbox docker."),
         click.option("--variant", metavar="NAME", help="The build's variant: cpu, cu126, ..."),
         click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The script's default device."),
+        click.option("--git", metavar="PLACE", help="PyTorch's history: a clone, or the address of one."),
         click.option("--with", "packages", metavar="PACKAGE", multiple=True,
                      help="Also installed in every environment; may be given more than once."),
         click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,

@@ -12,9 +12,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from torchbisect.bisect.search import Finding, Findings, Status
+from torchbisect.bisect.search import Edge, Finding, Status, Which
 from torchbisect.cli.assembling import Draft
-from torchbisect.cli.bisecting import Bisection, Target, edge_builds
+from torchbisect.cli.bisecting import Bisection, Level, Target, edge_builds
+from torchbisect.cli.commits import Commits
 from torchbisect.cli.display import Display
 from torchbisect.cli.exits import Exit
 from torchbisect.cli.minimizing import Shrunk, Subject, Witness, shrink
@@ -22,7 +23,7 @@ from torchbisect.cli.observing import Observed, observe
 from torchbisect.cli.options import Options
 from torchbisect.cli.scripts import read_script
 from torchbisect.cli.tools import Tools
-from torchbisect.containers.builds import Build
+from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.errors import TorchbisectError
 from torchbisect.probe.localise import localise
 from torchbisect.probe.probe import Probe
@@ -157,42 +158,74 @@ class Pipeline:
     ) -> None:
         assert observed.mismatch is not None
         self.draft.stage = "bisect"
+        bisection = Bisection(self.tools, failing)
         signature = observed.mismatch.signature
         original = Target(self.repro, Settings(), signature)
-        bisection = Bisection(self.tools, failing)
         with ExitStack() as stack:
             witnesses: dict[str, Witness] = {}
             while True:
                 target = Target(shrunk.repro(self.repro), shrunk.settings, signature) if shrunk else original
                 with self.display.stage("Bisect"):
-                    findings = bisection.search(target)
-                    self.draft.bisected(findings, bisection, self.tools.releases)
-                    odd = self._disagreement(bisection, original, target, findings) if shrunk else None
+                    level = bisection.search(target)
+                    self.draft.bisected([level], bisection)
+                    odd = self._disagreement(bisection, original, target, level) if shrunk else None
                 self._save()
                 if odd is None:
                     break
                 build, finding = odd
                 if len(witnesses) >= WITNESSES or build.name in witnesses:
                     self.display.warn("the shrunk script's history is not the original's: bisecting the original")
-                    self.draft.notice(f"the builds were asked with the original script: on torch {build} the shrunk "
-                                      f"script does not show what the original shows")  # fmt: skip
+                    self.draft.notice(
+                        f"the builds were asked with the original script: on torch {build} the shrunk script does not "
+                        "show what the original shows"
+                    )
                     shrunk = None
                     continue
                 self.display.warn(f"torch {build} is {finding.status} for the original and not for the shrunk script")
-                there = stack.enter_context(self.tools.probe(build))
-                witnesses[build.name] = Witness(there, finding.status)
+                witnesses[build.name] = Witness(stack.enter_context(self.tools.probe(build)), finding.status)
                 shrunk = self._minimize(probe, observed, settings, tuple(witnesses.values()))
                 self.draft.stage = "bisect"
-            self.draft.confirmed(self.tools, shrunk, findings)
-        for edge in (findings.regression, findings.fix):
-            if edge is not None:
-                self.display.result(edge.words)
+        self._refine(bisection, level, target)
+        with self.display.stage("Confirm"):
+            self.draft.confirmed(self.tools, shrunk, edge_builds(level.findings))
+
+    def _refine(self, bisection: Bisection, level: Level, target: Target) -> None:
+        """From releases to nightlies, and from nightlies to commits, as far as can be reached and was asked for."""
+        levels = [level]
+        commits = Commits(self.tools, bisection, self.draft.component)
+        for edge in (level.findings.regression, level.findings.fix):
+            if edge is None:
+                continue
+            self.display.result(edge.words)
+            finer = self._finer(bisection, level, edge, target)
+            if finer is not None:
+                levels.append(finer)
+                self.draft.bisected(levels, bisection)
+            finest = finer or level
+            narrowed = finest.findings.regression if edge.which is Which.REGRESSION else finest.findings.fix
+            if finest.channel is Channel.NIGHTLY and narrowed is not None and not narrowed.open and commits.wanted:
+                with self.display.stage(f"Commits of the {edge.which}"):
+                    between = commits.between(narrowed, target)
+                self.draft.commits(edge.which, between)
+                self.display.result(between if isinstance(between, str) else between.words)
+            self._save()
+
+    def _finer(self, bisection: Bisection, level: Level, edge: Edge[Build], target: Target) -> Level | None:
+        if not bisection.has_finer(level, edge):
+            return None
+        with self.display.stage(f"Bisect nightlies for the {edge.which}"):
+            finer = bisection.finer(edge, target)
+            if isinstance(finer, str):
+                self.display.result(finer)
+                self.draft.notice(finer)
+                return None
+        return finer
 
     def _disagreement(
-        self, bisection: Bisection, original: Target, target: Target, findings: Findings[Build]
+        self, bisection: Bisection, original: Target, target: Target, level: Level
     ) -> tuple[Build, Finding] | None:
         """The first build at an edge where the original says something else than the shrunk script."""
-        for build in edge_builds(findings):
+        for build in edge_builds(level.findings):
             said = bisection.ask(build, original)
             if said.status is not Status.UNTESTABLE and said.status is not bisection.ask(build, target).status:
                 return build, said

@@ -1,0 +1,188 @@
+"""The channels as a run uses them: what builds each offers, and what makes environments of those."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+from dataclasses import dataclass
+
+import httpx
+
+from torchbisect.bisect.channels import nightly, release
+from torchbisect.bisect.channels.listing import Listing
+from torchbisect.bisect.selection import Selector
+from torchbisect.cli.display import Display
+from torchbisect.cli.options import Options
+from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.errors import IndexUnreachable, InputError
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.pages import new_client, packages, project_page
+from torchbisect.containers.retries import DEFAULT_PATIENCE, Patience, Transient, keep_asking
+from torchbisect.containers.venvs import Venvs
+
+# An index that nobody asked for by name is not waited for.
+_HASTY = Patience(first=0.5, longest=1.0, total=2.0)
+_VARIANT = re.compile(r"cpu|xpu|cu\d+|rocm[\d.]+")
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Lists builds and makes environments, for one run.
+
+    Attributes:
+        options: what was typed.
+        display: told of waits.
+        interpreter: the Python that environments are made with.
+    """
+
+    options: Options
+    display: Display
+    interpreter: Interpreter
+
+    @functools.cached_property
+    def cache(self) -> Cache:
+        """Where environments are kept."""
+        return Cache(self.options.cache_dir)
+
+    # Releases
+
+    @functools.cached_property
+    def indexes(self) -> Indexes:
+        """Where releases, and what builds need beside torch, are looked for."""
+        url = None if self._index_is_nightly else self.options.index_url
+        return Indexes.gather(url, self.options.extra_index_urls, python=str(self.interpreter.path))
+
+    @functools.cached_property
+    def releases(self) -> Listing:
+        """The releases that the index offers to this Python, oldest first.
+
+        Raises:
+            IndexUnreachable: the index did not answer.
+        """
+        found = packages(self.indexes, "torch", notify=self.display.warn)
+        return release.releases(found, self.interpreter, self.options.variant)
+
+    @functools.cached_property
+    def _release_venvs(self) -> Venvs:
+        return self._venvs(self.indexes)
+
+    # Nightlies
+
+    @property
+    def variant(self) -> str:
+        """The variant of the nightlies: as typed, or as the nightly index is named, else the smallest one."""
+        tail = (self.options.index_url or "").rstrip("/").rpartition("/")[2]
+        return self.options.variant or (tail if self._index_is_nightly and _VARIANT.fullmatch(tail) else "cpu")
+
+    @property
+    def nightly_index(self) -> str:
+        """The index of all variants: PyTorch's own, unless ``--channel nightly`` came with another."""
+        if not self._index_is_nightly or self.options.index_url is None:
+            return nightly.NIGHTLY_INDEX
+        head, _, tail = self.options.index_url.rstrip("/").rpartition("/")
+        return head if _VARIANT.fullmatch(tail) else self.options.index_url
+
+    @property
+    def _index_is_nightly(self) -> bool:
+        """As in pip, ``--index-url`` is the index of what is asked for: nightlies, where only those are."""
+        return self.options.channels != () and "release" not in self.options.channels
+
+    @functools.cached_property
+    def nightly_indexes(self) -> Indexes:
+        """The nightly index, with the others behind it for what nightlies need beside torch."""
+        first = nightly.index_url(self.variant, self.nightly_index)
+        own = self.indexes
+        return Indexes(first, own.urls, own.find_links)
+
+    @functools.cached_property
+    def listed_nightlies(self) -> Listing:
+        """The nightlies on the index's page, by date.
+
+        Raises:
+            IndexUnreachable: the index did not answer.
+        """
+        asked_for = "nightly" in self.options.channels
+        page = project_page(
+            nightly.index_url(self.variant, self.nightly_index),
+            "torch",
+            notify=self.display.warn if asked_for else self.display.detail,
+            patience=DEFAULT_PATIENCE if asked_for else _HASTY,
+        )
+        if page is None:
+            raise IndexUnreachable(
+                f"{nightly.index_url(self.variant, self.nightly_index)} has no page of torch: name another --variant"
+            )
+        return nightly.nightlies(page, self.interpreter, self.variant)
+
+    def nightlies_between(self, first: datetime.date, last: datetime.date) -> Listing:
+        """The nightlies of these days, both included; those that no page lists are asked for one by one.
+
+        Raises:
+            IndexUnreachable: the index did not answer.
+        """
+        return nightly.unlisted(
+            first,
+            last,
+            self.listed_nightlies.builds,
+            self._exists,
+            self.interpreter,
+            self.variant,
+            self.nightly_index,
+        )
+
+    def nightly(self, selector: Selector) -> Build:
+        """One nightly that was typed.
+
+        Raises:
+            InputError: there is none.
+        """
+        listed = [build for build in self.listed_nightlies.builds if selector.matches(build)]
+        if listed:
+            return listed[-1]
+        date = selector.date
+        found = self.nightlies_between(date, date).builds if date is not None else ()
+        if not found:
+            raise InputError(
+                f"there is no nightly {selector.text} ({self.variant}) for this Python: see torchbisect builds"
+            )
+        return found[-1]
+
+    def _exists(self, url: str) -> bool:
+        """Whether a host has a file; a host that is down is asked again, for its silence says nothing."""
+
+        def ask() -> bool:
+            try:
+                status = self._client.head(url).status_code
+            except httpx.HTTPError as error:
+                raise Transient(str(error) or type(error).__name__) from error
+            if status >= 500 or status == 429:
+                raise Transient(f"status {status}")
+            return status == 200
+
+        return keep_asking(ask, url, notify=self.display.detail)
+
+    @functools.cached_property
+    def _client(self) -> httpx.Client:
+        return new_client()
+
+    @functools.cached_property
+    def _nightly_venvs(self) -> Venvs:
+        return self._venvs(self.nightly_indexes)
+
+    # Both
+
+    def venvs(self, build: Build) -> Venvs:
+        """What makes environments of builds like this one."""
+        return self._nightly_venvs if build.channel is Channel.NIGHTLY else self._release_venvs
+
+    def _venvs(self, indexes: Indexes) -> Venvs:
+        return Venvs(self.cache, self.interpreter, indexes, packages=self.options.packages, notify=self.display.status)
+
+    def close(self) -> None:
+        """Give everything back."""
+        for name in ("_release_venvs", "_nightly_venvs", "_client"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
