@@ -12,12 +12,12 @@ _FOR_INDUCTOR_ONLY = frozenset({"mode", "options"})
 def with_backend(source: str, backend: str) -> str | None:
     """The script with ``backend`` named in each of its ``torch.compile`` calls and decorators.
 
-    ``mode`` and ``options`` go when the backend is another than inductor, which takes none. Returns ``None`` if no call is found
-    (it may be reached under another name). Raises ``SyntaxError`` if the script is not Python.
+    ``mode`` and ``options`` go when the backend is another than inductor, which takes none. Returns ``None`` if no
+    call is found (it may be reached under another name). Raises ``SyntaxError`` if the script is not Python.
     """
     tree = parse(source)
-    names = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "torch"
-             for alias in node.names if alias.name == "compile"}  # fmt: skip
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "torch"]
+    names = {alias.asname or alias.name for node in imports for alias in node.names if alias.name == "compile"}
     edits: list[Edit] = []
     for node in ast.walk(tree):
         if isinstance(node, (*Function, ast.ClassDef)):
@@ -28,7 +28,7 @@ def with_backend(source: str, backend: str) -> str | None:
 
 
 def _is_compile(node: ast.expr, names: set[str]) -> bool:
-    """``torch.compile``, a ``compile`` imported from torch, ``model.compile``; not the built-in ``compile`` nor ``re.compile``."""
+    """``torch.compile``, a ``compile`` imported from torch, ``model.compile``; not the built-in nor ``re.compile``."""
     if isinstance(node, ast.Attribute):
         return node.attr == "compile" and ast.unparse(node.value) not in ("re", "regex", "builtins")
     return isinstance(node, ast.Name) and node.id in names

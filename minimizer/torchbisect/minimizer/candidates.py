@@ -197,7 +197,10 @@ class Search:
         return len(kept)
 
     def scan(self, options: Callable[[ast.Module], Iterator[Edit]]) -> int:
-        """Ask about one option after the other; after a win go on at the same place of the new tree. Returns the wins."""
+        """Ask about one option after the other.
+
+        After a win go on at the same place of the new tree. Returns the wins.
+        """
         place, wins = 0, 0
         while True:
             for number, edit in enumerate(options(self.tree)):
@@ -208,7 +211,7 @@ class Search:
                 return wins
 
     def rush(self, options: Callable[[ast.Module], Iterator[Edit]], most: int = 64) -> int:
-        """Like ``scan`` for options that mostly hold and that make way for others: many are made before one question.
+        """Like ``scan`` for options that mostly hold: many are made before one question.
 
         Each is taken of the tree that the ones before it left. After a failure fewer at a time. Returns the questions won.
         """

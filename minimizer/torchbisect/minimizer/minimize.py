@@ -11,8 +11,11 @@ from torchbisect.minimizer.passes import (
     constants,
     descend,
     elements,
+    fold,
     forms,
+    imports,
     inline,
+    layers,
     modules,
     naming,
     parameters,
@@ -43,15 +46,18 @@ _OPENING: tuple[tuple[str, Pass], ...] = (
 )
 _ROUND: tuple[tuple[str, Pass], ...] = (
     ("unwrap", unwrap.run),
+    ("fold", fold.run),
     ("inline", inline.run),
     ("unused", unused.run),
     ("statements", statements.run),
     ("substitute", substitute.run),
     ("modules", modules.run),
+    ("layers", layers.run),
     ("elements", elements.run),
     ("parameters", parameters.run),
     ("subexpressions", subexpressions.run),
     ("constants", constants.run),
+    ("imports", imports.run),
     ("forms", forms.run),
 )
 
@@ -102,12 +108,14 @@ def minimize(
 
     Args:
         source: the script; taken to show the mismatch as it is.
-        ask: whether a candidate shows the same mismatch. What it raises goes through; the best so far was given to ``on_best``.
-        trace: what an eager run of the script does, or how to get that for a text; without one, passes that need it do nothing.
+        ask: whether a candidate shows the same mismatch. What it raises goes through; ``on_best`` had the best so far.
+        trace: what an eager run of the script does, or how to get that for a text; passes that need it do nothing
+            without one.
         budget: when to stop and keep the best.
         on_best: given each new best text at once.
         on_progress: given a line's worth of figures at each new best.
-        backend: what ``torch.compile`` calls that the minimizer writes name as their backend; by default the script's own.
+        backend: what ``torch.compile`` calls that the minimizer writes name as their backend; by default what the
+            script's own name.
 
     Raises:
         SyntaxError: the script is not Python.

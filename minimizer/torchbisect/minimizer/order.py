@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Measure:
-    """A candidate's place in the order: fewer nodes, then fewer distinct names, then shorter text, then the text itself.
+    """A candidate's place in the order: fewer nodes, then fewer names, then shorter text, then the text itself.
 
     The text comes last so that no two candidates are equal, and so that of ``f(1)`` and ``f(8)`` the first is smaller.
     """

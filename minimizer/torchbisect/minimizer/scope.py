@@ -137,7 +137,7 @@ class _Walk:
     def visit_Global(self, node: ast.Global) -> None:
         self.bound |= set(node.names)
 
-    visit_Nonlocal = visit_Global  # type: ignore[assignment]
+    visit_Nonlocal = visit_Global
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         self.visit(node.type)
@@ -181,7 +181,7 @@ class _Walk:
             self.block(generator.ifs)
         self.block([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
         walrus = {item.target.id for item in ast.walk(node) if isinstance(item, ast.NamedExpr)}
-        # The names inside are gone again, but not for the functions made inside. The set itself is kept: it still grows.
+        # The names inside are gone again, but not for the functions made inside. The set is kept: it still grows.
         gone = self.bound - before - walrus
         self.bound -= gone
         self.deferred[met:] = [(args, body, outer | gone, bound) for args, body, outer, bound in self.deferred[met:]]

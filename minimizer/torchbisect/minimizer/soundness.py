@@ -1,7 +1,8 @@
 """What a candidate must not be: degenerate, or certain to fail for a reason that can be read off its text.
 
-A reducer that only listens to the oracle ends in degenerate forms, and asks hundreds of times about scripts that can't run. Both are counted
-as faults; a candidate is let through if it has no more of each than the user's own script, whose bug may be about one of them.
+A reducer that only listens to the oracle ends in degenerate forms, and asks hundreds of times about scripts that
+can't run. Both are counted as faults; a candidate is let through if it has no more of each than the user's own
+script, whose bug may be about one of them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def faults(tree: ast.Module) -> Counter[str]:
     """How often each fault is there.
 
     - ``empty``: a tensor of no elements by its constructor: ``torch.randn(0)``, ``torch.tensor([])``, ``torch.ones()``.
-    - ``callable``, ``type``: a constructor or a type handed over where a tensor was: ``f(torch.randn)``, ``f(torch.Tensor)``.
+    - ``callable``, ``type``: a constructor or a type handed over where a tensor was: ``f(torch.randn)``.
     - ``arity``: a function of the script called with arguments that don't fit it.
     - ``no value``: the value of a function is used that returns none.
     - ``no super``: a module whose ``__init__`` doesn't call its base's.
@@ -128,7 +129,7 @@ def _gives(function: ast.FunctionDef) -> bool:
 
 
 def _fits(arguments: ast.arguments, call: ast.Call, skip: int) -> bool:
-    """Whether a call's arguments bind the parameters after the first ``skip``; calls with ``*`` and ``**`` are taken to."""
+    """Whether a call's arguments bind the parameters after the first ``skip``; with ``*`` or ``**`` they do."""
     if any(isinstance(item, ast.Starred) for item in call.args) or any(item.arg is None for item in call.keywords):
         return True
     positional = [item.arg for item in [*arguments.posonlyargs, *arguments.args]][skip:]
@@ -144,7 +145,7 @@ def _fits(arguments: ast.arguments, call: ast.Call, skip: int) -> bool:
 
 
 def _attributes(nodes: list[ast.AST]) -> Iterator[str]:
-    """What is read from ``self`` in the script and made nowhere in it; what a base class has counts as well, equally often."""
+    """What is read from ``self`` and made nowhere in the script; a base class's attributes count too, always."""
     made: set[str] = set()
     read: set[str] = set()
     for node in nodes:

@@ -1,8 +1,8 @@
 """Sizes and other constants towards the smallest: a ladder 1, 2, 3, 4, 8, 16.
 
-Equal numbers go together first, since a width stands in many places that must agree; then one by one. A failure may need a vector's width or
-a tail, so it isn't monotone in the size, and a binary search would go wrong: the rungs are tried from below.
-Never 0 where a size may be meant.
+Equal numbers go together first, since a width stands in many places that must agree; then one by one. A failure may
+need a vector's width or a tail, so it isn't monotone in the size, and a binary search would go wrong: the rungs are
+tried from below. Never 0 where a size may be meant.
 """
 
 from __future__ import annotations
@@ -17,32 +17,25 @@ LADDER = (1, 2, 3, 4, 8, 16)
 
 
 def run(search: Search) -> None:
-    """All numbers to one, then those of each value together, then one by one."""
+    """All numbers to one or two, then those of each value together, then one by one."""
     for rung in (1, 2):
-        edits = [Edit.of(node, ast.Constant(rung)) for node in _numbers(search.tree) if node.value > rung]
+        edits = [Edit.of(node, ast.Constant(rung)) for node, value in _numbers(search.tree) if value > rung]
         if edits and search.edited(edits):
             break
-    for value in sorted({node.value for node in _numbers(search.tree)}, reverse=True):
+    for wanted in sorted({value for _, value in _numbers(search.tree)}, reverse=True):
         for rung in LADDER:
-            if rung >= value:
+            if rung >= wanted:
                 break
-            if search.edited(
-                [Edit.of(node, ast.Constant(rung)) for node in _numbers(search.tree) if node.value == value]
-            ):
+            same = [node for node, value in _numbers(search.tree) if value == wanted]
+            if search.edited([Edit.of(node, ast.Constant(rung)) for node in same]):
                 break
     search.scan(_options)
 
 
-def _numbers(tree: ast.Module) -> list[ast.Constant]:
-    """Whole numbers above one."""
-    return [
-        node
-        for node in preorder(tree)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, int)
-        and not isinstance(node.value, bool)
-        and node.value > 1
-    ]
+def _numbers(tree: ast.Module) -> list[tuple[ast.Constant, int]]:
+    """Whole numbers above one, with their values."""
+    constants = [node for node in preorder(tree) if isinstance(node, ast.Constant)]
+    return [(node, node.value) for node in constants if type(node.value) is int and node.value > 1]
 
 
 def _options(tree: ast.Module) -> Iterator[Edit]:

@@ -1,9 +1,10 @@
 """Only one callable of the script, compiled, on rebuilt inputs.
 
-A training script reaches its bug through data loading, configuration, a model of many layers and a loop. The trace knows every call on that
-way and what would rebuild its arguments, so "this function alone, on inputs of these shapes" can be asked directly, and one question often removes
-nine tenths of the script. Innermost calls are tried first where they are few, else the call tree is bisected from the compiled root down. Global side effects (config
-flags, default dtype, seeds) are kept. Leaves the script alone when the bug needs what surrounds every call.
+A training script reaches its bug through data loading, configuration, a model of many layers and a loop. The trace
+knows every call on that way and what would rebuild its arguments, so "this function alone, on inputs of these shapes"
+can be asked directly, and one question often removes nine tenths of the script. Innermost calls are tried first where
+they are few, else the call tree is bisected from the compiled root down. Global side effects (config flags, default
+dtype, seeds) are kept. Leaves the script alone when the bug needs what surrounds every call.
 """
 
 from __future__ import annotations
@@ -177,9 +178,9 @@ def _kept(tree: ast.Module) -> list[ast.stmt]:
     for node in settings:
         key = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ast.unparse(node)
         torch_settings.setdefault(key, node)
-    if torch_settings and not any(isinstance(item, ast.Import) and "torch" in ast.unparse(item) for item in found):
-        found.insert(0, ast.Import(names=[ast.alias(name="torch")]))
-    elif not any(isinstance(item, ast.Import) and any(alias.name == "torch" for alias in item.names) for item in found):
+    if (
+        torch_settings and not any(isinstance(item, ast.Import) and "torch" in ast.unparse(item) for item in found)
+    ) or not any(isinstance(item, ast.Import) and any(alias.name == "torch" for alias in item.names) for item in found):
         found.insert(0, ast.Import(names=[ast.alias(name="torch")]))
     return found + [item for item in torch_settings.values() if item not in found]
 
@@ -203,7 +204,7 @@ def _runs_user_code(tree: ast.Module, statement: ast.stmt) -> bool:
 
 
 def _sets_torch(node: ast.stmt) -> bool:
-    """``torch._dynamo.config.x = True``, ``torch.set_default_dtype(...)``; with a constant, so that it can stand anywhere."""
+    """``torch._dynamo.config.x = True``, ``torch.set_default_dtype(...)``: it can stand anywhere."""
     if isinstance(node, ast.Assign):
         target = ast.unparse(node.targets[0])
         return (

@@ -1,7 +1,8 @@
 """Delete the parts of statements: arguments, keywords, decorators, bases, elements of lists, operands, targets.
 
-From the back and in halves over the whole script for those that are optional by their nature (keywords, decorators); one by one for the others.
-Leaves the arguments that the mismatch needs. Never empties a list that had elements, never takes the only argument of a call.
+From the back and in halves over the whole script for those that are optional by their nature (keywords, decorators);
+one by one for the others. Leaves the arguments that the mismatch needs. Never empties a list that had elements, never
+takes the only argument of a call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The same thing said the shorter way: ``torch.compile`` as decorator or call, constructors, imports.
+"""The same thing said the shorter way: ``torch.compile`` as decorator or call, plain constructors, no dead tails.
 
-``f = torch.compile(f)`` with its one call becomes ``torch.compile(f)(x)``; a function that is only compiled gets the decorator; ``torch.randn`` becomes
-``torch.ones`` where the values don't matter; ``F.relu`` and ``nn.Parameter`` are named from ``torch``, so that one import is left. A function of one expression becomes a lambda only
-where that is shorter and it is used once.
+``torch.compile(f)`` of a function that is only compiled becomes its decorator; a function of one expression becomes a
+lambda or what it calls, where that is shorter and it is used once; ``torch.randn`` becomes ``torch.ones`` where the
+values don't matter.
 """
 
 from __future__ import annotations
@@ -11,63 +11,17 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.candidates import Search
-from torchbisect.minimizer.tree import Edit, Function, Unfit, apply, preorder
+from torchbisect.minimizer.tree import Edit, Function, preorder
 
 
 def run(search: Search) -> None:
-    """Imports in one question each, constructors together and then one by one, then the compile call."""
-    for tree in _imports(search.tree):
-        if search.attempt(tree):
-            break
+    """Constructors together and then one by one, then the compile call, then tails."""
     edits = list(_constructors(search.tree))
     if len(edits) > 1:
         search.bisect(edits)
     search.scan(_constructors)
     search.scan(_compiled)
     search.scan(_tails)
-
-
-def _imports(tree: ast.Module) -> Iterator[ast.Module]:
-    """Everything of torch named from ``import torch``."""
-    full: dict[str, str] = {}
-    edits: list[Edit] = []
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "torch" and alias.name != "torch":
-                    full[alias.asname or "torch"] = alias.name if alias.asname else "torch"
-                    edits.append(Edit.remove(alias))
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch" and not node.level:
-            for alias in node.names:
-                full[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-                edits.append(Edit.remove(alias))
-    if not edits:
-        return
-    for short in (True, False):
-        changes = []
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id in full and isinstance(node.ctx, ast.Load):
-                changes.append(Edit.of(node, _dotted(full[node.id])))
-            if short and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                if full.get(node.value.id) == "torch.nn.functional":
-                    changes.append(Edit.of(node, _dotted(f"torch.{node.attr}")))
-        try:
-            bare = apply(tree, [*edits, *changes])
-        except Unfit:
-            continue
-        if not any(
-            isinstance(node, ast.Import) and any(alias.name == "torch" for alias in node.names) for node in bare.body
-        ):
-            bare.body.insert(0, ast.Import(names=[ast.alias(name="torch")]))
-        yield bare
-
-
-def _dotted(name: str) -> ast.expr:
-    first, *rest = name.split(".")
-    node: ast.expr = ast.Name(id=first, ctx=ast.Load())
-    for part in rest:
-        node = ast.Attribute(value=node, attr=part, ctx=ast.Load())
-    return node
 
 
 _PLAINER = {

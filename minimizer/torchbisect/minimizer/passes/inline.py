@@ -1,8 +1,9 @@
 """A function that is called in one place gives way to its body there.
 
 Helpers, factories and ``main`` are how a program is laid out, not what a bug needs; once they are inlined, deletion
-and substitution see one straight line. Arguments that are names or constants are put in place, others are assigned first; local names that
-would clash get a number. Leaves functions that are called in several places, that return early, or that are generators.
+and substitution see one straight line. Arguments that are names or constants are put in place, others are assigned
+first; local names that would clash get a number. Leaves functions that are called in several places, that return
+early, or that are generators.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.scope import bound_in, parameters
 from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, parents
 
-
 MOST = 100
 """How many calls are inlined in one go; functions that make each other grow would go on for ever."""
 
 
 def run(search: Search) -> None:
-    """All in one question, since it is rare that a bug minds; else one after the other. Each may grow the tree a little."""
+    """All in one question, since a bug rarely minds; else one after the other. Each may grow the tree a little."""
     whole, count = search.tree, 0
     while count < MOST and (found := next(inlined(whole), None)) is not None:
         whole, count = found[1], count + 1
@@ -62,7 +62,7 @@ class _Site:
 
 
 def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
-    """Where the function is called, if that is the only place it is named in and the call can be replaced by statements."""
+    """Where the function is called, if it is named nowhere else and statements can take the call's place."""
     named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
     if len(named) != 1 or function.decorator_list or not _straight(function):
         return None
@@ -182,7 +182,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def substituted(node: ast.stmt, renames: dict[str, str], direct: dict[str, ast.expr]) -> ast.stmt:
-    """A copy with local names renamed and names replaced by expressions; inner scopes that bind a name themselves keep it."""
+    """A copy with names exchanged for names and for expressions; inner scopes that bind a name themselves keep it."""
     new = _Substitute(renames, direct).visit(copied(node))
     assert isinstance(new, ast.stmt)
     return new

@@ -1,7 +1,8 @@
-"""Short conventional names: tensors ``x``, ``y``, ``z``, then letters, functions ``f``, ``g``, modules ``Model`` and ``model``, weights ``w``.
+"""Short conventional names: ``x``, ``y``, ``z`` and other letters, functions ``f`` and ``g``, classes ``Model``.
 
-A name that says what a tensor meant in the user's program says nothing in a bug report. All in one question, since only a bug that depends on a
-name can tell; one by one if it does. Leaves names of imports, of attributes, and of what a class is called by from outside.
+A name that says what a tensor meant in the user's program says nothing in a bug report. All in one question, since
+only a bug that depends on a name can tell; one by one if it does. Leaves names of imports, of attributes, and of what
+a class is called by from outside.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def run(search: Search) -> None:
 def chosen(tree: ast.Module) -> dict[str, str]:
     """A new name for each name that the script binds, in the order in which they come."""
     kinds = dict(_bound(tree))
-    imported = {alias.asname or alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))
-                for alias in node.names}  # fmt: skip
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imported = {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
     called = {item.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for item in node.keywords}
     kept = {name for name in _all_names(tree) if name not in kinds} | imported
     found: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Parameters that nobody needs, with the arguments at every call; and elements that a function returns in vain.
 
-A parameter goes when its body doesn't read it, or when every call binds it to the same constant or global name, which then takes
-its place. Neither can be done by deleting in one place. Leaves functions whose calls can't all be seen (methods, callbacks).
+A parameter goes when its body doesn't read it, or when every call binds it to the same constant or function, which
+then takes its place. Neither can be done by deleting in one place. Leaves functions whose calls can't all be seen
+(methods, callbacks).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def run(search: Search) -> None:
 
 
 def _parameters(tree: ast.Module) -> Iterator[Edit]:
+    definitions = {node.name for node in ast.walk(tree) if isinstance(node, (*Function, ast.ClassDef))}
     for function in ast.walk(tree):
         if not isinstance(function, Function):
             continue
@@ -30,7 +32,7 @@ def _parameters(tree: ast.Module) -> Iterator[Edit]:
         names = [item.arg for item in [*function.args.posonlyargs, *function.args.args]]
         for number in reversed(range(1 if method else 0, len(names))):
             given = [_given(call, number - method, names[number]) for call in calls]
-            yield from _without(function, number, calls, given, method)
+            yield from _without(function, number, given, definitions)
 
 
 def _method(tree: ast.Module, function: ast.AST) -> int:
@@ -78,9 +80,8 @@ def _given(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyword | N
 def _without(
     function: ast.FunctionDef | ast.AsyncFunctionDef,
     number: int,
-    calls: list[ast.Call],
     given: list[ast.expr | ast.keyword | None],
-    method: int,
+    definitions: set[str],
 ) -> Iterator[Edit]:
     positional = [*function.args.posonlyargs, *function.args.args]
     name = positional[number].arg
@@ -92,17 +93,13 @@ def _without(
         return
     values = [item.value if isinstance(item, ast.keyword) else item for item in given]
     default = _default(function.args, number)
-    texts = {
-        ast.unparse(value if value is not None else default)
-        for value in values
-        if value is not None or default is not None
-    }
-    if len(texts) != 1 or name in bound_in(function.body):
+    bound = [value if value is not None else default for value in values]
+    texts = {ast.unparse(value) for value in bound if value is not None}
+    if None in bound or len(texts) != 1 or name in bound_in(function.body):
         return
     value = next((value for value in values if value is not None), default)
-    assert value is not None
-    if not isinstance(value, (ast.Constant, ast.Name, ast.Attribute)):
-        # A tensor that is made outside would be made inside, where it is traced: another program.
+    if not isinstance(value, ast.Constant) and not (isinstance(value, ast.Name) and value.id in definitions):
+        # A tensor stays an argument: made inside it would be traced, and read as a global it reads worse.
         return
     local = {item.arg for item in parameters(function.args)} | bound_in(function.body)
     if any(isinstance(node, ast.Name) and node.id in local for node in ast.walk(value)):
@@ -149,11 +146,8 @@ def _returns(tree: ast.Module) -> Iterator[Edit]:
             and node.value in _calls(tree, "__call__" if function.name == "forward" else function.name)
         ]
         for number in reversed(range(len(elements))):
-            changes: list[tuple[ast.AST, ast.AST]] = []
-            for owner in [returned[0].value, *unpacked]:
-                if isinstance(owner, (ast.Tuple, ast.List)) and len(owner.elts) == len(elements):
-                    changes.append((owner, _but(owner, number)))
-            yield Edit(tuple(changes))
+            owners = [owner for owner in [returned[0].value, *unpacked] if isinstance(owner, (ast.Tuple, ast.List))]
+            yield Edit(tuple((owner, _but(owner, number)) for owner in owners if len(owner.elts) == len(elements)))
 
 
 def _but(owner: ast.Tuple | ast.List, number: int) -> ast.expr:

@@ -1,7 +1,7 @@
 """Delete statements, level by level from the outermost, in halves and from the back.
 
-The classic: it needs to know nothing of what the statements mean. Outer levels first, since one statement there may be half of the
-script; from the back, since uses stand behind definitions. Leaves what the mismatch needs, one by one.
+The classic: it needs to know nothing of what the statements mean. Outer levels first, since one statement there may
+be half of the script; from the back, since uses stand behind definitions. Leaves what the mismatch needs, one by one.
 """
 
 from __future__ import annotations

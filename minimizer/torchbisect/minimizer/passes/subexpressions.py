@@ -1,7 +1,8 @@
 """An expression gives way to a part of itself: ``relu(x @ w)`` to ``x @ w``, that to ``x``.
 
-Outermost first, where the win is biggest. A call gives way to its arguments or, for a method, to the object; never to the function that is called:
-a function standing where a tensor was is a different program that may fail in the same words.
+Outermost first, where the win is biggest. A call gives way to its arguments or, for a method, to the object; never to
+the function that is called: a function standing where a tensor was is a different program that may fail in the same
+words.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""A name that is bound once gives way to what it is bound to: ``n = 4; f(n)`` to ``f(4)``, ``h = x + 1; g(h)`` to ``g(x + 1)``.
+"""A name that is bound once gives way to its value: ``n = 4; f(n)`` to ``f(4)``, ``h = x + 1; g(h)`` to ``g(x + 1)``.
 
-Names with one use, and names for constants and other names, also of class attributes and the fields of a config that is made once. Leaves names that are
-used several times for something that is not a constant: writing a tensor twice would make two tensors.
+Names with one use, and names for constants and other names, also of class attributes and the fields of a config that
+is made once. Leaves names that are used several times for something that is not a constant: writing a tensor twice
+would make two tensors.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from torchbisect.minimizer.candidates import Search
@@ -50,7 +52,11 @@ def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
 
 def _deeper(scope: ast.AST, use: ast.Name) -> bool:
     """Whether a use stands in a function inside the scope."""
-    inner = [node for node in ast.walk(scope) if isinstance(node, (*Function, ast.Lambda, ast.ClassDef)) and node is not scope]
+    inner = [
+        node
+        for node in ast.walk(scope)
+        if isinstance(node, (*Function, ast.Lambda, ast.ClassDef)) and node is not scope
+    ]
     return any(node is use for function in inner for node in ast.walk(function))
 
 
@@ -60,7 +66,7 @@ def _chains(scope: ast.AST) -> Iterator[Edit]:
         block = getattr(node, "body", None)
         if not isinstance(block, list):
             continue
-        for first, second in zip(block, block[1:]):
+        for first, second in itertools.pairwise(block):
             if (
                 not isinstance(first, ast.Assign)
                 or len(first.targets) != 1
@@ -98,8 +104,8 @@ def _rebound(scope: ast.AST, name: str) -> bool:
         if isinstance(node, (*Function, ast.ClassDef)) and node is not scope:
             if node.name == name or name in bound_in(node.body):
                 return True
-        elif isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
-            return True
-        elif isinstance(node, ast.alias) and (node.asname or node.name) == name:
+        elif (isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names) or (
+            isinstance(node, ast.alias) and (node.asname or node.name) == name
+        ):
             return True
     return False

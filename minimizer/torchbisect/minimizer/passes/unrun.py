@@ -1,8 +1,8 @@
 """Take away what did not run.
 
-Most of a training script is options that were off, error messages and fallbacks. The trace says which lines ran, so all of it can
-go in one question. What is left is straight-line code more often than not: a branch that was always taken stands alone.
-Leaves the branches that went both ways, and everything when there is no trace.
+Most of a training script is options that were off, error messages and fallbacks. The trace says which lines ran, so
+all of it can go in one question. What is left is straight-line code more often than not: a branch that was always
+taken stands alone. Leaves the branches that went both ways, and everything when there is no trace.
 """
 
 from __future__ import annotations

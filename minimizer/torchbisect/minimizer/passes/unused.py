@@ -1,8 +1,8 @@
 """Take away what nothing uses: imports, definitions, assignments, methods, fields, annotations.
 
-Uses are looked up by name over the whole script, to a fixpoint, so that a helper of an unused helper goes with it. Everything goes in
-one question; where that changes the mismatch (an unused assignment may have had an effect) it is halved.
-Leaves what is used anywhere under the same name, and methods that others call by protocol.
+Uses are looked up by name over the whole script, to a fixpoint, so that a helper of an unused helper goes with it.
+Everything goes in one question; where that changes the mismatch (an unused assignment may have had an effect) it is
+halved. Leaves what is used anywhere under the same name, and methods that others call by protocol.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A block without what is round it: ``with``, ``if``, ``for``, ``while``, ``try`` give way to their body.
 
-Contexts, conditions and loops are what a bug is found under, rarely what it needs. A loop becomes one iteration, with its variable bound to the
-first item. Leaves loops whose body the mismatch needs more than once, and branches that need to be decided when it runs.
+Contexts, conditions and loops are what a bug is found under, rarely what it needs. A loop becomes one iteration, with
+its variable bound to the first item. Leaves loops whose body the mismatch needs more than once, and branches that
+need to be decided when it runs.
 """
 
 from __future__ import annotations
@@ -69,10 +70,11 @@ def _split(node: ast.Assign) -> Iterator[Replacement]:
     """``a, b = x, y`` as two statements, so that each can go by itself."""
     target, value = node.targets[0], node.value
     sequences = (ast.Tuple, ast.List)
-    if len(node.targets) == 1 and isinstance(target, sequences) and isinstance(value, sequences):
-        if len(target.elts) == len(value.elts) and not any(isinstance(item, ast.Starred) for item in value.elts):
-            pairs = zip(target.elts, value.elts)
-            yield [ast.copy_location(ast.Assign(targets=[one], value=other), node) for one, other in pairs]
+    if len(node.targets) != 1 or not isinstance(target, sequences) or not isinstance(value, sequences):
+        return
+    if len(target.elts) == len(value.elts) and not any(isinstance(item, ast.Starred) for item in value.elts):
+        pairs = zip(target.elts, value.elts)
+        yield [ast.copy_location(ast.Assign(targets=[one], value=other), node) for one, other in pairs]
 
 
 def _bound(node: ast.With | ast.AsyncWith) -> list[ast.stmt]:

@@ -1,7 +1,8 @@
-"""An assigned expression gives way to a constructor of what it held when it ran: ``h = encoder(batch)`` to ``h = torch.randn(4, 8)``.
+"""An expression gives way to a constructor of what it came to: ``h = encoder(batch)`` to ``h = torch.randn(4, 8)``.
 
-It cuts a data flow in the middle, which no deletion can do: all that only fed this value becomes unused. The trace knows the shapes. All the
-assignments are tried from the last back, since a late cut takes all before it. Leaves what the mismatch needs to be made by operations.
+It cuts a data flow in the middle, which no deletion can do: all that only fed this value becomes unused. The trace
+knows the shapes. All the assignments are tried from the last back, since a late cut takes all before it. Leaves what
+the mismatch needs to be made by operations.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def options(search: Search) -> Iterator[Edit]:
             continue
         name = ast.unparse(node.targets[0])
         text = texts.get((node.end_lineno, name))
-        if text is None or text == ast.unparse(node.value):
+        written = ast.unparse(node.value)
+        if text is None or text == written or ".compile(" in written:
             continue
         try:
             value = expression(text)

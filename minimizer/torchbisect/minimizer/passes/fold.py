@@ -1,0 +1,140 @@
+"""What can be worked out is: ``Config().width`` to ``4``, ``[a, b][0]`` to ``a``, ``if True`` to its body.
+
+Reductions leave such expressions behind, and users' programs are full of fields of a configuration that never change.
+All in one question, since none of it changes what the script does. Leaves fields that are assigned to or given at
+several places.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.tree import Edit
+
+
+def run(search: Search) -> None:
+    """As many as go in one question, then fewer."""
+    search.rush(options)
+
+
+def options(tree: ast.Module) -> Iterator[Edit]:
+    """Each expression or branch that is decided."""
+    fields = dict(_fields(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.attr in fields:
+            yield Edit.of(node, fields[node.attr])
+        elif isinstance(node, (ast.If, ast.IfExp)):
+            truth = _truth(node.test)
+            if truth is not None:
+                taken = node.body if truth else node.orelse
+                yield Edit.of(node, list[ast.AST](taken) if isinstance(taken, list) else taken)
+        elif isinstance(node, ast.While) and _truth(node.test) is False:
+            yield Edit.of(node, list[ast.AST](node.orelse))
+        elif isinstance(node, ast.Call):
+            yield from _call(node)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            yield from _item(node)
+        elif (
+            isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
+        ):
+            yield from _sum(node)
+
+
+def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
+    """Fields with a constant default that no call gives and no statement sets."""
+    given = {keyword.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords}
+    given |= {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    }
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    positional = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args
+    }
+    seen: dict[str, int] = {}
+    for owner in classes:
+        for item in owner.body:
+            name = _target(item)
+            if name is not None:
+                seen[name] = seen.get(name, 0) + 1
+    for owner in classes:
+        for item in owner.body:
+            name = _target(item)
+            value = item.value if isinstance(item, (ast.Assign, ast.AnnAssign)) else None
+            lone = name is not None and seen[name] == 1 and name not in given and owner.name not in positional
+            if lone and name is not None and isinstance(value, ast.Constant):
+                yield name, value
+
+
+def _target(item: ast.stmt) -> str | None:
+    if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+        return item.target.id
+    if isinstance(item, ast.Assign) and len(item.targets) == 1 and isinstance(item.targets[0], ast.Name):
+        return item.targets[0].id
+    return None
+
+
+def _truth(test: ast.expr) -> bool | None:
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _truth(test.operand)
+        return None if inner is None else not inner
+    if (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], (ast.Eq, ast.Is, ast.NotEq, ast.IsNot))
+    ):
+        left, right = test.left, test.comparators[0]
+        if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+            return (left.value == right.value) is isinstance(test.ops[0], (ast.Eq, ast.Is))
+    return None
+
+
+def _call(node: ast.Call) -> Iterator[Edit]:
+    """``next(iter([a]))`` is ``a``; a list of modules that is looped over by hand is a list."""
+    name = ast.unparse(node.func)
+    if name == "next" and node.args and isinstance(node.args[0], ast.Call) and ast.unparse(node.args[0].func) == "iter":
+        source = node.args[0].args[0] if node.args[0].args else None
+        if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
+            yield Edit.of(node, source.elts[0])
+        elif isinstance(source, ast.Call) and ast.unparse(source.func) == "range" and len(source.args) == 1:
+            yield Edit.of(node, ast.Constant(0))
+    elif (
+        (name.endswith(".Sequential") and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred))
+        or (name.endswith(".ModuleList") and len(node.args) == 1)
+        or (name in ("list", "tuple") and len(node.args) == 1 and isinstance(node.args[0], (ast.List, ast.Tuple)))
+    ):
+        yield Edit.of(node, node.args[0])
+    elif isinstance(node.func, ast.Lambda) and not node.args and not node.keywords and not node.func.args.args:
+        yield Edit.of(node, node.func.body)
+
+
+def _item(node: ast.Subscript) -> Iterator[Edit]:
+    value, key = node.value, node.slice
+    if not isinstance(key, ast.Constant):
+        return
+    plain = isinstance(value, (ast.List, ast.Tuple)) and not any(isinstance(item, ast.Starred) for item in value.elts)
+    if plain and isinstance(value, (ast.List, ast.Tuple)) and type(key.value) is int and key.value < len(value.elts):
+        yield Edit.of(node, value.elts[key.value])
+    if isinstance(value, ast.Dict):
+        for name, item in zip(value.keys, value.values):
+            if isinstance(name, ast.Constant) and name.value == key.value:
+                yield Edit.of(node, item)
+
+
+def _sum(node: ast.BinOp) -> Iterator[Edit]:
+    left, right = (item.value if isinstance(item, ast.Constant) else None for item in (node.left, node.right))
+    if not isinstance(left, int) or not isinstance(right, int) or abs(left) > 10**6 or abs(right) > 10**6:
+        return
+    if isinstance(node.op, ast.Add):
+        yield Edit.of(node, ast.Constant(left + right))
+    elif isinstance(node.op, ast.Sub) and left >= right:
+        yield Edit.of(node, ast.Constant(left - right))
+    elif isinstance(node.op, ast.Mult):
+        yield Edit.of(node, ast.Constant(left * right))
+    elif isinstance(node.op, ast.FloorDiv) and right > 0 and left >= 0:
+        yield Edit.of(node, ast.Constant(left // right))

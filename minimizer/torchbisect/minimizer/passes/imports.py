@@ -1,0 +1,68 @@
+"""Everything of torch named from one ``import torch``.
+
+``F.relu`` and ``nn.Linear`` save typing in a program; in a few lines they cost an import each. ``F.relu`` becomes
+``torch.relu`` where there is one, else ``torch.nn.functional.relu``. Leaves imports of other packages.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.tree import Edit, apply
+
+
+def run(search: Search) -> None:
+    """One question with the short names, and one with the long ones if that fails."""
+    for tree in _candidates(search.tree):
+        if search.attempt(tree):
+            return
+
+
+def _candidates(tree: ast.Module) -> Iterator[ast.Module]:
+    full, removals = _imported(tree)
+    if not full:
+        return
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    long = [Edit.of(node, _dotted(full[node.id])) for node in names if node.id in full]
+    functional = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and full.get(node.value.id) == "torch.nn.functional"
+    ]
+    short = [Edit.of(node, _dotted(f"torch.{node.attr}")) for node in functional]
+    for edits in ([*long, *short], long) if short else (long,):
+        bare = apply(tree, [*removals, *edits])
+        if not any(
+            isinstance(node, ast.Import) and "torch" in {item.name for item in node.names} for node in bare.body
+        ):
+            bare.body.insert(0, ast.Import(names=[ast.alias(name="torch")], lineno=0))
+        yield bare
+
+
+def _imported(tree: ast.Module) -> tuple[dict[str, str], list[Edit]]:
+    """Names that stand for parts of torch, with their full names; and what takes their imports away."""
+    full: dict[str, str] = {}
+    removals: list[Edit] = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("torch."):
+                    full[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+                    removals.append(Edit.remove(alias))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch" and not node.level:
+            for alias in node.names:
+                full[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                removals.append(Edit.remove(alias))
+    return full, removals
+
+
+def _dotted(name: str) -> ast.expr:
+    first, *rest = name.split(".")
+    node: ast.expr = ast.Name(id=first, ctx=ast.Load())
+    for part in rest:
+        node = ast.Attribute(value=node, attr=part, ctx=ast.Load())
+    return node
