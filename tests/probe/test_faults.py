@@ -42,6 +42,11 @@ FAULTS = [
         "no-such-backend",
     ),
     ("RuntimeError", "can't start new thread", "process-limit"),
+    (
+        "RuntimeError",
+        "Unable to handle autograd's threading in combination with fork-based multiprocessing.",
+        "forking",
+    ),
     ("RuntimeError", "[enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't allocate memory", "out-of-memory"),
 ]
 

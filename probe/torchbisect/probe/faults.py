@@ -50,6 +50,12 @@ _FAULTS: tuple[tuple[str, bool, str, re.Pattern[str]], ...] = (
         re.compile(r"Resource temporarily unavailable|can't start new thread|Too many open files|terminated abruptly"),
     ),
     (
+        "forking",
+        True,
+        "autograd can't run in a forked process here",
+        re.compile(r"Unable to handle autograd's threading|Cannot re-initialize CUDA in forked subprocess"),
+    ),
+    (
         "no-compiler",
         False,
         "no working C++ compiler: install g++",

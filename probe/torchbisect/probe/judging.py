@@ -12,7 +12,6 @@ from torchbisect.probe.matching import Strictness
 from torchbisect.probe.observation import Difference, Ending, Kind, Observation, Raised
 from torchbisect.probe.signature import Signature, own_statement
 
-
 Spot = tuple[str, str]
 """The place and attribute of a difference, by which noise is known."""
 
@@ -226,6 +225,11 @@ def _difference_mismatch(difference: Difference) -> Mismatch:
 
 
 def _difference_in_words(difference: Difference) -> str:
+    if difference.attribute == "exception":
+        eager, compiled = (
+            "returns" if side == "returned" else f"raises {side}" for side in (difference.eager, difference.compiled)
+        )
+        return f"compiled {compiled}, eager {eager} ({difference.place})"
     named = "" if difference.attribute in ("value", "values") else f"{difference.attribute}="
     words = f"compiled gives {named}{difference.compiled} where eager gives {difference.eager}"
     if not named:

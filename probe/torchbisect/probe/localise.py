@@ -26,6 +26,7 @@ _COMPONENTS = {
     "inductor": "inductor",
 }
 _MOST_KNOB_QUESTIONS = 24
+_KNOB_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -150,15 +151,16 @@ class _Search:
         """The single knobs that make it go away.
 
         All are set at once; only if that helps are halves of them tried, so that the usual answer, none, costs one
-        question. Knobs that help only together are not looked for.
+        question. Knobs that help only together are not looked for, and none any more once the answers took a minute:
+        the time that counts is the answers' own, so that a run that goes on asks what the first one would have.
         """
-        asked = 0
+        asked, seconds = 0, 0.0
         found: list[Knob] = []
         pending: list[Sequence[Knob]] = [tuple(knobs)]
-        while pending and asked < _MOST_KNOB_QUESTIONS:
+        while pending and asked < _MOST_KNOB_QUESTIONS and seconds < _KNOB_SECONDS:
             group = pending.pop(0)
             verdict = self._ask_knobs(settings, group)
-            asked += 1
+            asked, seconds = asked + 1, seconds + verdict.seconds
             if verdict.same:
                 continue
             if len(group) > 1:

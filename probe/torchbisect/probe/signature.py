@@ -58,6 +58,7 @@ class Signature:
         eager: the class of value on the eager side.
         compiled: the class of value on the compiled side.
         asks: what the script's failing assertion asks about; ``None`` where no statement of the script's failed.
+        stage: how far into the compiler the exception came from: ``dynamo``, ``aot`` or ``inductor``.
         relative: for a wrong number how wrong, relative to its size; ``None`` if unknown.
     """
 
@@ -73,6 +74,7 @@ class Signature:
     eager: str = ""
     compiled: str = ""
     asks: tuple[str, ...] | None = None
+    stage: str = ""
     relative: float | None = None
 
     @classmethod
@@ -130,6 +132,7 @@ class Signature:
             frames_user=_user_frames(raised),
             frames_torch=frames_torch,
             asks=question.asks if question else None,
+            stage=_stage(raised),
         )
 
     @classmethod
@@ -151,7 +154,11 @@ class Signature:
         return cls(kind=Kind.HANG)
 
     def matches(self, other: Signature, strictness: Strictness) -> bool:
-        """Whether both are the same bug; symmetric."""
+        """Whether the other one, of a changed script or another torch, is this bug.
+
+        It does not matter which is held against which, but for one thing: while a script is shrunk, a number that is
+        plainly wrong may not become one that is off by a rounding.
+        """
         return unlike(self, other, strictness) is None
 
     def explain(self, other: Signature, strictness: Strictness) -> str:
@@ -265,6 +272,12 @@ def _torch_frames(raised: Raised) -> tuple[str, ...]:
         return ()
     inner = [f"{_from_torch(frame.file)}:{frame.function}" for frame in reversed(frames) if frame.where == "torch"]
     return tuple(inner[:_FRAMES])
+
+
+def _stage(raised: Raised) -> str:
+    files = [frame.file for link in _chain(raised) for frame in link.frames if frame.where == "torch"]
+    stages = (("_inductor/", "inductor"), ("_functorch/", "aot"), ("_dynamo/", "dynamo"))
+    return next((name for part, name in stages if any(part in file for file in files)), "")
 
 
 def _from_torch(file: str) -> str:
