@@ -8,7 +8,6 @@ import contextlib
 import ctypes
 import gc
 import io
-import linecache
 import os
 import random
 import resource
@@ -154,7 +153,6 @@ def _quiet_parents_leftovers() -> None:
     atexit._clear()
     gc.enable()
     threading.excepthook = threading.__excepthook__
-    linecache.clearcache()
 
 
 class _Input(io.TextIOBase):
