@@ -78,7 +78,9 @@ class Journal:
             finally:
                 os.close(file)
 
-    def __len__(self) -> int:
+    @property
+    def known(self) -> int:
+        """How many questions have an answer, as far as the file was read."""
         return len(self._answers)
 
     def _refresh(self) -> None:
