@@ -85,6 +85,11 @@ class Ending:
         compiled: how many regions ``torch.compile`` was asked to compile and that were then called.
         graphs: how many graphs the backend was handed; 0 in the eager run.
         waited_for_input: it read standard input, which is empty.
+        compile_seconds: what compiling took, backends included.
+        call_seconds: wall time of each recorded call of a compiled callable, in order; what is compiled in it counts
+            with it. A device's work may go on after a call.
+        recompiles: one reason for each time that something was compiled again.
+        graph_breaks: one reason for each graph break.
     """
 
     how: str
@@ -97,12 +102,17 @@ class Ending:
     compiled: int = 0
     graphs: int = 0
     waited_for_input: bool = False
+    compile_seconds: float = 0.0
+    call_seconds: tuple[float, ...] = ()
+    recompiles: tuple[str, ...] = ()
+    graph_breaks: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Ending:
         """Read what the agent wrote."""
         raised = data.get("raised")
-        return cls(**{**data, "raised": Raised.from_json(raised) if raised else None})
+        lists = {name: tuple(data.get(name, ())) for name in ("call_seconds", "recompiles", "graph_breaks")}
+        return cls(**{**data, **lists, "raised": Raised.from_json(raised) if raised else None})
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,14 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 import torch
 import torch._dynamo
 
-from . import failures
+from . import failures, measuring
 from .compiling import Compiling
 from .float64 import DoublePrecision
 from .recording import Recorder
 from .tape import Tape
 
 _exit = os._exit
+MOST_TIMED = 200  # calls whose seconds are told
 MALLOC_PERTURB = -6  # M_PERTURB of glibc's mallopt
 
 
@@ -97,7 +98,8 @@ def _work(job: Job, tape: Tape) -> int:
     tracer = recorder.tracer = _tracer(job, path, namespace)
 
     def finish(ending: Dict[str, Any]) -> None:
-        ending.update(compiled=len(recorder.compiled), graphs=_graphs(), waited_for_input=bool(waited))
+        ending.update(compiled=len(recorder.compiled), waited_for_input=bool(waited))
+        ending.update(measuring.figures(), call_seconds=recorder.seconds[:MOST_TIMED])
         ending.update(notes=compiling.notes, backends=sorted(compiling.backends))
         if tracer is not None:
             tape.append({"e": "trace", "trace": tracer.result()})
@@ -145,7 +147,7 @@ def _environment(job: Job, caches: str) -> None:
     torch._dynamo.config.disable = False
     torch.set_num_threads(max(1, job.threads))
     torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
+    measuring.forget()
 
 
 def _quiet_parents_leftovers() -> None:
@@ -284,13 +286,6 @@ def _tell(text: str) -> None:
     """Write to standard error, wherever the script may have put ``sys.stderr``."""
     with contextlib.suppress(OSError):
         os.write(2, text.encode("utf-8", "backslashreplace")[-(64 << 10) :])
-
-
-def _graphs() -> int:
-    try:
-        return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
-    except (AttributeError, KeyError, TypeError):
-        return 0
 
 
 def _watch_exit(process: int, finish: Callable[[Dict[str, Any]], None]) -> None:

@@ -11,6 +11,7 @@ import inspect
 import os
 import sys
 import threading
+import time
 import types
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
@@ -22,6 +23,7 @@ from .snapshot import Snapshot, class_name
 from .tape import Tape
 
 MOST_CALLS = 2000
+_clock = time.perf_counter
 _SKIPPED_GLOBALS = ("In", "Out", "exit", "quit")
 
 
@@ -37,6 +39,7 @@ class Recorder:
         self.tape = tape
         self.compiled: Set[int] = set()
         self.quiet = False
+        self.seconds: List[float] = []
         self.tracer: Any = None
         self._folders = tuple(os.path.realpath(folder) + os.sep for folder in folders)
         self._process = os.getpid()
@@ -88,6 +91,7 @@ class Recorder:
         if self.tracer is not None:
             self.tracer.enter_region(target, args, kwargs)
         entry: Dict[str, Any] = {"e": "call", "n": number, "label": label}
+        began = _clock()
         try:
             result = call(*args, **kwargs)
         except BaseException as error:
@@ -95,6 +99,7 @@ class Recorder:
             self._finish(entry, inputs, before)
             raise
         finally:
+            self.seconds.append(round(_clock() - began, 6))
             self._inside = None
             if self.tracer is not None:
                 self.tracer.leave_region()
