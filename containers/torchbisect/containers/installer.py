@@ -128,7 +128,7 @@ class Installer:
             raise MachineError(
                 f"uv was ended by signal {-done.status} while it installed torch {build}: is memory short?"
             )
-        names = tuple(found.group() for package in self.packages if (found := _PACKAGE.match(package)))
+        names = package_names(self.packages)
         raise refusal(done.errors, build, self.cache.root, packages=names, indexes=str(self.indexes))
 
     def _run(
@@ -156,6 +156,11 @@ class Installer:
     def _tell_of_downloads(self, data: bytes) -> None:
         for found in _DOWNLOADING.findall(data):
             self.notify(f"downloading {found.decode('utf-8', 'replace')}")
+
+
+def package_names(packages: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in these requirements."""
+    return tuple(found.group() for package in packages if (found := _PACKAGE.match(package)))
 
 
 def _gets_in_the_way(name: str) -> bool:

@@ -26,7 +26,8 @@ from torchbisect.containers.errors import InputError
 #: The oldest Python that the agent, which runs beside torch, can be read by.
 OLDEST_PYTHON = (3, 8)
 
-_ASK = r"""
+#: Asks a Python what it is; the answer is the last line of its output, as JSON.
+ASK = r"""
 import json, os, platform, site, sys, sysconfig
 try:
     from importlib.metadata import version
@@ -82,7 +83,11 @@ class Interpreter:
             InputError: if there is no Python of a known kind, 3.8 or newer, that starts.
         """
         place = _locate(path)
-        answer = _ask(place)
+        return cls.from_answer(place, _ask(place))
+
+    @classmethod
+    def from_answer(cls, place: Path, answer: dict[str, Any]) -> Interpreter:
+        """The interpreter at ``place`` from what it answered to ``ASK``. Raises ``InputError`` if it won't do."""
         version: tuple[int, int, int] = tuple(answer["version"])
         written = ".".join(map(str, version))
         if version[:2] < OLDEST_PYTHON:
@@ -151,7 +156,7 @@ def _ask(place: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="torchbisect-") as empty:
         try:
             done = subprocess.run(
-                [str(place), "-c", _ASK], cwd=empty, env=kept, capture_output=True, text=True, timeout=60, check=False
+                [str(place), "-c", ASK], cwd=empty, env=kept, capture_output=True, text=True, timeout=60, check=False
             )
         except (OSError, ValueError) as error:
             raise InputError(f"{place} can't be started ({error}): name a Python with --python") from error

@@ -251,7 +251,7 @@ def end_everything(process: subprocess.Popen[bytes], mark: str) -> None:
 
 def new_mark() -> str:
     """A mark for one start, which also says who starts: this process, by its namespace, number and time of birth."""
-    return f"{_owner()}.{uuid.uuid4().hex}"
+    return f"{owner()}.{uuid.uuid4().hex}"
 
 
 def sweep_processes() -> int:
@@ -259,22 +259,26 @@ def sweep_processes() -> int:
 
     Only processes that this one's namespace numbers are looked at: a container's owner seems dead from outside it.
     """
-    namespace = _namespace()
     orphans = []
     for one in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            owner = one.environ().get(MARK, "").rpartition(".")[0]
-            own_namespace, _, identity = owner.partition(".")
-            number = identity.partition(".")[0]
-            if number.isdigit() and own_namespace == namespace and _identity(int(number)) != identity:
+            if is_dead(one.environ().get(MARK, "").rpartition(".")[0]):
                 orphans.append(one)
     _kill(orphans)
     return len(orphans)
 
 
 @functools.cache
-def _owner() -> str:
+def owner() -> str:
+    """This process as others may name it: its namespace of process numbers, its number and its time of birth."""
     return f"{_namespace()}.{_identity(os.getpid())}"
+
+
+def is_dead(owner: str) -> bool:
+    """Whether the process of this name, of this namespace, is no more; ``False`` where that can't be known."""
+    namespace, _, identity = owner.partition(".")
+    number = identity.partition(".")[0]
+    return number.isdigit() and namespace == _namespace() and _identity(int(number)) != identity
 
 
 def _namespace() -> str:
