@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.reports.findings import listed, ordered, ranges, sentence
+from torchbisect.reports.findings import in_order, listed, ordered, ranges, sentence
 from torchbisect.reports.report import Bisect, Fix, Regression
 from torchbisect.reports.report import Tested as Asked
 
@@ -69,3 +69,10 @@ def test_a_list_names_or_counts_everything(names: list[str]) -> None:
 def test_builds_in_the_order_of_time(names: list[str]) -> None:
     bisect = Bisect(tested=tuple(Asked(name, "good") for name in names))
     assert [row.build for row in ordered(bisect, {})] == ["2.2.2", "2.9.1", "2.10.0", "2.13.0", "2.14.0.dev20260212"]
+
+
+def test_nightlies_among_releases() -> None:
+    names = ["2.13.0", "2.14.0.dev20260101", "2.14.0.dev20260301", "2.14.0"]
+    bisect = Bisect(tested=tuple(Asked(name, "good") for name in reversed(names)), listed=("2.13.0", "2.14.0"))
+    assert [row.build for row in ordered(bisect, {})] == names
+    assert in_order(Bisect(listed=("2.13.0", "2.9.1"), tested=(Asked("2.9.1", "bad"),)), {}) == ["2.13.0", "2.9.1"]

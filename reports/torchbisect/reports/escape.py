@@ -22,7 +22,9 @@ _NEWLINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 # An underscore inside a word is no emphasis in CommonMark, and names are full of them.
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 _LINE_START = re.compile(r"^(\d{1,9})([.)])(?=\s|$)|^()([-+#=])")
-_STARTERS = re.compile(r"@|#(?=\w)|\bgh-(?=\d)|:(?=[\w+-]+:)|\b(?:https?|ftp|mailto|xmpp):|\bwww\.|\$", re.IGNORECASE)
+_STARTERS = re.compile(
+    r"@|#(?=\w)|\bgh-(?=\d)|:(?=[\w+-]+(?::|$))|\b(?:https?|ftp|mailto|xmpp):|\bwww\.|\$", re.IGNORECASE
+)
 _BACKTICKS = re.compile(r"`+")
 # Besides "other" characters, which Unicode's categories name, some letters and marks have no ink: a message could hide
 # behind them. (Braille blank, Hangul fillers, the combining grapheme joiner, variation selectors.)

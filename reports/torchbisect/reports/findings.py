@@ -117,13 +117,21 @@ def listed(names: Sequence[str], limit: int = 8) -> str:
 
 
 def ordered(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[Tested]:
-    """The builds asked, from old to new: as the channel lists them, else by version."""
-    place = {name: number for number, name in enumerate(bisect.listed)}
+    """The builds asked, from old to new."""
+    place = {name: number for number, name in enumerate(in_order(bisect, builds))}
+    return sorted(bisect.tested, key=lambda row: place[row.build])
 
-    def key(row: Tested) -> tuple[int, Version, str]:
-        return place.get(row.build, len(place)), _version(builds, row.build), row.build
 
-    return sorted(bisect.tested, key=key)
+def in_order(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[str]:
+    """All builds of a search, asked or not, from old to new.
+
+    The channel's own order, as it is; where another channel's builds were asked as well, all go by their versions: a
+    nightly comes before the release that it led to.
+    """
+    listed, asked = dict.fromkeys(bisect.listed), [row.build for row in bisect.tested]
+    if listed.keys() >= set(asked):
+        return list(listed)
+    return sorted({**listed, **dict.fromkeys(asked)}, key=lambda name: (_version(builds, name), name))
 
 
 def _version(builds: Mapping[str, BuildFacts], name: str) -> Version:

@@ -15,7 +15,7 @@ from torchbisect.reports.labels import suggest
 from torchbisect.reports.logs import cut_log
 from torchbisect.reports.paragraphs import ANSWERS, figure
 from torchbisect.reports.paths import in_one_folder, without_machine
-from torchbisect.reports.report import Bisect, BuildFacts, Localisation, Minimal, Mismatch, Report
+from torchbisect.reports.report import Bisect, BuildFacts, Localisation, Minimal, Mismatch, Report, Step
 from torchbisect.reports.side_by_side import side_by_side
 
 _TITLES = {
@@ -192,9 +192,15 @@ def _minimal(report: Report) -> Mapping[str, Any] | None:
         "name": _line(original.name, 80) if original else "",
         "size": minimal,
         "seconds": f"{minimal.seconds:.0f}",
-        "curve": pictures.curve(minimal.trajectory, minimal.candidates),
+        "curve": pictures.curve(_trajectory(minimal), minimal.candidates),
         "runs": _runs(minimal),
     }
+
+
+def _trajectory(minimal: Minimal) -> tuple[Step, ...]:
+    """The reduction's curve from the script as it was given."""
+    start = Step(0, 0.0, minimal.original.bytes, minimal.original.nodes)
+    return minimal.trajectory if start in minimal.trajectory[:1] else (start, *minimal.trajectory)
 
 
 def _runs(minimal: Minimal) -> list[Mapping[str, Any]]:

@@ -15,16 +15,19 @@ _ADVICE = re.compile(
     r"Set TORCHDYNAMO_VERBOSE=1|You can suppress this exception and fall back to eager"
     r"|    import torch\._dynamo$|    torch\._dynamo\.config\.suppress_errors = True$"
 )
-_HEAD_FRAMES, _TAIL_FRAMES = 2, 5
+# torchbisect's own frames, which run the script and say nothing about it.
+_OWN = re.compile(r'^ *File "<torchbisect[^"]*>"')
+_LIBRARY = re.compile(r'^ *File "(?:…/(?:torch|python3[^/]*)/|<)')
+_HEAD_FRAMES, _TAIL_FRAMES, _MIDDLE_FRAMES = 2, 5, 3
 _END = 30_000
 
 
 def cut_log(log: str, lines: int = 60, width: int = 400) -> str:
     """The log with the machine's paths removed and at most ``lines`` lines of at most ``width`` characters.
 
-    Of a traceback the outermost two and the innermost five frames stay, then of the whole the first quarter and the
-    last three: a compiled program's log tells what it was asked at the top and what went wrong at the bottom. Where
-    something was left out a line says how much.
+    Of a traceback the outermost two and the innermost five frames stay, and the last of the script's between; then of
+    the whole the first quarter and the last three: a compiled program's log tells what it was asked at the top and what
+    went wrong at the bottom. Where something was left out a line says how much.
     """
     kept = [line for line in without_machine(clean(_ends(log))).split("\n") if not _ADVICE.match(line)]
     kept = [line if len(line) <= width else line[: width - 1] + "…" for line in kept]
@@ -51,12 +54,21 @@ def _fewer_frames(lines: list[str]) -> Iterator[str]:
         if not _TRACEBACK.match(lines[position - 1]):
             continue
         frames, position = _frames(lines, position)
-        dropped = len(frames) - _HEAD_FRAMES - _TAIL_FRAMES
-        for number, frame in enumerate(frames):
-            if dropped <= 1 or number < _HEAD_FRAMES or number >= len(frames) - _TAIL_FRAMES:
-                yield from frame
-            elif number == _HEAD_FRAMES:
-                yield f"  [… {_count(dropped, 'frame')} left out …]"
+        left_out = 0
+        for frame, kept in zip(frames, _telling(frames)):
+            if kept and left_out:
+                yield f"  [… {_count(left_out, 'frame')} left out …]"
+            left_out = 0 if kept else left_out + 1
+            yield from frame if kept else ()
+
+
+def _telling(frames: list[list[str]]) -> list[bool]:
+    """Of each frame whether it stays: the outermost, the innermost, and in between the last ones of the script."""
+    kept = [number < _HEAD_FRAMES or number >= len(frames) - _TAIL_FRAMES for number in range(len(frames))]
+    scripts = [number for number, frame in enumerate(frames) if not kept[number] and not _LIBRARY.match(frame[0])]
+    for number in scripts[-_MIDDLE_FRAMES:]:
+        kept[number] = True
+    return kept
 
 
 def _frames(lines: list[str], position: int) -> tuple[list[list[str]], int]:
@@ -69,7 +81,8 @@ def _frames(lines: list[str], position: int) -> tuple[list[list[str]], int]:
         while position < len(lines) and lines[position].startswith(" " * (indent + 1)):
             frame.append(lines[position])
             position += 1
-        frames.append(frame)
+        if not _OWN.match(frame[0]):
+            frames.append(frame)
     return frames, position
 
 

@@ -216,7 +216,7 @@ def headline(report: Report) -> Markdown:
     if report.mismatch is not None:
         return text(report.mismatch.summary)
     words = {
-        "none": "No mismatch: compiled agrees with eager",
+        "none": "No mismatch",
         "flaky": "The script does not do the same twice",
         "untestable": "The script could not be tested",
     }.get(report.verdict, "Nothing was found")

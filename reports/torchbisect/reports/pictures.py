@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchbisect.reports.findings import ordered, ranges
+from torchbisect.reports.findings import in_order, ranges
 from torchbisect.reports.report import Bisect, BuildFacts, Step
 
 
@@ -49,7 +49,7 @@ class Timeline:
 def timeline(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> Timeline:
     """The builds of a search from old to new, the ones that were never asked in between."""
     rows = {row.build: row for row in bisect.tested}
-    names = list(dict.fromkeys(bisect.listed or (row.build for row in ordered(bisect, builds))))
+    names = in_order(bisect, builds)
     step = 64.0 if len(names) <= 24 else max(1050 / len(names), 7.0)
     place = {name: 40 + step * number for number, name in enumerate(names)}
     bands, ends = [], []

@@ -24,7 +24,8 @@ def side_by_side(original: str, minimal: str, limit: int = 5000) -> tuple[tuple[
     """
     left = clean(original).rstrip("\n").split("\n")[:limit]
     right = clean(minimal).rstrip("\n").split("\n")[:limit]
-    matcher = difflib.SequenceMatcher(None, _keys(left), _keys(right), autojunk=False)
+    # Blank lines join what matches and never make a match: a script has more of them than of anything else.
+    matcher = difflib.SequenceMatcher(lambda line: not line, _keys(left), _keys(right), autojunk=False)
     kept_left: set[int] = set()
     kept_right: set[int] = set()
     for block in matcher.get_matching_blocks():
