@@ -86,8 +86,8 @@ class Ending:
         graphs: how many graphs the backend was handed; 0 in the eager run.
         waited_for_input: it read standard input, which is empty.
         compile_seconds: what compiling took, backends included.
-        call_seconds: wall time of each recorded call of a compiled callable, in order; what is compiled in it counts
-            with it. A device's work may go on after a call.
+        call_seconds: wall time of each recorded call of a compiled callable, in order; what is compiled in it counts.
+            A device's work may go on after a call.
         recompiles: one reason for each time that something was compiled again.
         graph_breaks: one reason for each graph break.
     """

@@ -23,7 +23,7 @@ def forget() -> None:
     with contextlib.suppress(AttributeError):
         utils.counters.clear()
     for name in ("_compilation_metrics", "compilation_time_metrics", "guard_failures"):
-        held = getattr(utils, name, None)
+        held: Any = getattr(utils, name, None)
         if hasattr(held, "clear"):
             held.clear()
     with contextlib.suppress(Exception):
