@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -67,6 +68,7 @@ class Ledger:
         statistics: by pass.
         stage: the name of the pass at work.
         known_unbound: names that the user's own script could not bind either; they are let through.
+        members: what the user's own classes define; reading one that is gone can't work.
         known_faults: how often the user's own script has each fault.
     """
 
@@ -79,6 +81,7 @@ class Ledger:
     asked: int = 0
     known_unbound: frozenset[str] = frozenset()
     known_faults: dict[str, int] = field(default_factory=dict)
+    members: frozenset[str] = frozenset()
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -107,12 +110,14 @@ class Ledger:
         if text in self.answers:
             return True
         try:
-            compile(text, "candidate", "exec", dont_inherit=True)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compile(text, "candidate", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError):
             return False
         if not unbound(tree) <= self.known_unbound:
             return False
-        found = faults(tree)
+        found = faults(tree, self.members)
         return all(count <= self.known_faults.get(fault, 0) for fault, count in found.items())
 
 
@@ -213,7 +218,7 @@ class Search:
     def rush(self, options: Callable[[ast.Module], Iterator[Edit]], most: int = 64) -> int:
         """Like ``scan`` for options that mostly hold: many are made before one question.
 
-        Each is taken of the tree that the ones before it left. After a failure fewer at a time. Returns the questions won.
+        Each is taken of the tree that the ones before it left. After a failure fewer at a time. Returns the wins.
         """
         place, size, wins = 0, most, 0
         while True:

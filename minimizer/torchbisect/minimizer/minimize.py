@@ -28,7 +28,7 @@ from torchbisect.minimizer.passes import (
     values,
 )
 from torchbisect.minimizer.scope import unbound
-from torchbisect.minimizer.soundness import faults
+from torchbisect.minimizer.soundness import faults, members
 from torchbisect.minimizer.tree import nodes, parse, tidy
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Verdict
@@ -60,6 +60,10 @@ _ROUND: tuple[tuple[str, Pass], ...] = (
     ("imports", imports.run),
     ("forms", forms.run),
 )
+
+
+PASSES = tuple(dict((*_OPENING, *_ROUND, ("naming", naming.run))).items())
+"""Every pass by its name."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,8 @@ def minimize(
     tree = tidy(parse(source))
     ledger = Ledger(ask, budget or Budget(), on_progress)
     ledger.known_unbound = unbound(parse(source))
-    ledger.known_faults = dict(faults(parse(source)))
+    ledger.members = members(parse(source))
+    ledger.known_faults = dict(faults(parse(source), ledger.members))
     tracer = trace if callable(trace) else lambda text: trace if text == source else None
     search = Search(tree, ledger, trace=tracer(source), on_best=on_best)
     finished = True
@@ -145,7 +150,7 @@ def _opening(search: Search, tracer: Tracer, backend: str | None) -> None:
     for name, run in _OPENING:
         search.ledger.stage = name
         before = search.text
-        if name == "descend":
+        if run is descend.run:
             descend.run(search, backend or descend.backend_of(search.tree))
         else:
             run(search)

@@ -19,7 +19,22 @@ _CONSTRUCTORS = frozenset(
 )
 
 
-def faults(tree: ast.Module) -> Counter[str]:
+def members(tree: ast.Module) -> frozenset[str]:
+    """The fields and methods of the script's classes, by name."""
+    found: set[str] = set()
+    for owner in ast.walk(tree):
+        if isinstance(owner, ast.ClassDef):
+            for item in owner.body:
+                if isinstance(item, Function):
+                    found.add(item.name)
+                elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                    found.add(item.target.id)
+                elif isinstance(item, ast.Assign):
+                    found |= {target.id for target in item.targets if isinstance(target, ast.Name)}
+    return frozenset(found)
+
+
+def faults(tree: ast.Module, members: frozenset[str] = frozenset()) -> Counter[str]:
     """How often each fault is there.
 
     - ``empty``: a tensor of no elements by its constructor: ``torch.randn(0)``, ``torch.tensor([])``, ``torch.ones()``.
@@ -27,7 +42,9 @@ def faults(tree: ast.Module) -> Counter[str]:
     - ``arity``: a function of the script called with arguments that don't fit it.
     - ``no value``: the value of a function is used that returns none.
     - ``no super``: a module whose ``__init__`` doesn't call its base's.
-    - ``no attribute NAME``: ``self.NAME`` is read and nothing in the script makes it.
+    - ``no forward``, ``silent forward``: a module or autograd function that can't be called, or gives nothing.
+    - ``no attribute NAME``: ``self.NAME``, or one of ``members`` of anything, is read and nothing makes it.
+    - ``no compile``: nothing is compiled.
     """
     found: Counter[str] = Counter()
     nodes = list(ast.walk(tree))
@@ -39,9 +56,36 @@ def faults(tree: ast.Module) -> Counter[str]:
                 found["type"] += isinstance(value, ast.Attribute) and value.attr in ("Tensor", "Parameter", "Module")
         elif isinstance(node, ast.ClassDef):
             found["no super"] += _lacks_super(node)
+            found.update(_forward(node))
     found.update(_calls(tree, nodes))
-    found.update(_attributes(nodes))
+    found.update(_attributes(nodes, members))
+    found["no compile"] += not any(_names_compile(node) for node in nodes)
     return +found
+
+
+def _names_compile(node: ast.AST) -> bool:
+    """Any word of a compiler's: ``torch.compile``, ``model.compile``, ``torch._dynamo.optimize``, ``export``."""
+    words = ("compile", "optimize", "export", "jit", "script", "trace")
+    if isinstance(node, ast.Attribute):
+        return any(word in node.attr for word in words)
+    if isinstance(node, ast.alias):
+        return any(word in f"{node.name} {node.asname}" for word in words)
+    return isinstance(node, ast.Name) and any(word in node.id for word in words)
+
+
+def _forward(node: ast.ClassDef) -> Iterator[str]:
+    bases = [ast.unparse(base).rsplit(".", 1)[-1] for base in node.bases]
+    if not {"Module", "Function"} & set(bases):
+        return
+    forward = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "forward"]
+    if not forward:
+        yield "no forward"
+    elif not _gives(forward[0]):
+        yield "silent forward"
+    if "Function" in bases and not any(
+        isinstance(item, ast.FunctionDef) and item.name == "backward" for item in node.body
+    ):
+        yield "no backward"
 
 
 def _constructs(node: ast.expr) -> bool:
@@ -144,7 +188,7 @@ def _fits(arguments: ast.arguments, call: ast.Call, skip: int) -> bool:
     return set(required) <= named
 
 
-def _attributes(nodes: list[ast.AST]) -> Iterator[str]:
+def _attributes(nodes: list[ast.AST], members: frozenset[str]) -> Iterator[str]:
     """What is read from ``self`` and made nowhere in the script; a base class's attributes count too, always."""
     made: set[str] = set()
     read: set[str] = set()
@@ -152,7 +196,7 @@ def _attributes(nodes: list[ast.AST]) -> Iterator[str]:
         if isinstance(node, ast.Attribute):
             if not isinstance(node.ctx, ast.Load):
                 made.add(node.attr)
-            elif isinstance(node.value, ast.Name) and node.value.id == "self":
+            elif node.attr in members or (isinstance(node.value, ast.Name) and node.value.id == "self"):
                 read.add(node.attr)
         elif isinstance(node, (*Function, ast.ClassDef)):
             made.add(node.name)

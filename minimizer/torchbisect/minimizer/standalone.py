@@ -50,8 +50,9 @@ class Seen(Protocol):
 def standalone(source: str, mismatch: Seen, *, limit: int = 12) -> list[str]:
     """Scripts that fail by themselves where the mismatch is, the plainest first.
 
-    The first is the script as it is: what raises or crashes needs nothing more, and the user's own assertion is the best one. The caller
-    runs each with plain ``python``: one that stands alone ends non-zero on the failing build and zero on a passing one.
+    The first is the script as it is: what raises or crashes needs nothing more, and the user's own assertion is the
+    best one. The caller runs each with plain ``python``: one that stands alone ends non-zero on the failing build and
+    zero on a passing one.
     """
     found = [source]
     if mismatch.kind not in _ENDS_BY_ITSELF:
@@ -235,7 +236,10 @@ def _compared(tree: ast.Module, call: ast.Call, eager: ast.expr, mismatch: Seen)
     ours = ast.unparse(call)
     last = tree.body[-1]
     before = tree.body[:-1] if isinstance(last, ast.Expr) and last.value is call else tree.body
-    ending = lambda *lines: laid_out(ast.Module(body=[*before, *map(_statement, lines)], type_ignores=[]))  # noqa: E731
+
+    def ending(*lines: str) -> str:
+        return laid_out(ast.Module(body=[*before, *map(_statement, lines)], type_ignores=[]))
+
     flag = next((name for name in _FLAGS if name == mismatch.attribute), None)
     if flag is not None:
         tail = "()" if flag in _METHODS else ""

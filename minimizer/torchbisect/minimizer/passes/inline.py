@@ -15,16 +15,13 @@ from dataclasses import dataclass
 from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.scope import bound_in, parameters
-from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, parents
-
-MOST = 100
-"""How many calls are inlined in one go; functions that make each other grow would go on for ever."""
+from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents
 
 
 def run(search: Search) -> None:
     """All in one question, since a bug rarely minds; else one after the other. Each may grow the tree a little."""
-    whole, count = search.tree, 0
-    while count < MOST and (found := next(inlined(whole), None)) is not None:
+    whole, count, room = search.tree, 0, 2 * nodes(search.tree)
+    while nodes(whole) < room and (found := next(inlined(whole), None)) is not None:
         whole, count = found[1], count + 1
     if count > 1 and (search.attempt(whole) or search.venture(whole, unused.run, 6)):
         return

@@ -14,16 +14,13 @@ from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.passes import substitute, unused
 from torchbisect.minimizer.passes.inline import arguments_of, names_of, substituted
 from torchbisect.minimizer.scope import bound_in
-from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, parents
-
-MOST = 50
-"""How many classes are taken apart in one go."""
+from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents
 
 
 def run(search: Search) -> None:
     """All of them in one question, else each in turn."""
-    whole, count = search.tree, 0
-    while count < MOST and (found := next(flattened(whole), None)) is not None:
+    whole, count, room = search.tree, 0, 2 * nodes(search.tree)
+    while nodes(whole) < room and (found := next(flattened(whole), None)) is not None:
         whole, count = found, count + 1
     if count < 2 or not (search.attempt(whole) or search.venture(whole, _finish, 10)):
         _one_by_one(search)

@@ -19,7 +19,7 @@ def run(search: Search) -> None:
     """Each assignment from the back, with what becomes unused taken away in the same question."""
     place = 0
     while True:
-        for number, edit in enumerate(list(options(search))[::-1]):
+        for number, edit in enumerate(list(options(search))):
             if number >= place and _cut(search, edit):
                 place = number
                 break
@@ -46,7 +46,7 @@ def options(search: Search) -> Iterator[Edit]:
     if search.trace is None:
         return
     texts = {(value.line, value.name): value.text for value in search.trace.values}
-    for node in ast.walk(search.tree):
+    for node in reversed(list(ast.walk(search.tree))):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.end_lineno is None:
             continue
         name = ast.unparse(node.targets[0])
@@ -60,3 +60,6 @@ def options(search: Search) -> Iterator[Edit]:
             continue
         if nodes(value) <= max(nodes(node.value), 16):
             yield Edit.of(node.value, value)
+            if "requires_grad=True" in text and not isinstance(node.value, ast.BinOp):
+                # As a leaf it can't be changed in place; what it came from could.
+                yield Edit.of(node.value, ast.BinOp(left=value, op=ast.Mult(), right=ast.Constant(1)))

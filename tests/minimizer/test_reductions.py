@@ -1,0 +1,292 @@
+"""What holds of every reduction and of every pass, over random programs and random oracles."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import warnings
+import zlib
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torchbisect.minimizer.candidates import Ledger, Search
+from torchbisect.minimizer.layout import laid_out
+from torchbisect.minimizer.minimize import PASSES, Budget, minimize
+from torchbisect.minimizer.order import measure
+from torchbisect.minimizer.tree import apply, copied, nodes, parse, text_of, tidy
+from torchbisect.probe.verdict import Answer, Verdict
+
+NAMES = ("alpha", "beta", "gamma", "delta", "omega")
+_names = st.sampled_from(NAMES)
+_atoms = st.one_of(
+    _names, st.integers(0, 40).map(str), st.sampled_from(["'text'", "1.5", "None", "True", "f'{alpha}!'"])
+)
+
+
+def _compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pairs = st.tuples(inner, inner)
+    return st.one_of(
+        pairs.map(lambda pair: f"({pair[0]} + {pair[1]})"),
+        pairs.map(lambda pair: f"[{pair[0]}, {pair[1]}]"),
+        pairs.map(lambda pair: f"({pair[0]}, {pair[1]})[0]"),
+        pairs.map(lambda pair: f"{{'k': {pair[0]}, 'l': {pair[1]}}}"),
+        pairs.map(lambda pair: f"({pair[0]} if {pair[1]} else 3)"),
+        pairs.map(lambda pair: f"max({pair[0]}, key={pair[1]})"),
+        st.tuples(_names, inner).map(lambda pair: f"[{pair[1]} for {pair[0]} in range(3) if {pair[0]}]"),
+        st.tuples(_names, inner).map(lambda pair: f"(lambda {pair[0]}=1, *args: {pair[1]})"),
+        st.tuples(_names, inner).map(lambda pair: f"({pair[0]} := {pair[1]})"),
+        st.tuples(_names, inner).map(lambda pair: f"{pair[0]}.attribute[{pair[1]}:, ...]"),
+        st.tuples(_names, inner).map(lambda pair: f"torch.compile({pair[0]}, backend='eager')({pair[1]})"),
+    )
+
+
+expressions = st.recursive(_atoms, _compound, max_leaves=4)
+
+
+def _indented(text: str) -> str:
+    return "\n".join("    " + line for line in text.split("\n"))
+
+
+def _class(part: tuple[str, str, str]) -> str:
+    name, value, body = part
+    method = f"    def forward(self, x):\n{_indented(body)}\n        return self.field"
+    return f"class {name.title()}(Base):\n    field: int = {value}\n{method}"
+
+
+def _match(part: tuple[str, str, str]) -> str:
+    name, value, body = part
+    return f"match {value}:\n    case [{name}, *_]:\n{_indented(body)}\n    case _:\n        pass"
+
+
+def _blocks(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    body = st.lists(inner, min_size=1, max_size=3).map(lambda parts: _indented("\n".join(parts)))
+    one, two = st.tuples(expressions, body), st.tuples(body, body)
+    named = st.tuples(_names, expressions, body)
+    return st.one_of(
+        one.map(lambda pair: f"if {pair[0]}:\n{pair[1]}\nelse:\n    pass"),
+        one.map(lambda pair: f"while {pair[0]}:\n{pair[1]}\n    break"),
+        two.map(lambda pair: f"try:\n{pair[0]}\nexcept ValueError as error:\n{pair[1]}\nfinally:\n    pass"),
+        named.map(lambda part: f"for {part[0]}, rest in enumerate({part[1]}):\n{part[2]}\n    continue"),
+        named.map(lambda part: f"with open({part[1]}) as {part[0]}:\n{part[2]}"),
+        named.map(lambda part: f"@decorate
+def {part[0]}(a, /, b: int = {part[1]}, *, c=3, **d):
+{part[2]}"),
+        named.map(lambda part: f"def {part[0]}():\n    nonlocal_ = {part[1]}\n{part[2]}\n    return nonlocal_, 1"),
+        named.map(lambda part: f"async def {part[0]}():\n    await {part[1]}\n{part[2]}"),
+        named.map(_class),
+        named.map(_match),
+    )  # fmt: skip
+
+
+_lines = st.one_of(
+    st.tuples(_names, expressions).map(lambda pair: f"{pair[0]} = {pair[1]}"),
+    st.tuples(_names, expressions).map(lambda pair: f"{pair[0]}: int = {pair[1]}"),
+    st.tuples(_names, expressions).map(lambda pair: f"{pair[0]} += {pair[1]}"),
+    st.tuples(_names, _names, expressions).map(lambda part: f"{part[0]}, {part[1]} = {part[2]}, 2"),
+    expressions.map(lambda text: f"assert {text}, 'message'"),
+    expressions.map(lambda text: f"print({text})"),
+    _names.map(lambda name: f"del {name}"),
+    st.sampled_from(
+        ["import torch", "import torch.nn as nn, os", "from torch.nn import functional as F", "global_ = 0"]
+    ),
+)
+statements = st.recursive(_lines, _blocks, max_leaves=4)
+
+
+def _parses(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "program", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return len(text) < 500
+
+
+programs = st.lists(statements, min_size=1, max_size=4).map("\n".join).filter(_parses)
+
+
+def keeps(words: frozenset[str]) -> Callable[[str], bool]:
+    """An oracle: every one of these names is still in the text."""
+
+    def oracle(text: str) -> bool:
+        there = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+        return words <= there
+
+    return oracle
+
+
+def by_chance(salt: int, share: int) -> Callable[[str], bool]:
+    """An oracle without rhyme or reason, the same each time: about one text in ``share`` has it."""
+    return lambda text: zlib.crc32(f"{salt}:{ast.dump(ast.parse(text))}".encode()) % share == 0
+
+
+oracles = st.one_of(
+    st.frozensets(st.sampled_from((*NAMES, "torch", "open")), max_size=3).map(keeps),
+    st.tuples(st.integers(0, 99), st.integers(2, 5)).map(lambda pair: by_chance(*pair)),
+)
+
+
+def verdict(same: bool) -> Verdict:
+    """An oracle's answer as the probe gives it."""
+    return Verdict(Answer.SAME if same else Answer.NONE)
+
+
+class Asked:
+    """An oracle that remembers what it was asked; the whole program always shows it."""
+
+    def __init__(self, program: str, oracle: Callable[[str], bool]) -> None:
+        self.whole = text_of(tidy(parse(program)))
+        self.oracle = oracle
+        self.texts: list[str] = []
+
+    def __call__(self, text: str) -> Verdict:
+        self.texts.append(text)
+        return verdict(self.shows(text))
+
+    def shows(self, text: str) -> bool:
+        return text_of(parse(text)) == self.whole or self.oracle(text)
+
+
+@given(programs, oracles)
+def test_the_result_shows_it_and_is_never_larger(program: str, oracle: Callable[[str], bool]) -> None:
+    asked = Asked(program, oracle)
+    best: list[str] = []
+    result = minimize(program, asked, on_best=best.append, budget=Budget(questions=400))
+    assert asked.shows(result.source)
+    assert result.nodes <= result.original_nodes
+    assert result.source == laid_out(parse(best[-1]))
+    sizes = [measure(parse(text), text_of(parse(text))).nodes for text in best]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@given(programs, oracles)
+def test_nothing_is_asked_twice_and_all_of_it_compiles(program: str, oracle: Callable[[str], bool]) -> None:
+    asked = Asked(program, oracle)
+    minimize(program, asked, budget=Budget(questions=400))
+    assert len(asked.texts) == len(set(asked.texts))
+    assert all(_parses(text) or len(text) >= 500 for text in asked.texts)
+
+
+@given(programs, oracles)
+def test_a_second_reduction_removes_nothing(program: str, oracle: Callable[[str], bool]) -> None:
+    first = minimize(program, Asked(program, oracle))
+    second = minimize(first.source, Asked(first.source, oracle))
+    assert second.source == first.source
+
+
+@given(programs, oracles, st.integers(0, 30))
+def test_a_budget_is_kept_and_the_best_so_far_with_it(
+    program: str, oracle: Callable[[str], bool], questions: int
+) -> None:
+    asked = Asked(program, oracle)
+    result = minimize(program, asked, budget=Budget(questions=questions))
+    assert result.asked <= questions
+    assert asked.shows(result.source)
+
+
+@given(programs, oracles, st.integers(1, 12))
+def test_what_the_oracle_raises_goes_through_with_the_best_kept(
+    program: str, oracle: Callable[[str], bool], last: int
+) -> None:
+    asked = Asked(program, oracle)
+    best: list[str] = []
+
+    def interrupted(text: str) -> Verdict:
+        if len(asked.texts) >= last:
+            raise KeyboardInterrupt
+        return asked(text)
+
+    try:
+        minimize(program, interrupted, on_best=best.append)
+    except KeyboardInterrupt:
+        assert len(asked.texts) == last
+    assert all(asked.shows(text) for text in best)
+
+
+@given(programs, oracles)
+def test_a_replay_asks_the_same_in_the_same_order(program: str, oracle: Callable[[str], bool]) -> None:
+    one, other = Asked(program, oracle), Asked(program, oracle)
+    minimize(program, one, budget=Budget(questions=200))
+    minimize(program, other, budget=Budget(questions=200))
+    assert one.texts == other.texts
+
+
+_HASHED = """
+import json, sys, zlib
+from torchbisect.minimizer.minimize import Budget, minimize
+from torchbisect.probe.verdict import Answer, Verdict
+program, asked = sys.stdin.read(), []
+def ask(text):
+    asked.append(text)
+    return Verdict(Answer.SAME if len(asked) == 1 or zlib.crc32(text.encode()) % 3 == 0 else Answer.NONE)
+minimize(program, ask, budget=Budget(questions=300))
+json.dump(asked, sys.stdout)
+"""
+
+_PROGRAM = """
+import torch, os
+import torch.nn.functional as F
+class Config:
+    width: int = 4
+    depth = 2
+class Net(torch.nn.Module):
+    def __init__(self, width, unused=None):
+        super().__init__()
+        self.lin = torch.nn.Linear(width, width)
+    def forward(self, x, scale=2.0):
+        return F.relu(self.lin(x)) * scale, x
+def helper(model, x):
+    for step in range(3):
+        y, z = model(x)
+    return y + 1
+config = Config()
+model = torch.compile(Net(config.width), backend="eager")
+a, b = torch.randn(8, config.width), {"k": 1, "l": [2, 3]}
+with torch.no_grad():
+    print(helper(model, a), b["k"])
+"""
+
+
+def test_the_order_of_hashes_changes_nothing() -> None:
+    asked = []
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", _HASHED], input=_PROGRAM, capture_output=True, text=True, env=environment, check=True
+        )
+        asked.append(json.loads(done.stdout))
+    assert asked[0] == asked[1] == asked[2]
+    assert len(asked[0]) > 30
+
+
+@pytest.mark.parametrize("name", [name for name, _ in PASSES])
+def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
+    run = dict(PASSES)[name]
+
+    @settings(max_examples=12)
+    @given(programs, oracles)
+    def check(program: str, oracle: Callable[[str], bool]) -> None:
+        asked = Asked(program, oracle)
+        search = Search(tidy(parse(program)), Ledger(asked, Budget(questions=300), lambda progress: None))
+        before = search.measure
+        run(search)
+        assert search.measure <= before
+        assert asked.shows(search.text)
+        assert _parses(search.text)
+
+    check()
+
+
+@given(programs)
+def test_a_copy_and_the_layout_say_the_same(program: str) -> None:
+    tree = tidy(parse(program))
+    assert ast.dump(copied(tree)) == ast.dump(tree) == ast.dump(apply(tree, []))
+    assert ast.dump(parse(laid_out(tree))) == ast.dump(parse(text_of(tree)))
+    assert nodes(tree) == len(list(ast.walk(tree)))
