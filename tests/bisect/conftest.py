@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from pypi_simple import ProjectPage
@@ -43,6 +46,19 @@ def page_text(hrefs: list[str], project: str = "torch") -> str:
     )
 
 
+@pytest.fixture(scope="session")
+def nightly_index() -> ModuleType:
+    """The module beside this one; what pytest imports here is on no path."""
+    place = Path(__file__).with_name("nightly_index.py")
+    spec = importlib.util.spec_from_file_location("nightly_index", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["nightly_index"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture
 def page() -> Callable[..., ProjectPage]:
     """Make a project page of names, as read from PyTorch's own index."""
@@ -65,25 +81,35 @@ def python() -> Callable[..., Interpreter]:
     return make
 
 
+Serve = Callable[[dict[str, "str | bytes | int"]], tuple[str, list[str]]]
+
+
 @pytest.fixture
-def serve() -> Iterator[Callable[[dict[str, str | int]], tuple[str, list[str]]]]:
-    """Serve texts (or bare statuses) by path over HTTP on loopback; gives the address and the list of requests."""
+def serve() -> Iterator[Serve]:
+    """Serve contents (or bare statuses) by path over HTTP on loopback, also in parts; gives the address and a list of
+    the requests."""
     servers = []
 
-    def start(answers: dict[str, str | int]) -> tuple[str, list[str]]:
+    def start(answers: dict[str, str | bytes | int]) -> tuple[str, list[str]]:
         requests: list[str] = []
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                requests.append(f"{self.command} {self.path}")
+                span = self.headers.get("Range", "").removeprefix("bytes=")
+                requests.append(" ".join(filter(None, (self.command, self.path, span))))
                 answer = answers.get(self.path, 404)
-                self.send_response(answer if isinstance(answer, int) else 200)
-                body = b"" if isinstance(answer, int) else answer.encode()
+                body = answer.encode() if isinstance(answer, str) else b"" if isinstance(answer, int) else answer
+                low, _, high = span.partition("-")
+                first = int(low or max(0, len(body) - int(high))) if span else 0
+                part = body[first : int(high) + 1] if low and high else body[first:]
+                self.send_response(answer if isinstance(answer, int) else 206 if span else 200)
+                if span:
+                    self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(body)}")
                 self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", str(len(part)))
                 self.end_headers()
                 if self.command == "GET":
-                    self.wfile.write(body)
+                    self.wfile.write(part)
 
             do_HEAD = do_GET
 

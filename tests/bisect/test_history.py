@@ -115,6 +115,7 @@ def test_what_lies_between_two_commits_with_their_requests_and_reverts(clone: Cl
     assert [commit.sha for commit in between] == clone.shas[1:6]
     assert [commit.pull_request for commit in between] == [2, 3, 4, None, 6]
     assert (between[3].reverts, between[3].reverts_request) == (clone.shas[2], 3)
+    assert history.commit(clone.shas[2]) == between[1]
     assert between[1].files == ("test/inductor/test_b.py", "torch/_inductor/b.py")
     assert str(between[0]) == f"{clone.shas[1][:10]} [dynamo] Trace setitem (#2)"
     with pytest.raises(InputError, match="not in the history"):

@@ -37,6 +37,7 @@ _RESOLVED = re.compile(r"^Pull Request resolved: https://github\.com/pytorch/pyt
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})", re.MULTILINE)
 _REVERTED_NUMBER = re.compile(r"^Reverted https://github\.com/pytorch/pytorch/pull/(\d+)", re.MULTILINE)
 _FIELD, _RECORD = "\x1f", "\x1e"
+_AS_RECORDS = ("--name-only", "--no-renames", f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%B{_FIELD}")
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,11 @@ class History:
         match = _SUBJECT.match(self._log("-1", "--format=%s", sha).strip())
         return self._resolve(match.group(2)) if match else sha
 
+    def commit(self, sha: str) -> Commit:
+        """One commit. Raises ``InputError`` if the clone lacks it."""
+        text = self._log("-1", "-m", "--first-parent", *_AS_RECORDS, self._known(sha))
+        return next(_commits(text))
+
     def between(self, older: str, newer: str) -> tuple[Commit, ...]:
         """The commits after ``older`` up to ``newer``, oldest first, along main's first parents.
 
@@ -170,10 +176,7 @@ class History:
             raise InputError(
                 f"{older[:10]} is not in the history of {newer[:10]}: no commits lie between builds of two branches"
             )
-        text = self._log(
-            "--first-parent", "--reverse", "-m", "--name-only", "--no-renames",
-            f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%B{_FIELD}", f"{start}..{end}",
-        )  # fmt: skip
+        text = self._log("-m", "--first-parent", "--reverse", *_AS_RECORDS, f"{start}..{end}")
         return tuple(_commits(text))
 
     def branch_point(self, sha: str) -> str | None:

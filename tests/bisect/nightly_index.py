@@ -1,0 +1,374 @@
+"""A nightly index with real torch behind it: wheels made on demand from the torch that is installed here.
+
+Each date's wheel is that torch under the name of a nightly, with ``version.py``, its metadata and RECORD to match, and
+with a change planted in torch's own Python sources from a culprit date on. No wheel is ever written down: it is sent
+together from the installed files, so sixty dates cost nothing. The pages, the names, and what goes wrong with dates
+are those of PyTorch's own index.
+
+Run it by hand to look at such an index: ``python tests/bisect/nightly_index.py`` prints its address.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import os
+import struct
+import sys
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import distribution
+from importlib.util import cache_from_source, source_hash
+from itertools import accumulate
+from pathlib import Path
+from urllib.parse import unquote
+
+#: Left out of the wheels: what only builds and torch's own tests need, two thirds of the files.
+LEFT_OUT = ("torch/include/", "torch/test/", "torch/bin/test_", "torch/share/")
+LATEST = datetime.date(2026, 10, 20)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of torch's sources: in ``file`` (under site-packages) the text ``old`` becomes ``new``."""
+
+    file: str
+    old: str
+    new: str
+
+    def applied(self, text: str) -> str:
+        assert text.count(self.old) == 1, f"{self.file} of this torch has no single {self.old!r} to change"
+        return text.replace(self.old, self.new)
+
+
+#: dynamo forgets to reverse a list: the graph is captured with its items in the old order.
+DYNAMO = Change(
+    "torch/_dynamo/variables/lists.py", "            self.items.reverse()\n", "            list(reversed(self.items))\n"
+)
+#: A decomposition computes another number.
+_HARDSIGMOID = (
+    "def hardsigmoid(self: Tensor) -> Tensor:\n    return torch.clamp(torch.clamp(self + {}, min=0), max=6) / 6\n"
+)
+DECOMPOSITION = Change("torch/_decomp/decompositions.py", _HARDSIGMOID.format(3), _HARDSIGMOID.format(2))
+#: The import fails, as with a wheel whose parts don't fit.
+BROKEN = Change(
+    "torch/__init__.py",
+    "\nimport builtins\n",
+    "\nraise ImportError('libtorch_cpu.so: undefined symbol: planted')\nimport builtins\n",
+)
+
+DYNAMO_SCRIPT = """\
+import torch
+
+
+@torch.compile(backend="eager")
+def scaled(x):
+    factors = [1.0, 2.0, 3.0]
+    factors.reverse()
+    return x * factors[0]
+
+
+print(scaled(torch.ones(3)))
+"""
+DECOMPOSITION_SCRIPT = """\
+import torch
+
+
+@torch.compile(backend="aot_eager_decomp_partition")
+def gate(x):
+    return torch.nn.functional.hardsigmoid(x) * x
+
+
+print(gate(torch.linspace(-4, 4, 9)))
+"""
+
+
+class VirtualFile:
+    """A file that is put together from bytes and from files on disk when it is read."""
+
+    def __init__(self, parts: list[bytes | tuple[Path, int]]) -> None:
+        self.parts = parts
+        self.ends = list(accumulate(len(part) if isinstance(part, bytes) else part[1] for part in parts))
+
+    @property
+    def size(self) -> int:
+        return self.ends[-1]
+
+    def chunks(self, start: int, stop: int) -> Iterator[bytes]:
+        """The bytes from ``start`` to ``stop``, in pieces."""
+        begin = 0
+        for part, end in zip(self.parts, self.ends):
+            low, high = max(start, begin) - begin, min(stop, end) - begin
+            if low < high:
+                if isinstance(part, bytes):
+                    yield part[low:high]
+                else:
+                    with open(part[0], "rb") as file:
+                        file.seek(low)
+                        left = high - low
+                        while left and (block := file.read(min(left, 1 << 20))):
+                            left -= len(block)
+                            yield block
+            begin = end
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file of a wheel: its bytes, or where they lie."""
+
+    name: str
+    crc: int
+    size: int
+    digest: str
+    contents: bytes | Path
+
+    @classmethod
+    def of(cls, name: str, contents: bytes | Path) -> Member:
+        data = contents if isinstance(contents, bytes) else contents.read_bytes()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        return cls(name, zlib.crc32(data), len(data), digest, contents)
+
+
+def zipped(members: list[Member]) -> VirtualFile:
+    """A zip archive of these files, none of them compressed."""
+    parts: list[bytes | tuple[Path, int]] = []
+    directory: list[bytes] = []
+    offset = 0
+    for member in members:
+        name = member.name.encode()
+        common = struct.pack("<HHHHHIIIHH", 20, 0x800, 0, 0, 0x5821, member.crc, member.size, member.size, len(name), 0)
+        header = b"PK\x03\x04" + common + name
+        rights = (0o755 if "/bin/" in member.name else 0o644) << 16
+        directory.append(
+            b"PK\x01\x02"
+            + struct.pack("<H", 0x0314)
+            + common
+            + struct.pack("<HHHII", 0, 0, 0, rights | 0x80000000, offset)
+            + name
+        )
+        contents = member.contents
+        parts += [header, contents if isinstance(contents, bytes) else (contents, member.size)]
+        offset += len(header) + member.size
+    listing = b"".join(directory)
+    parts.append(listing)
+    parts.append(struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, len(members), len(members), len(listing), offset, 0))
+    return VirtualFile(parts)
+
+
+def checked(compiled: bytes, source: bytes) -> bytes:
+    """Byte code that is valid for this source wherever it lies and whenever it was written (PEP 552).
+
+    Real wheels have none; here it spares each of a dozen environments the ten seconds of compiling 1,500 modules.
+    """
+    return compiled[:4] + struct.pack("<I", 0b11) + source_hash(source) + compiled[16:]
+
+
+@dataclass
+class NightlyIndex:
+    """Sixty dates of nightlies by default, the newest on ``LATEST``.
+
+    Attributes:
+        count: how many dates.
+        changes: each change, with the number of the first date that has it (and of the first that no longer has).
+        missing: numbers of dates that aren't there.
+        broken: numbers of dates whose torch can't be imported.
+        busy: how often the wheel of a date is answered with 503, by the date's number.
+        short: how often the wheel of a date is cut off in the middle.
+        roll: the number of the first date of the next minor version.
+        git_versions: the commits on the nightly branch of some dates, by number; the others have made-up ones.
+        served: bytes sent for each path; several requests for one wheel add up.
+    """
+
+    count: int = 60
+    changes: dict[Change, tuple[int, int]] = field(default_factory=dict)
+    missing: frozenset[int] = frozenset()
+    broken: frozenset[int] = frozenset()
+    busy: dict[int, int] = field(default_factory=dict)
+    short: dict[int, int] = field(default_factory=dict)
+    roll: int = 20
+    git_versions: dict[int, str] = field(default_factory=dict)
+    served: Counter[str] = field(default_factory=Counter)
+    requests: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _server: ThreadingHTTPServer | None = None
+
+    def __post_init__(self) -> None:
+        self.torch = distribution("torch")
+        self.site = Path(str(self.torch.locate_file("")))
+        for change in [*self.changes, BROKEN]:
+            change.applied((self.site / change.file).read_text())
+        self._members = self._installed()
+        self.python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+
+    def _installed(self) -> list[Member]:
+        """The files of the installed torch, without those that pip made and those left out."""
+        found = []
+        for file in self.torch.files or []:
+            name = file.as_posix()
+            kept = not name.startswith(("..", *LEFT_OUT)) and not name.endswith(".pyc") and ".dist-info/" not in name
+            if kept:
+                found.append(Member.of(name, self.site / name))
+            compiled = Path(cache_from_source(str(self.site / name))) if kept and name.endswith(".py") else None
+            if compiled is not None and compiled.exists():
+                made = checked(compiled.read_bytes(), (self.site / name).read_bytes())
+                found.append(Member.of(compiled.relative_to(self.site).as_posix(), made))
+        return found
+
+    def date(self, number: int) -> datetime.date:
+        return LATEST - datetime.timedelta(days=self.count - 1 - number)
+
+    def version(self, number: int) -> str:
+        minor = 15 if number < self.roll else 16
+        return f"2.{minor}.0.dev{self.date(number):%Y%m%d}+cpu"
+
+    def git_version(self, number: int) -> str:
+        return self.git_versions.get(number) or hashlib.sha1(f"nightly {number}".encode()).hexdigest()
+
+    def name(self, number: int) -> str:
+        platform = "manylinux_2_28_x86_64" if os.uname().machine == "x86_64" else f"manylinux_2_28_{os.uname().machine}"
+        return f"torch-{self.version(number)}-{self.python}-{self.python}-{platform}.whl"
+
+    def metadata(self, number: int) -> str:
+        text = self.torch.read_text("METADATA") or ""
+        return text.replace(f"\nVersion: {self.torch.version}\n", f"\nVersion: {self.version(number)}\n", 1)
+
+    def wheel(self, number: int) -> VirtualFile:
+        """The wheel of a date."""
+        changed = {change.file: change for change, (first, end) in self.changes.items() if first <= number < end}
+        if number in self.broken:
+            changed[BROKEN.file] = BROKEN
+        stale = {Path(cache_from_source(name)).as_posix() for name in changed}
+        members = []
+        for member in self._members:
+            if member.name in stale:
+                continue
+            if member.name in changed:
+                text = changed[member.name].applied((self.site / member.name).read_text())
+                members.append(Member.of(member.name, text.encode()))
+            elif member.name == "torch/version.py":
+                members.append(Member.of(member.name, self._version_file(number).encode()))
+            else:
+                members.append(member)
+        info = f"torch-{self.version(number)}.dist-info"
+        tag = self.name(number).removesuffix(".whl").split("-", 2)[2]
+        members.append(Member.of(f"{info}/METADATA", self.metadata(number).encode()))
+        members.append(
+            Member.of(
+                f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
+            )
+        )
+        record = "".join(f"{member.name},sha256={member.digest},{member.size}\n" for member in members)
+        members.append(Member.of(f"{info}/RECORD", f"{record}{info}/RECORD,,\n".encode()))
+        return zipped(members)
+
+    def _version_file(self, number: int) -> str:
+        text = (self.site / "torch/version.py").read_text()
+        lines = []
+        for line in text.splitlines(keepends=True):
+            if line.startswith("__version__ ="):
+                line = f"__version__ = {self.version(number)!r}\n"
+            elif line.startswith("git_version ="):
+                line = f"git_version = {self.git_version(number)!r}\n"
+            lines.append(line)
+        return "".join(lines)
+
+    def page(self) -> str:
+        """The page of torch, newest first, in the words of ``manage_v2.py``."""
+        links = [
+            f'    <a href="/whl/nightly/cpu/{self.name(number).replace("+", "%2B")}" '
+            f'data-dist-info-metadata="true" data-core-metadata="true">{self.name(number)}</a><br/>'
+            for number in reversed(range(self.count))
+            if number not in self.missing
+        ]
+        body = "\n".join(["    <h1>Links for torch</h1>", *links])
+        return f"<!DOCTYPE html>\n<html>\n  <body>\n{body}\n  </body>\n</html>\n<!--TIMESTAMP 1792500000-->"
+
+    def start(self) -> str:
+        """Serve it on loopback; gives the index of the variant ``cpu``."""
+        index = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                index.answer(self)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_: object) -> None:
+                """Keep the test's output clean."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return f"http://127.0.0.1:{self._server.server_address[1]}/whl/nightly/cpu"
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        """Answer one request as the index and its hosts do."""
+        path = unquote(request.path)
+        with self._lock:
+            self.requests.append(f"{request.command} {path}")
+        if path.rstrip("/") == "/whl/nightly/cpu/torch":
+            return self._send(request, VirtualFile([self.page().encode()]), "text/html")
+        for number in set(range(self.count)) - self.missing:
+            if path == f"/whl/nightly/cpu/{self.name(number)}.metadata":
+                return self._send(request, VirtualFile([self.metadata(number).encode()]), "text/plain")
+            if path == f"/whl/nightly/cpu/{self.name(number)}":
+                if request.command == "GET" and self._take(self.busy, number):
+                    return self._refuse(request, 503)
+                cut = request.command == "GET" and self._take(self.short, number)
+                return self._send(request, self.wheel(number), "binary/octet-stream", cut=cut)
+        return self._refuse(request, 404)
+
+    def _take(self, hazards: dict[int, int], number: int) -> bool:
+        with self._lock:
+            left = hazards.get(number, 0)
+            hazards[number] = max(left - 1, 0)
+            return left > 0
+
+    def _refuse(self, request: BaseHTTPRequestHandler, status: int) -> None:
+        request.send_response(status)
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+    def _send(self, request: BaseHTTPRequestHandler, file: VirtualFile, kind: str, *, cut: bool = False) -> None:
+        start, stop = 0, file.size
+        ranged = request.headers.get("Range", "").removeprefix("bytes=")
+        if ranged and "," not in ranged:
+            low, _, high = ranged.partition("-")
+            start, stop = (int(low), int(high or file.size - 1) + 1) if low else (file.size - int(high), file.size)
+            stop = min(stop, file.size)
+        request.send_response(206 if ranged else 200)
+        request.send_header("Content-Type", kind)
+        request.send_header("Accept-Ranges", "bytes")
+        request.send_header("Content-Length", str(stop - start))
+        if ranged:
+            request.send_header("Content-Range", f"bytes {start}-{stop - 1}/{file.size}")
+        request.end_headers()
+        if request.command == "HEAD":
+            return
+        try:
+            for chunk in file.chunks(start, (start + stop) // 2 if cut else stop):
+                request.wfile.write(chunk)
+                with self._lock:
+                    self.served[unquote(request.path)] += len(chunk)
+        except OSError:  # the installer gave up, or was ended
+            request.close_connection = True
+        if cut:
+            request.close_connection = True
+            request.connection.close()
+
+
+if __name__ == "__main__":
+    served = NightlyIndex(changes={DYNAMO: (23, 60), DECOMPOSITION: (37, 60)})
+    print(served.start(), flush=True)
+    threading.Event().wait()

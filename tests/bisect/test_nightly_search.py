@@ -1,0 +1,236 @@
+"""Nightlies of real torch, found out: by date over an index, and then by commit without an install."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from torchbisect.bisect.channels.commit import find_culprit, layer
+from torchbisect.bisect.channels.nightly import nightlies
+from torchbisect.bisect.evidence import Finding, Findings, Status
+from torchbisect.bisect.history import Commit, History
+from torchbisect.bisect.judging import finding_of
+from torchbisect.bisect.overlay import lay_over, take_away
+from torchbisect.bisect.search import find
+from torchbisect.bisect.suspects import rank
+from torchbisect.containers.builds import Build
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.errors import InstallFailed
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.pages import project_page
+from torchbisect.containers.venvs import Venv, Venvs
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.matching import Strictness
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import Repro
+from torchbisect.probe.signature import Signature
+
+pytestmark = pytest.mark.e2e
+
+#: The first date with the dynamo bug; the date before it can't be imported.
+DYNAMO_DATE = 37
+DECOMPOSITION_DATE = 41
+LISTS = "torch/_dynamo/variables/lists.py"
+DECOMPOSITIONS = "torch/_decomp/decompositions.py"
+COMMITS = 12
+CULPRIT = 8
+
+
+@dataclass
+class Clone:
+    """A repository laid out as PyTorch's, with the sources of the torch that is installed."""
+
+    path: Path
+    culprit: str = ""
+    nightlies: dict[int, str] = field(default_factory=dict)
+
+    def git(self, *arguments: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        return subprocess.run(
+            ["git", *who, *arguments], cwd=self.path, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    def write(self, name: str, text: str, subject: str) -> str:
+        place = self.path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", subject)
+        return self.git("rev-parse", "HEAD")
+
+    def nightly(self, number: int, date: str, main: str) -> None:
+        parent = ["-p", "nightly"] if self.nightlies else []
+        subject = f"{date} nightly release ({main})"
+        self.nightlies[number] = self.git("commit-tree", *parent, f"{main}^{{tree}}", "-m", subject)
+        self.git("update-ref", "refs/heads/nightly", self.nightlies[number])
+
+
+def history_of(change: Any, site: Path, path: Path, date: Callable[[int], Any]) -> Clone:
+    """Commits between the last good nightly and the first bad one: one brings the bug, one doesn't import."""
+    clone = Clone(path)
+    clone.git("init", "-q", "-b", "main")
+    clone.write(LISTS, (site / LISTS).read_text(), "Base (#100)")
+    base = clone.write(DECOMPOSITIONS, (site / DECOMPOSITIONS).read_text(), "Another (#101)")
+    clone.nightly(DYNAMO_DATE - 2, str(date(DYNAMO_DATE - 2)), base)
+    last = base
+    for number in range(1, COMMITS + 1):
+        name = LISTS if number % 2 == 0 else DECOMPOSITIONS
+        text = (path / name).read_text()
+        if number == CULPRIT:
+            last = clone.culprit = clone.write(name, change.applied(text), "[dynamo] Keep lists as they are (#108)")
+        elif number == CULPRIT - 2:
+            last = clone.write(name, f"{text}\nraise ImportError('not yet')\n", "[dynamo] Half of a change (#106)")
+        elif number == CULPRIT - 1:
+            clone.write(LISTS, (site / LISTS).read_text(), "[dynamo] The other half (#107)")
+        else:
+            last = clone.write(name, f"{text}\n# {number}\n", f"Comment {number} (#{100 + number})")
+        if number == 3:
+            last = clone.write("aten/src/add.cpp", "// faster\n", "Speed up add (#203)")
+    clone.nightly(DYNAMO_DATE, str(date(DYNAMO_DATE)), last)
+    return clone
+
+
+@dataclass
+class Bench:
+    """The served index, its clone, the environments and the journal: what a run of the tool holds."""
+
+    index: Any
+    clone: Clone
+    builds: list[Build]
+    venvs: Venvs
+    journal: Journal
+    scripts: ModuleType
+    asked: int = 0
+
+    def number(self, build: Build) -> int:
+        return next(n for n in range(self.index.count) if self.index.version(n) == build.version)
+
+    def position(self, number: int) -> int:
+        return next(p for p, build in enumerate(self.builds) if self.number(build) == number)
+
+    def signature(self, script: str, number: int) -> Signature:
+        with Probe(self.venvs.environment(self.builds[self.position(number)]), self.journal) as probe:
+            mismatch = probe.mismatch(Repro(script))
+        assert mismatch is not None
+        return mismatch.signature
+
+    def ask(self, environment: Venv, script: str, signature: Signature) -> Finding:
+        with Probe(environment, self.journal) as probe:
+            finding = finding_of(probe.ask(Repro(script), signature, strictness=Strictness.TOLERANT))
+            self.asked += probe.asked
+        return finding
+
+    def search(self, script: str) -> Findings[Build]:
+        signature = self.signature(script, self.index.count - 1)
+
+        def ask(build: Build) -> Finding:
+            try:
+                return self.ask(self.venvs.environment(build), script, signature)
+            except InstallFailed as failed:
+                return Finding(Status.UNTESTABLE, failed.reason, str(failed))
+
+        return find(
+            self.builds,
+            ask,
+            good=0,
+            bad=len(self.builds) - 1,
+            find="regression",
+            cached=self.venvs.has,
+            rank=lambda build: build.date.toordinal() if build.date else 0,
+        )
+
+
+@pytest.fixture(scope="module")
+def bench(nightly_index: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    interpreter = Interpreter.of(sys.executable)
+    shape = nightly_index.NightlyIndex()
+    clone = history_of(nightly_index.DYNAMO, shape.site, tmp_path_factory.mktemp("pytorch"), shape.date)
+    index = nightly_index.NightlyIndex(
+        changes={nightly_index.DYNAMO: (DYNAMO_DATE, 60), nightly_index.DECOMPOSITION: (DECOMPOSITION_DATE, 60)},
+        missing=frozenset({4, 20, 21, 39, 50}),
+        broken=frozenset({DYNAMO_DATE - 1}),
+        busy={DYNAMO_DATE: 1},
+        short={DECOMPOSITION_DATE: 1},
+        git_versions=clone.nightlies,
+    )
+    url = index.start()
+    own = Indexes.gather()
+    indexes = Indexes(own.index_url, (url, *own.extra_index_urls), own.find_links)
+    venvs = Venvs(Cache(tmp_path_factory.mktemp("cache")), interpreter, indexes, notify=print)
+    page = project_page(url.removesuffix("/torch"), "torch")
+    assert page is not None
+    builds = list(nightlies(page, interpreter).builds)
+    yield Bench(index, clone, builds, venvs, Journal(), nightly_index)
+    venvs.close()
+    index.stop()
+
+
+def test_the_planted_dates_are_found_among_sixty_some_missing_broken_busy_and_cut_short(bench: Bench) -> None:
+    assert len(bench.builds) == 55
+    found = bench.search(bench.scripts.DYNAMO_SCRIPT)
+    edge = found.regression
+    assert edge is not None
+    assert edge.last_good is not None
+    assert edge.first_bad is not None
+    assert (bench.number(edge.last_good), bench.number(edge.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
+    assert [(bench.number(skipped.item), skipped.reason) for skipped in edge.between] == [
+        (DYNAMO_DATE - 1, "import-failed")
+    ]
+    assert not edge.exact
+    assert len(found.tested) <= 2 + math.ceil(math.log2(60)) + 3
+
+    found = bench.search(bench.scripts.DECOMPOSITION_SCRIPT)
+    edge = found.regression
+    assert edge is not None
+    assert edge.first_bad is not None
+    assert bench.number(edge.first_bad) == DECOMPOSITION_DATE
+    assert edge.exact
+    fetched = [path for path in bench.index.served if path.endswith(".whl")]
+    assert len(fetched) <= 2 + math.ceil(math.log2(60)) + 3 + 3, "the second search meets the first one's environments"
+
+
+def test_the_same_search_again_asks_and_fetches_nothing(bench: Bench) -> None:
+    asked, served = bench.asked, sum(bench.index.served.values())
+    found = bench.search(bench.scripts.DECOMPOSITION_SCRIPT)
+    assert found.regression is not None
+    assert bench.asked == asked
+    assert sum(bench.index.served.values()) == served
+
+
+def test_the_culprit_commit_is_named_without_an_install(bench: Bench, tmp_path: Path) -> None:
+    """From ``git_version`` to main, then each commit's Python over the last good nightly's binaries."""
+    script = bench.scripts.DYNAMO_SCRIPT
+    signature = bench.signature(script, bench.index.count - 1)
+    good = bench.venvs.environment(bench.builds[bench.position(DYNAMO_DATE - 2)])
+    bad = bench.venvs.environment(bench.builds[bench.position(DYNAMO_DATE)])
+    history = History.open(str(bench.clone.path), tmp_path)
+    older = history.main_commit(good.facts.git_version or "")
+    newer = history.main_commit(bad.facts.git_version or "")
+    assert older is not None
+    assert newer is not None
+    commits = history.between(older, newer)
+
+    def ask(commit: Commit) -> Finding:
+        environment = lay_over(good, layer(history, older, commit.sha), commit.sha, good.python.parents[2])
+        try:
+            return bench.ask(environment, script, signature)
+        finally:
+            take_away(environment)
+
+    culprit = find_culprit(history.commit(older), commits, ask)
+    assert culprit.why_not is None
+    assert culprit.commit is not None
+    assert culprit.commit.sha == bench.clone.culprit
+    assert rank(commits, "module: dynamo", [LISTS])[0].commit.pull_request in (106, 107, 108)
+    untouched = good.python.parents[1] / "lib"
+    sources = next(untouched.glob(f"python3*/site-packages/{LISTS}")).read_text()
+    assert bench.scripts.DYNAMO.old in sources, "the installation that lent its binaries is as it was"
