@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from torchbisect.bisect.evidence import Finding, T
 
 if TYPE_CHECKING:
-    from torchbisect.bisect.search import Question
+    from torchbisect.bisect.searching import Question
 
 
 class Asking(Protocol[T]):
