@@ -86,6 +86,7 @@ def gate(x):
 
 print(gate(torch.linspace(-4, 4, 9)))
 """
+SCRIPTS = (DYNAMO_SCRIPT, DECOMPOSITION_SCRIPT)
 
 
 class VirtualFile:

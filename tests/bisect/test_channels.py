@@ -14,9 +14,12 @@ from torchbisect.bisect.channels.minors import FIRST_DAYS, between_cuts, minors_
 from torchbisect.bisect.channels.nightly import made_up_urls, nightlies, one_per_commit, unlisted
 from torchbisect.bisect.channels.pairs import Pair, divide, offers
 from torchbisect.bisect.channels.release import releases, why_not_compiling
+from torchbisect.bisect.heads import Heads
 from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.errors import IndexUnreachable
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.pages import project_page
+from torchbisect.containers.retries import Patience
 
 Pages = Callable[..., ProjectPage]
 Pythons = Callable[..., Interpreter]
@@ -169,22 +172,16 @@ def test_what_fell_off_the_page_is_asked_for_by_name(
     serve: Callable[[dict[str, str | int]], tuple[str, list[str]]], python: Pythons
 ) -> None:
     """An index of one's own, so one host; a real HEAD for each name; 13 March has none and is left out."""
-    import httpx
-
     have = {
         "/whl/nightly/cpu/torch-2.3.0.dev20240312%2Bcpu-cp311-cp311-linux_x86_64.whl": "",
         "/whl/nightly/cpu/torch-2.4.0.dev20240314%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl": "",
     }
     address, requests = serve(dict(have))
     listed = [nightly("2024-03-11", "2.3"), nightly("2024-03-15", "2.4")]
-    listing = unlisted(
-        datetime.date(2024, 3, 11),
-        datetime.date(2024, 3, 15),
-        listed,
-        lambda url: httpx.head(url).status_code == 200,
-        python(),
-        index=f"{address}/whl/nightly",
-    )
+    first, last = datetime.date(2024, 3, 11), datetime.date(2024, 3, 15)
+    gone: dict[str, bool] = {}
+    with Heads(gone) as heads:
+        listing = unlisted(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly")
     assert [build.name for build in listing.builds] == [
         "2.3.0.dev20240311",
         "2.3.0.dev20240312",
@@ -194,6 +191,18 @@ def test_what_fell_off_the_page_is_asked_for_by_name(
     assert [left.version for left in listing.left_out] == ["dev20240313"]
     assert listing.builds[1].requirement.endswith("torch-2.3.0.dev20240312%2Bcpu-cp311-cp311-linux_x86_64.whl")
     assert all(request.startswith("HEAD ") for request in requests)
+    before = len(requests)
+    with Heads(gone) as heads:
+        assert unlisted(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly") == listing
+    assert len(requests) == before + 2, "only what is there is asked again"
+
+
+def test_a_host_that_is_down_is_not_taken_for_one_without_the_file(
+    serve: Callable[[dict[str, str | int]], tuple[str, list[str]]],
+) -> None:
+    address, _ = serve({"/busy": 503})
+    with Heads(patience=Patience(0.01, 0.01, 0.03)) as heads, pytest.raises(IndexUnreachable):
+        heads.exists(f"{address}/busy")
 
 
 def test_made_up_addresses_try_both_hosts_both_tags_and_the_minors_in_turn(python: Pythons) -> None:

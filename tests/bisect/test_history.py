@@ -208,7 +208,7 @@ def commits(count: int) -> list[Commit]:
     ]
 
 
-@given(st.integers(2, 120), st.data(), st.sampled_from([Which.REGRESSION, Which.FIX]))
+@given(st.integers(2, 60), st.data(), st.sampled_from([Which.REGRESSION, Which.FIX]))
 def test_the_culprit_commit_is_named(count: int, data: st.DataObject, which: Which) -> None:
     line = commits(count)
     laid = [commit for commit in line if is_laid(commit.files[-1])]

@@ -22,7 +22,7 @@ from torchbisect.bisect.overlay import lay_over, take_away
 from torchbisect.bisect.search import find
 from torchbisect.bisect.suspects import rank
 from torchbisect.containers.builds import Build
-from torchbisect.containers.cache import Cache
+from torchbisect.containers.cache import Cache, remove_tree
 from torchbisect.containers.errors import InstallFailed
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
@@ -110,7 +110,7 @@ class Bench:
     journal: Journal
     scripts: ModuleType
     asked: int = 0
-    failed: dict[Build, Finding] = field(default_factory=dict)
+    known: dict[tuple[str, Build], Finding] = field(default_factory=dict)
 
     def number(self, build: Build) -> int:
         return next(n for n in range(self.index.count) if self.index.version(n) == build.version)
@@ -134,12 +134,13 @@ class Bench:
         signature = self.signature(script, self.index.count - 1)
 
         def ask(build: Build) -> Finding:
-            if build not in self.failed:
-                try:
-                    return self.ask(self.venvs.environment(build), script, signature)
-                except InstallFailed as failed:
-                    self.failed[build] = Finding(Status.UNTESTABLE, failed.reason, str(failed))
-            return self.failed[build]
+            try:
+                finding = self.ask(self.venvs.environment(build), script, signature)
+            except InstallFailed as failed:
+                finding = Finding(Status.UNTESTABLE, failed.reason, str(failed))
+                self.known.update({(other, build): finding for other in self.scripts.SCRIPTS})
+            self.known[script, build] = finding
+            return finding
 
         return find(
             self.builds,
@@ -148,6 +149,7 @@ class Bench:
             bad=len(self.builds) - 1,
             find="regression",
             cached=self.venvs.has,
+            known=lambda build: self.known.get((script, build)),
             rank=lambda build: build.date.toordinal() if build.date else 0,
         )
 
@@ -168,13 +170,15 @@ def bench(nightly_index: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
     url = index.start()
     own = Indexes.gather()
     indexes = Indexes(own.index_url, (url, *own.extra_index_urls), own.find_links)
-    venvs = Venvs(Cache(tmp_path_factory.mktemp("cache")), interpreter, indexes, notify=print)
+    cache = Cache(tmp_path_factory.mktemp("cache"))
+    venvs = Venvs(cache, interpreter, indexes, notify=print)
     page = project_page(url.removesuffix("/torch"), "torch")
     assert page is not None
     builds = list(nightlies(page, interpreter).builds)
     yield Bench(index, clone, builds, venvs, Journal(), nightly_index)
     venvs.close()
     index.stop()
+    remove_tree(cache.root)  # eight gigabytes, which pytest would keep for three runs
 
 
 def test_the_planted_dates_are_found_among_sixty_some_missing_broken_busy_and_cut_short(bench: Bench) -> None:

@@ -36,7 +36,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    size = draw(st.integers(1, 130))
+    size = draw(st.integers(1, 70))
     came = draw(st.integers(0, size - 1))
     went = draw(st.integers(came + 1, size))
     truth = [B if came <= i < went else G for i in range(size)]
@@ -110,7 +110,7 @@ def test_the_questions_stay_within_the_bound(case: Case) -> None:
     assert len(found.tested) <= case.bound(2, in_vain)
 
 
-@given(st.integers(2, 2000), st.data(), st.booleans())
+@given(st.integers(2, 400), st.data(), st.booleans())
 def test_between_two_known_ends_the_halving_costs_log2_and_one_more_for_fixed_or_cached_midpoints(
     size: int, data: st.DataObject, caching: bool
 ) -> None:
@@ -123,7 +123,7 @@ def test_between_two_known_ends_the_halving_costs_log2_and_one_more_for_fixed_or
     assert len(found.tested) <= 2 + (size - 2).bit_length() + 1
 
 
-@given(st.integers(20, 400), st.integers(2, 1999), st.data())
+@given(st.integers(20, 120), st.integers(2, 1999), st.data())
 def test_the_same_few_builds_are_met_whatever_the_bounds(size: int, start: int, data: st.DataObject) -> None:
     """Two searches for one culprit over two windows of one line of dates: nearly all that the second asks is cached."""
     culprit = data.draw(st.integers(start + 8, start + size - 8))
@@ -202,6 +202,32 @@ def test_what_may_come_next_is_known_before_the_answer(case: Case) -> None:
         search.answer(question, finding)
         if finding.status is U:
             foretold = None
+
+
+@given(cases(), st.data())
+def test_a_search_that_was_killed_goes_on_and_asks_nothing_twice(case: Case, data: st.DataObject) -> None:
+    """Also when by then other builds are cached than the first time."""
+    whole = find(range(len(case.truth)), ask(case.truth), bad=case.bad)
+    kept = {tested.item: Finding(tested.status, tested.reason) for tested in whole.tested}
+    for item in list(kept)[data.draw(st.integers(0, len(kept))) :]:
+        del kept[item]
+    asked: list[int] = []
+
+    def rest(item: int) -> Finding:
+        asked.append(item)
+        return ask(case.truth)(item)
+
+    hot = data.draw(st.sets(st.integers(0, len(case.truth) - 1)))
+    again = find(range(len(case.truth)), rest, bad=case.bad, known=kept.get, cached=hot.__contains__)
+    assert not set(asked) & set(kept)
+    assert len(kept) < len(whole.tested) or not asked
+    if U not in case.truth:
+        assert again.regression is not None
+        assert again.fix is not None
+        assert whole.regression is not None
+        assert whole.fix is not None
+        assert (again.regression.before, again.regression.after) == (whole.regression.before, whole.regression.after)
+        assert (again.fix.before, again.fix.after) == (whole.fix.before, whole.fix.after)
 
 
 def test_already_bad_in_the_oldest_and_not_fixed_in_the_newest_are_answers() -> None:

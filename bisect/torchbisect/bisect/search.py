@@ -35,6 +35,7 @@ def find(
     first_step: int = 1,
     patience: int = 6,
     jobs: int = 1,
+    known: Callable[[T], Finding | None] = lambda _: None,
     ask_again: Callable[[T], Finding] | None = None,
     both_again: bool = False,
     prefetch: Callable[[Sequence[T]], None] = lambda _: None,
@@ -47,6 +48,8 @@ def find(
         ask: the question; it may be called from several threads at once if ``jobs`` is above one. What it raises ends
             the search and is passed on.
         jobs: how many builds are asked at the same time.
+        known: what an earlier run was told of a build. All of it is evidence from the start, so that a search that was
+            ended early goes on where it stood, also if other builds are cached by now.
         ask_again: asks the good end of a finished edge a second time, in a fresh environment; with ``both_again`` also
             the bad end, and before it. Where it contradicts, it is believed and the search goes on.
         prefetch: told before each question which builds may come after it, so that they can be fetched meanwhile; a
@@ -76,5 +79,9 @@ def find(
         search.answer(question, finding)
         on_answer(search.findings().tested[-1])
 
+    for position, item in enumerate(items):
+        finding = known(item)
+        if finding is not None:
+            take(Question(item, position), finding)
     drive(search, put, take, jobs=jobs, prefetch=prefetch, abandon=abandon)
     return search.findings()
