@@ -205,13 +205,13 @@ def check(observe: Callable[..., Observation], source: str) -> None:
 SLOWLY: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=12, **SLOWLY)
+@settings(max_examples=8, **SLOWLY)
 @given(source=scripts("eager"))
 def test_right_scripts_are_clean_through_dynamo(observe: Callable[..., Observation], source: str) -> None:
     check(observe, source)
 
 
-@settings(max_examples=12, **SLOWLY)
+@settings(max_examples=8, **SLOWLY)
 @given(source=scripts("aot_eager"))
 def test_right_scripts_are_clean_through_autograd(observe: Callable[..., Observation], source: str) -> None:
     check(observe, source)

@@ -38,3 +38,12 @@ def test_graph_breaks_come_with_their_reasons(observe: Callable[..., Observation
 def test_a_quiet_script_counts_nothing(observe: Callable[..., Observation]) -> None:
     seen = observe("f = torch.compile(lambda x: x * 2, backend='eager')\nf(torch.ones(2)), f(torch.ones(2))\n")
     assert (seen.compiled.graphs, seen.compiled.recompiles, seen.compiled.graph_breaks) == (1, (), ())
+
+
+def test_the_agents_own_frames_are_never_compiled(observe: Callable[..., Observation]) -> None:
+    seen = observe(
+        "x = torch.ones(3, requires_grad=True)\ntorch._dynamo.config.compiled_autograd = True\n"
+        "@torch.compile(backend='eager')\ndef step():\n    (x * 2).sum().backward()\nstep()\n"
+    )
+    assert seen.differences == ()
+    assert seen.compiled.graphs == 2  # one forward, one backward

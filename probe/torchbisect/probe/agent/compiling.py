@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, ca
 import torch
 import torch._dynamo
 
+from . import unseen
 from .recording import Recorder
 
 CA_FLAG = "compiled_autograd"
@@ -148,13 +149,13 @@ class Compiling:
         return crossing
 
     def _crossing(self, site: int, label: str, model: Any, call: Callable[..., Any]) -> Any:
-        recorder, force = self._recorder, self._force
+        recorder, force = self._recorder, unseen.apart(self._force)
 
         def crossing(*args: Any, **kwargs: Any) -> Any:
             force()
             return recorder.cross(site, label, model, call, args, kwargs)
 
-        return crossing
+        return unseen.frame(crossing)
 
     @contextlib.contextmanager
     def _busy(self) -> Iterator[None]:
@@ -211,7 +212,7 @@ def _standing_in(real: Any, replacement: Callable[..., Any]) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         return replacement(*args, **kwargs)
 
-    return function
+    return unseen.frame(function)
 
 
 def _as_it_is(function: Any) -> Any:
@@ -276,6 +277,7 @@ def watch_autograd(recorder: Recorder) -> None:
             recorder.backward(results)
             return results
 
+        unseen.frame(watched)
         graph._engine_run_backward = watched
         autograd._engine_run_backward = watched
         return
@@ -288,6 +290,7 @@ class _Engine:
         self._real = real
         self._recorder = recorder
 
+    @unseen.frame
     def run_backward(self, *args: Any, **kwargs: Any) -> Any:
         results = self._real.run_backward(*args, **kwargs)
         self._recorder.backward(results)
@@ -320,7 +323,8 @@ def _registering(real: Any, recorder: Recorder) -> Any:
     @functools.wraps(real)
     def register(self: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
         handle = real(self, hook, *args, **kwargs)
-        recorder.hook(hook)
+        if not unseen.is_compiling():
+            recorder.hook(hook)
         return handle
 
-    return register
+    return unseen.frame(register)

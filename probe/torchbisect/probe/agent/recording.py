@@ -14,17 +14,26 @@ import threading
 import time
 import types
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
-from . import failures, plainly
+from . import failures, plainly, unseen
 from .snapshot import Snapshot, class_name
 from .tape import Tape
 
 MOST_CALLS = 2000
 _clock = time.perf_counter
 _SKIPPED_GLOBALS = ("In", "Out", "exit", "quit")
+
+
+class Opened(NamedTuple):
+    """A recorded call that has begun."""
+
+    entry: Dict[str, Any]
+    inputs: List[Tuple[str, Any]]
+    before: Dict[int, int]
+    began: float
 
 
 class Recorder:
@@ -49,6 +58,10 @@ class Recorder:
         self._leaves: Dict[int, Tuple[str, Any]] = {}
         self._hooks: List[Any] = []
         self._mine: Dict[type, bool] = {}
+        self._open = unseen.apart(self._opened)
+        self._close = unseen.apart(self._closed)
+        self.backward = unseen.apart(self._ran_backward)
+        self.hook = unseen.apart(self._registered)
 
     # What belongs to the script -------------------------------------------------------------------------------------
 
@@ -75,14 +88,26 @@ class Recorder:
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
+    @unseen.frame
     def cross(self, site: int, label: str, target: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call ``call`` and record it as a call of ``target``, unless it happens inside another recorded call."""
-        if not self.listening() or self._inside is not None or any(map(plainly.is_traced, args)):
-            self.compiled.add(site)
+        opened = self._open(site, label, target, args, kwargs)
+        if opened is None:
             return call(*args, **kwargs)
+        try:
+            result = call(*args, **kwargs)
+        except BaseException as error:
+            self._close(opened, error)
+            raise
+        self._close(opened, None, result)
+        return result
+
+    def _opened(self, site: int, label: str, target: Any, args: Any, kwargs: Any) -> Optional[Opened]:
+        self.compiled.add(site)
+        if not self.listening() or self._inside is not None or any(map(plainly.is_traced, args)):
+            return None
         number = self._inside = self._calls
         self._calls += 1
-        self.compiled.add(site)
         inputs = list(_inputs(target, args, kwargs))
         before = _versions(inputs)
         for name, value in inputs:
@@ -90,21 +115,16 @@ class Recorder:
         self.tape.append({"e": "begin", "n": number, "label": label})
         if self.tracer is not None:
             self.tracer.enter_region(target, args, kwargs)
-        entry: Dict[str, Any] = {"e": "call", "n": number, "label": label}
-        began = _clock()
-        try:
-            result = call(*args, **kwargs)
-        except BaseException as error:
-            entry["raised"] = failures.brief(error)
-            self._finish(entry, inputs, before)
-            raise
-        finally:
-            self.seconds.append(round(_clock() - began, 6))
-            self._inside = None
-            if self.tracer is not None:
-                self.tracer.leave_region()
-        self._finish(entry, inputs, before, result)
-        return result
+        return Opened({"e": "call", "n": number, "label": label}, inputs, before, _clock())
+
+    def _closed(self, opened: Opened, error: Optional[BaseException], *result: Any) -> None:
+        self.seconds.append(round(_clock() - opened.began, 6))
+        self._inside = None
+        if self.tracer is not None:
+            self.tracer.leave_region()
+        if error is not None:
+            opened.entry["raised"] = failures.brief(error)
+        self._finish(opened.entry, opened.inputs, opened.before, *result)
 
     def _finish(
         self, entry: Dict[str, Any], inputs: List[Tuple[str, Any]], before: Dict[int, int], *result: Any
@@ -139,7 +159,7 @@ class Recorder:
             except (RuntimeError, TypeError):
                 continue
 
-    def backward(self, results: Any) -> None:
+    def _ran_backward(self, results: Any) -> None:
         """The autograd engine has run: note what it returned, and the gradients of the leaves seen so far."""
         if not self.listening():
             return
@@ -162,7 +182,7 @@ class Recorder:
 
     # Hooks ----------------------------------------------------------------------------------------------------------
 
-    def hook(self, function: Any) -> None:
+    def _registered(self, function: Any) -> None:
         """The script registered a hook: what that function writes to is put down as the work of hooks."""
         for _, value in _reached(function):
             if isinstance(value, (list, dict, set)) or (hasattr(value, "__dict__") and self.mine(type(value))):

@@ -50,4 +50,5 @@ class Warmth:
     def _compile(self, backend: str) -> None:
         torch._dynamo.reset()
         x = torch.ones(4, requires_grad=backend != "inductor")
-        torch.compile(_small, backend=backend)(x, torch.ones(4))
+        # Symbolic sizes bring in a computer algebra system, which is slow to wake.
+        torch.compile(_small, backend=backend, dynamic=backend == "aot_eager")(x, torch.ones(4))
