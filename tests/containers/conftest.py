@@ -95,10 +95,16 @@ def with_requirements(tree: WheelTree) -> WheelTree:
     return tree
 
 
+@pytest.fixture(scope="session")
+def make_tree() -> Callable[[Path], WheelTree]:
+    """Makes an index in a folder, with torch's neighbours in it and no torch yet."""
+    return lambda root: with_requirements(WheelTree(root))
+
+
 @pytest.fixture
-def tree(tmp_path: Path) -> WheelTree:
-    """An index of this test's own, with torch's neighbours in it and no torch yet."""
-    return with_requirements(WheelTree(tmp_path / "index"))
+def tree(tmp_path: Path, make_tree: Callable[[Path], WheelTree]) -> WheelTree:
+    """An index of this test's own."""
+    return make_tree(tmp_path / "index")
 
 
 @pytest.fixture(scope="session")
@@ -125,9 +131,8 @@ class Served:
     asked: list[str]
 
 
-@pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
-    """Starts servers that answer each path as the given function says; they end with the test."""
+def serving() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
+    """Yields what starts servers that answer each path as a function says; then ends them."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(answer: Callable[[str], Answer]) -> Served:
@@ -164,26 +169,48 @@ def serve() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
 
 
 @pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
+    """Starts servers that end with the test."""
+    yield from serving()
+
+
+def folder_answers(tree: WheelTree, change: Callable[[str, Answer], Answer]) -> Callable[[str], Answer]:
+    """What a server of an index's folder says, changed: a path and its answer to an answer."""
+
+    def answer(path: str) -> Answer:
+        place = tree.root / path.lstrip("/").replace("%2B", "+")
+        place = place / "index.html" if place.is_dir() else place
+        if not place.is_file():
+            return change(path, Answer(404))
+        kind = "text/html" if place.suffix == ".html" else "application/octet-stream"
+        return change(path, Answer(body=place.read_bytes(), kind=kind))
+
+    return answer
+
+
+def unchanged(path: str, told: Answer) -> Answer:
+    return told
+
+
+@pytest.fixture
 def answer() -> type[Answer]:
     """The answers that ``serve`` gives; here because test modules don't import from each other."""
     return Answer
 
 
 @pytest.fixture
-def serve_tree(
-    serve: Callable[[Callable[[str], Answer]], Served],
-) -> Callable[..., Served]:
-    """Serves an index's folder over HTTP, changed as the second argument says: a path and its answer to an answer."""
+def serve_tree(serve: Callable[[Callable[[str], Answer]], Served]) -> Callable[..., Served]:
+    """Serves an index's folder over HTTP till the end of the test."""
+    return lambda tree, change=unchanged: serve(folder_answers(tree, change))
 
-    def start(tree: WheelTree, change: Callable[[str, Answer], Answer] = lambda path, told: told) -> Served:
-        def answer(path: str) -> Answer:
-            place = tree.root / path.lstrip("/").replace("%2B", "+")
-            place = place / "index.html" if place.is_dir() else place
-            if not place.is_file():
-                return change(path, Answer(404))
-            kind = "text/html" if place.suffix == ".html" else "application/octet-stream"
-            return change(path, Answer(body=place.read_bytes(), kind=kind))
 
-        return serve(answer)
+@pytest.fixture(scope="module")
+def serve_longer() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
+    """Starts servers that end with the module's tests."""
+    yield from serving()
 
-    return start
+
+@pytest.fixture(scope="module")
+def serve_tree_longer(serve_longer: Callable[[Callable[[str], Answer]], Served]) -> Callable[[WheelTree], Served]:
+    """Serves an index's folder over HTTP till the end of the module's tests."""
+    return lambda tree: serve_longer(folder_answers(tree, unchanged))

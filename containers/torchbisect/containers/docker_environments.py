@@ -24,7 +24,7 @@ from torchbisect.containers.docker_images import find_image
 from torchbisect.containers.docker_install import ContainerInstaller
 from torchbisect.containers.docker_limits import SCRATCH, Confinement
 from torchbisect.containers.docker_processes import DockerProcess, Streams, end
-from torchbisect.containers.docker_store import MAKING, VENVS, Store
+from torchbisect.containers.docker_store import MAKING, VENVS, VOLUME, Store
 from torchbisect.containers.environments import Completed, Facts
 from torchbisect.containers.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.containers.indexes import Indexes
@@ -149,6 +149,7 @@ class DockerEnvironments:
         base: str | None = None,
         packages: Sequence[str] = (),
         confinement: Confinement | None = None,
+        volume: str = VOLUME,
         notify: Notify = silent,
         patience: Patience = DEFAULT_PATIENCE,
     ) -> None:
@@ -161,6 +162,7 @@ class DockerEnvironments:
             base: what the own image is built on, in place of its default.
             packages: requirements that are installed in every environment beside torch.
             confinement: the limits that foreign code runs under.
+            volume: the volume that environments and wheels are kept in.
             notify: told of what takes long.
             patience: how long to go on asking an index that does not answer.
 
@@ -180,7 +182,7 @@ class DockerEnvironments:
         try:
             self.engine.sweep()
             self.image = find_image(self.engine, image, kind=kind, base=base, notify=notify)
-            self.store = Store(self.engine, self.image)
+            self.store = Store(self.engine, self.image, volume)
         except BaseException:
             self.engine.close()
             raise
@@ -279,9 +281,12 @@ class DockerEnvironments:
                 place = self._installer.make(key, build, cancel)
                 break
             except DiskFull:
-                self.store.remove(f"{MAKING}/{key}")
+                self._discard(f"{MAKING}/{key}")
                 if not self.evict_oldest():
                     raise
+            except BaseException:
+                self._discard(f"{MAKING}/{key}")
+                raise
         try:
             trial = self._environment(build, Facts("", None, "", ""), place)
             facts = read_facts(lambda arguments, timeout: trial.run(arguments, timeout=timeout), build)
@@ -291,9 +296,13 @@ class DockerEnvironments:
             target = f"{VENVS}/{key}"
             self.store.helper(["sh", "-c", f"mkdir -p {VENVS} && rm -rf {target} && mv {place} {target}"])
         except BaseException:
-            with contextlib.suppress(TorchbisectError):
-                self.store.remove(place)
+            self._discard(place)
             raise
+
+    def _discard(self, place: str) -> None:
+        """Remove what was made by halves; if even that fails, the next install of the same build does it."""
+        with contextlib.suppress(TorchbisectError):
+            self.store.remove(place)
 
     def _check_gpu(self, trial: DockerEnvironment) -> None:
         """Raises ``InstallFailed`` if this build can't compute on the GPU that is let in."""

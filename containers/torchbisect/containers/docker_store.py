@@ -49,17 +49,18 @@ class KeptInVolume:
 class Store:
     """The volume, seen through short-lived containers: it may be on another machine."""
 
-    def __init__(self, engine: Engine, image: Image) -> None:
+    def __init__(self, engine: Engine, image: Image, volume: str = VOLUME) -> None:
         """Make the volume if it isn't there. Raises ``MachineError`` or ``DiskFull`` if the engine fails at it."""
         self.engine = engine
         self.image = image
+        self.volume = volume
         self._keeper: Container | None = None
         with engine_errors("making the volume"):
-            engine.client.volumes.create(VOLUME, labels={LABEL: "store"})
+            engine.client.volumes.create(volume, labels={LABEL: "store"})
 
     def mount(self, *, writable: bool) -> dict[str, dict[str, str]]:
         """The volume as ``containers.create`` is told of it."""
-        return {VOLUME: {"bind": ROOT, "mode": "rw" if writable else "ro"}}
+        return {self.volume: {"bind": ROOT, "mode": "rw" if writable else "ro"}}
 
     def facts(self, key: str) -> str | None:
         """What was written down of a finished environment, or ``None`` if there is none of this key."""
@@ -120,7 +121,7 @@ class Store:
             finally:
                 remove(container)
         if status:
-            raise MachineError(f"{command[0]} failed on the volume {VOLUME}: {' '.join(errors.split())[:300]}")
+            raise MachineError(f"{command[0]} failed on the volume {self.volume}: {' '.join(errors.split())[:300]}")
         return output
 
     def create(self, command: list[str], **options: Any) -> Container:
