@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from torchbisect.reports.escape import Markdown, code, prose
 from torchbisect.reports.findings import listed
 from torchbisect.reports.issue_blocks import blocks, outside_code, sections
+from torchbisect.reports.issue_packages import installable
 from torchbisect.reports.issue_script import Script, find_script
 from torchbisect.reports.issue_versions import Stated, stated
 
 #: GitHub takes no longer body; what is longer comes from elsewhere and isn't read to its end.
 LONGEST = 262_144
+
+#: By this a reply is found again.
+FIRST_LINE = "<!-- torchbisect:issue -->"
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,14 @@ class Issue:
         return not self.missing
 
 
-def read_issue(body: str, title: str = "") -> Issue:
-    """Read an issue's body. Never runs any of it, and never fails: what can't be read is missing."""
+def read_issue(body: str, title: str = "", *, any_package: bool = False) -> Issue:
+    """Read an issue's body. Never runs any of it, and never fails: what can't be read is missing.
+
+    Args:
+        body: as its writer wrote it, Markdown.
+        title: read for a version only.
+        any_package: somebody answers for whatever the script imports; else it may need well-known packages only.
+    """
     body = body[:LONGEST]
     script = find_script(blocks(body))
     parts = sections(body)
@@ -58,7 +68,7 @@ def read_issue(body: str, title: str = "") -> Issue:
         python=where.python,
         device="cuda" if script and script.cuda else "cpu",
         gpu=where.gpu,
-        missing=tuple(_missing(script, body)),
+        missing=(*_missing(script, body), *(() if any_package else _not_installed(script))),
         notes=tuple(_notes(script, where)),
     )
 
@@ -86,6 +96,13 @@ def _missing(script: Script | None, body: str) -> list[str]:
     return missing
 
 
+def _not_installed(script: Script | None) -> list[str]:
+    unknown = installable(script.packages)[1] if script else ()
+    return (
+        [f"a script without {listed(unknown)}: only well-known packages are installed for an issue"] if unknown else []
+    )
+
+
 def _notes(script: Script | None, where: Stated) -> list[str]:
     notes = list(script.notes) if script else []
     if script and script.packages:
@@ -97,7 +114,7 @@ def _notes(script: Script | None, where: Stated) -> list[str]:
 
 def reply(issue: Issue) -> Markdown:
     """What to answer under a new issue: what is missing, or what would be run. Foreign words are made safe."""
-    lines = ["<!-- torchbisect:issue -->"]
+    lines = [FIRST_LINE]
     if issue.missing:
         lines += ["This issue can't be run as it stands. What is missing:", ""]
         lines += [f"- {prose(words)}" for words in issue.missing]
