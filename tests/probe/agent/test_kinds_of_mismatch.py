@@ -186,6 +186,16 @@ CASES = [
         "type",
     ),
     Case(
+        "a gradient that an intermediate retains",
+        "@torch.compile(backend='eager')\ndef f(x):\n    h = x.exp()\n    return h, h.sum()\n"
+        "h, loss = f(torch.zeros(3, requires_grad=True))\nif {hole}: h.retain_grad()\nloss.backward()",
+        "not torch._dynamo.utils.counters['stats']['unique_graphs']",
+        "True",
+        Kind.GRADIENTS,
+        "backward 0 call 0 output[0].grad",
+        "type",
+    ),
+    Case(
         "a second derivative that is wrong",
         "@torch.compile(backend='eager')\ndef f(x):\n    return x ** {hole}\n"
         "x = torch.tensor([1.0], requires_grad=True)\n"

@@ -124,6 +124,8 @@ class Recorder:
             self.tracer.leave_region()
         if error is not None:
             opened.entry["raised"] = failures.brief(error)
+        for item in result:
+            self._note_leaves("call {} output".format(len(self.seconds) - 1), item, inner=True)
         self._finish(opened.entry, opened.inputs, opened.before, *result)
 
     def _finish(
@@ -151,10 +153,13 @@ class Recorder:
 
     # Gradients ------------------------------------------------------------------------------------------------------
 
-    def _note_leaves(self, name: str, value: Any) -> None:
+    def _note_leaves(self, name: str, value: Any, inner: bool = False) -> None:
+        """Remember tensors that autograd may put a gradient on: leaves, and with ``inner`` also what may retain one."""
         for path, tensor in _tensors(name, value):
             try:
-                if tensor.requires_grad and tensor.is_leaf and id(tensor) not in self._leaves:
+                held = self._leaves.get(id(tensor))
+                known = held is not None and held[1]() is tensor
+                if tensor.requires_grad and (inner or tensor.is_leaf) and not known:
                     self._leaves[id(tensor)] = (path, weakref.ref(tensor))
             except (RuntimeError, TypeError):
                 continue
