@@ -28,7 +28,7 @@ def drive(
     take: Callable[[Question[T], Finding], None],
     *,
     jobs: int,
-    prefetch: Callable[[Sequence[T]], None],
+    prefetch: Callable[[Sequence[T], Sequence[T]], None],
     abandon: Callable[[T], None],
 ) -> None:
     """Ask until the search has no question left; what ``put`` raises is passed on at once."""
@@ -36,7 +36,7 @@ def drive(
         _abreast(search, put, take, jobs=jobs, prefetch=prefetch, abandon=abandon)
         return
     while questions := search.next():
-        prefetch(search.likely())
+        prefetch(search.likely(), [questions[0].item])
         take(questions[0], put(questions[0]))
 
 
@@ -46,7 +46,7 @@ def _abreast(
     take: Callable[[Question[T], Finding], None],
     *,
     jobs: int,
-    prefetch: Callable[[Sequence[T]], None],
+    prefetch: Callable[[Sequence[T], Sequence[T]], None],
     abandon: Callable[[T], None],
 ) -> None:
     """Keep ``jobs`` questions running. An answer that has become needless meanwhile still counts when it comes.
@@ -60,7 +60,8 @@ def _abreast(
             pending = {question.position for question in running.values()}
             for question in search.next(jobs - len(running), pending):
                 running[pool.submit(put, question)] = question
-            prefetch(search.likely({question.position for question in running.values()}))
+            asking = {question.position: question.item for question in running.values()}
+            prefetch(search.likely(asking), list(asking.values()))
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 take(running.pop(future), future.result())

@@ -38,7 +38,7 @@ def find(
     known: Callable[[T], Finding | None] = lambda _: None,
     ask_again: Callable[[T], Finding] | None = None,
     both_again: bool = False,
-    prefetch: Callable[[Sequence[T]], None] = lambda _: None,
+    prefetch: Callable[[Sequence[T], Sequence[T]], None] = lambda _likely, _asking: None,
     abandon: Callable[[T], None] = lambda _: None,
     on_answer: Callable[[Tested[T]], None] = lambda _: None,
 ) -> Findings[T]:
@@ -52,8 +52,8 @@ def find(
             ended early goes on where it stood, also if other builds are cached by now.
         ask_again: asks the good end of a finished edge a second time, in a fresh environment; with ``both_again`` also
             the bad end, and before it. Where it contradicts, it is believed and the search goes on.
-        prefetch: told before each question which builds may come after it, so that they can be fetched meanwhile; a
-            build no longer named is not needed any more.
+        prefetch: told before each question which builds may come after it, so that they can be fetched meanwhile, and
+            which are being asked; a build named in neither is not needed any more (``prefetching.Prefetcher``).
         abandon: told of a build whose answer, still being made, is not needed any more; ``find`` waits for it to end.
         on_answer: told of each answer as it is made.
 
