@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.reports.findings import in_order, listed, ordered, ranges, sentence
+from torchbisect.reports import report
+from torchbisect.reports.findings import in_order, left_out, listed, ordered, ranges, sentence
 from torchbisect.reports.report import Bisect, Fix, Regression
 from torchbisect.reports.report import Tested as Asked
 
@@ -76,3 +77,9 @@ def test_nightlies_among_releases() -> None:
     bisect = Bisect(tested=tuple(Asked(name, "good") for name in reversed(names)), listed=("2.13.0", "2.14.0"))
     assert [row.build for row in ordered(bisect, {})] == names
     assert in_order(Bisect(listed=("2.13.0", "2.9.1"), tested=(Asked("2.9.1", "bad"),)), {}) == ["2.13.0", "2.9.1"]
+
+
+def test_what_was_left_out_for_one_reason_is_one_entry() -> None:
+    skips = [report.Skip(name, "old") for name in ("1.0.0", "1.1.0", "1.13.1")] + [report.Skip("2.0.0", "no wheel")]
+    assert left_out(skips) == [("1.0.0 to 1.13.1", "old"), ("2.0.0", "no wheel")]
+    assert left_out(skips[:2]) == [("1.0.0 and 1.1.0", "old")]

@@ -259,3 +259,13 @@ def test_a_marker_is_found_again(fingerprint: str) -> None:
     if re.fullmatch("[0-9a-z]{1,64}", fingerprint):
         assert found == fingerprint
     assert read_marker("> " + text) is None
+
+
+def test_equal_runs_are_counted(whole: Report) -> None:
+    assert whole.minimal is not None
+    assert whole.bisect is not None
+    minimal = replace(whole.minimal, confirmed=whole.minimal.confirmed * 3)
+    bisect = replace(whole.bisect, tested=(*whole.bisect.tested, Asked("2.8.0", "bad", None, 1.0)))
+    text = render(replace(whole, minimal=minimal, bisect=bisect))
+    assert "| 1 (3 times) |" in text
+    assert "| `2.8.0` |  | bad (2 times) |" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -120,6 +121,15 @@ def ordered(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[Tested]:
     """The builds asked, from old to new."""
     place = {name: number for number, name in enumerate(in_order(bisect, builds))}
     return sorted(bisect.tested, key=lambda row: place[row.build])
+
+
+def left_out(skips: Sequence[Skip]) -> list[tuple[str, str]]:
+    """Builds left out, with the reason; neighbours with the same reason are one entry: ``1.0.0 to 1.9.1``."""
+    groups = []
+    for reason, group in itertools.groupby(skips, key=lambda skip: skip.reason):
+        names = [skip.build for skip in group]
+        groups.append((listed(names) if len(names) < 3 else f"{names[0]} to {names[-1]}", reason))
+    return groups
 
 
 def in_order(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[str]:

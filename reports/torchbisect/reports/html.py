@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from torchbisect.reports import pictures
 from torchbisect.reports.escape import clean, one_line
-from torchbisect.reports.findings import Range, ordered, ranges, sentence
+from torchbisect.reports.findings import Range, left_out, ordered, ranges, sentence
 from torchbisect.reports.labels import suggest
 from torchbisect.reports.logs import cut_log
 from torchbisect.reports.paragraphs import ANSWERS, figure
@@ -165,7 +165,7 @@ def _builds(bisect: Bisect | None, builds: Mapping[str, BuildFacts]) -> Mapping[
         "timeline": pictures.timeline(bisect, builds) if rows or bisect.listed else None,
         "rows": rows,
         "notices": [_line(notice) for notice in bisect.notices],
-        "left_out": [(left.build, _line(left.reason)) for left in bisect.left_out],
+        "left_out": [(_line(names), _line(reason)) for names, reason in left_out(bisect.left_out)],
     }
 
 

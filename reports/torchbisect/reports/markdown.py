@@ -11,7 +11,7 @@ import jinja2
 
 from torchbisect.reports import paragraphs
 from torchbisect.reports.escape import Markdown, clean, fence, one_line
-from torchbisect.reports.findings import Range, ranges, sentence
+from torchbisect.reports.findings import Range, left_out, ranges, sentence
 from torchbisect.reports.labels import suggest
 from torchbisect.reports.logs import cut_log
 from torchbisect.reports.marker import marker
@@ -187,11 +187,12 @@ def _tested(bisect: Bisect | None, report: Report, allowed: Allowance) -> Mappin
     lines = [paragraphs.text(notice) for notice in bisect.notices[: allowed.lines]]
     if len(bisect.tested) > allowed.tested:
         lines.append(Markdown("The table is cut to the builds nearest to a change; report.json has all."))
+    groups = left_out(bisect.left_out)
     lines += [
-        Markdown(f"{paragraphs.span(left.build)} was left out: {paragraphs.text(left.reason)}")
-        for left in bisect.left_out[: allowed.lines]
+        Markdown(f"left out: {paragraphs.text(names, 160)}: {paragraphs.text(reason)}")
+        for names, reason in groups[: allowed.lines]
     ]
-    if len(bisect.left_out) > allowed.lines:
+    if len(groups) > allowed.lines:
         lines.append(Markdown("More builds were left out; report.json names them."))
     return {"rows": paragraphs.tested_rows(bisect, report.builds, allowed.tested), "lines": lines}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ ANSWERS = {
     "other": "another mismatch",
     "untestable": "could not be tested",
 }
+STATUSES = ("good", "bad", "untestable")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:compare|commit|pull)/[\w.^~-]+")
 _REPOSITORY = "https://github.com/pytorch/pytorch"
@@ -92,16 +94,21 @@ def _figures(details: Mapping[str, Any]) -> list[Markdown]:
 
 
 def confirmation_rows(confirmed: Sequence[Confirmation]) -> list[list[Markdown]]:
-    """Build, how it was run, exit status and last words of every run under plain ``python``."""
+    """Build, how it was run, exit status and last words of the runs under plain ``python``; equal ones are counted."""
+    alike = Counter((run.build, run.eager, run.status, run.last_words.strip().rpartition("\n")[2]) for run in confirmed)
     return [
         [
-            cell(run.build),
-            Markdown("compile made a no-op" if run.eager else "as it is"),
-            Markdown("timed out" if run.status is None else str(run.status)),
-            cell(run.last_words.strip().rpartition("\n")[2], 160),
+            cell(build),
+            Markdown("compile made a no-op" if eager else "as it is"),
+            Markdown(("timed out" if status is None else str(status)) + _times(count)),
+            cell(words, 160),
         ]
-        for run in confirmed
+        for (build, eager, status, words), count in alike.items()
     ]
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
 
 
 def condition_lines(conditions: Sequence[Condition]) -> list[Markdown]:
@@ -139,15 +146,14 @@ def tested_rows(bisect: Bisect, builds: Mapping[str, BuildFacts], limit: int) ->
         at = [number for number, row in enumerate(rows) if row.build in ends] or [len(rows) - 1]
         near = sorted(range(len(rows)), key=lambda number: (min(abs(number - end) for end in at), number))[:limit]
         rows = [rows[number] for number in sorted(near)]
+    alike = Counter((row.build, row.verdict, row.reason) for row in rows)
     return [
         [
-            cell(row.build),
-            cell((builds[row.build].date or "") if row.build in builds else ""),
-            _with_reason(
-                row.verdict if row.verdict in ("good", "bad", "untestable") else None, row.verdict, row.reason
-            ),
+            cell(build),
+            cell((builds[build].date or "") if build in builds else ""),
+            Markdown(_with_reason(verdict if verdict in STATUSES else None, verdict, reason) + _times(count)),
         ]
-        for row in rows
+        for (build, verdict, reason), count in alike.items()
     ]
 
 
