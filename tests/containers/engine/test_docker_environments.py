@@ -19,6 +19,7 @@ from torchbisect.containers.docker_engine import LABEL, Engine
 from torchbisect.containers.docker_environments import DockerEnvironments
 from torchbisect.containers.environments import Environment, Environments
 from torchbisect.containers.errors import InputError, InstallFailed
+from torchbisect.containers.kept import kept_in_engine
 
 pytestmark = pytest.mark.e2e
 
@@ -189,3 +190,18 @@ def test_what_a_killed_run_left_is_swept_by_the_next(engine_host: str) -> None:
     with pytest.raises(docker.errors.NotFound):
         engine.client.containers.get(identity)
     engine.close()
+
+
+def test_what_is_kept_is_shown(tree: Any, in_docker: Make) -> None:
+    """Pruning itself is left to the engine that a test has for itself: here it would take others' images too."""
+    tree.add("torch", "2.8.0")
+    environments = in_docker()
+    environments.environment(Build("2.8.0"))
+    things = {thing.name: thing for thing in kept_in_engine(environments.engine)}
+    volume = things[environments.store.volume]
+    assert volume.kind == "volume"
+    assert volume.busy
+    assert volume.size > 10_000
+    image = things[environments.image.name]
+    assert image.kind == "image"
+    assert image.size > 10**6
