@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from torchbisect.bisect.channels.commit import find_culprit, layer
+from torchbisect.bisect.channels.listing import Wheel
 from torchbisect.bisect.channels.nightly import nightlies
 from torchbisect.bisect.evidence import Finding, Findings, Status
 from torchbisect.bisect.history import Commit, History
@@ -21,6 +22,7 @@ from torchbisect.bisect.judging import finding_of
 from torchbisect.bisect.overlay import lay_over, take_away
 from torchbisect.bisect.search import find
 from torchbisect.bisect.suspects import rank
+from torchbisect.bisect.thin import thin_environment
 from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache, remove_tree
 from torchbisect.containers.errors import InstallFailed
@@ -28,6 +30,7 @@ from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.pages import project_page
 from torchbisect.containers.venvs import Venv, Venvs
+from torchbisect.probe.client import AgentFailed
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.probe import Probe
@@ -106,6 +109,7 @@ class Bench:
     index: Any
     clone: Clone
     builds: list[Build]
+    wheels: dict[str, Wheel]
     venvs: Venvs
     journal: Journal
     scripts: ModuleType
@@ -126,9 +130,12 @@ class Bench:
 
     def ask(self, environment: Venv, script: str, signature: Signature) -> Finding:
         with Probe(environment, self.journal) as probe:
-            finding = finding_of(probe.ask(Repro(script), signature, strictness=Strictness.TOLERANT))
-            self.asked += probe.asked
-        return finding
+            try:
+                return finding_of(probe.ask(Repro(script), signature, strictness=Strictness.TOLERANT))
+            except AgentFailed as failed:
+                return Finding(Status.UNTESTABLE, "broken-environment", str(failed))
+            finally:
+                self.asked += probe.asked
 
     def search(self, script: str) -> Findings[Build]:
         signature = self.signature(script, self.index.count - 1)
@@ -174,8 +181,8 @@ def bench(nightly_index: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
     venvs = Venvs(cache, interpreter, indexes, notify=print)
     page = project_page(url.removesuffix("/torch"), "torch")
     assert page is not None
-    builds = list(nightlies(page, interpreter).builds)
-    yield Bench(index, clone, builds, venvs, Journal(), nightly_index)
+    listing = nightlies(page, interpreter)
+    yield Bench(index, clone, list(listing.builds), listing.wheels, venvs, Journal(), nightly_index)
     venvs.close()
     index.stop()
     remove_tree(cache.root)  # eight gigabytes, which pytest would keep for three runs
@@ -211,6 +218,43 @@ def test_the_same_search_again_asks_and_fetches_nothing(bench: Bench) -> None:
     assert found.regression is not None
     assert bench.asked == asked
     assert sum(bench.index.served.values()) == served
+
+
+def test_thin_steps_find_the_same_date_with_a_tenth_of_the_bytes(bench: Bench) -> None:
+    """The Python of each date over the older end's binaries; the two final ends once more on whole installs."""
+    script = bench.scripts.DYNAMO_SCRIPT
+    signature = bench.signature(script, bench.index.count - 1)
+    builds = bench.builds[bench.position(DYNAMO_DATE - 7) : bench.position(DYNAMO_DATE + 9)]
+    base = bench.venvs.environment(builds[0])
+    fetched: list[int] = []
+
+    def thin(build: Build) -> Finding:
+        place = base.python.parents[2]
+        environment, count = thin_environment(build, bench.wheels[build.version].url, base, place)
+        fetched.append(count)
+        try:
+            return bench.ask(environment, script, signature)
+        finally:
+            take_away(environment)
+
+    found = find(
+        builds,
+        thin,
+        good=0,
+        bad=len(builds) - 1,
+        find="regression",
+        ask_again=lambda build: bench.ask(bench.venvs.environment(build), script, signature),
+        both_again=True,
+    )
+    edge = found.regression
+    assert edge is not None
+    assert edge.first_bad is not None
+    assert edge.last_good is not None
+    assert (bench.number(edge.last_good), bench.number(edge.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
+    assert edge.confirmed
+    whole = bench.index.wheel(DYNAMO_DATE).size
+    assert max(fetched) < whole / 10, "the Python lies uncompressed here; in real wheels it is a hundredth"
+    print(f"fetched {max(fetched):,} bytes of {whole:,} for a thin step")
 
 
 def test_the_culprit_commit_is_named_without_an_install(bench: Bench, tmp_path: Path) -> None:

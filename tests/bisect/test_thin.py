@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchbisect.bisect.overlay import lay_over, take_away
-from torchbisect.bisect.thin import fetch_python, thin_layer
+from torchbisect.bisect.thin import fetch_python, thin_environment, thin_layer
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import IndexUnreachable, InstallFailed, MachineError
@@ -149,3 +149,9 @@ def test_a_thin_layer_is_what_differs(base: Venv, serve: Serve) -> None:
         "torch/_dynamo/more.py": b"more = 1\n",
         "torch/_dynamo/unused.py": None,
     }
+    build = Build("2.15.0.dev20260816+cpu", Channel.NIGHTLY)
+    made, fetched = thin_environment(build, f"{address}/torch.whl", base, base.homes)
+    assert fetched == len(archive(files))
+    assert (made.build, made.facts.torch) == (build, build.version)
+    assert made.facts.git_version == f"{build.version} over 2.15.0", "what has no git version is known by its own"
+    assert told(made).startswith(f"3 {build.version} over 2.15.0")

@@ -21,21 +21,24 @@ _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP})
 _GIT_VERSION = re.compile(r"^git_version = .*$", re.MULTILINE)
 
 
-def lay_over(base: Venv, layer: Mapping[str, bytes | None], commit: str, directory: Path) -> Venv:
+def lay_over(
+    base: Venv, layer: Mapping[str, bytes | None], commit: str, directory: Path, build: Build | None = None
+) -> Venv:
     """A copy of an environment with these files in its site-packages.
 
     Args:
         base: the environment that lends its binaries; nothing in it is changed.
         layer: the contents of files by their path in site-packages; ``None`` for files to take away.
         commit: whose Python it is; it is written into ``torch/version.py``, so that what is read back is true.
-        directory: where to make it, on the filesystem of ``base``; the caller removes it.
+        directory: where to make it, on the filesystem of ``base``; the caller removes it (``take_away``).
+        build: what the copy stands for; by default that commit with the version of ``base``.
 
     Raises:
         DiskFull: if there is no room.
         MachineError: if the environment is not a virtual one that can be copied.
     """
     source = base.python.parent.parent
-    site = _site_packages(source)
+    site = site_packages(base)
     with disk_errors(directory):
         place = Path(tempfile.mkdtemp(prefix=f"overlay-{commit[:10]}-", dir=directory))
         try:
@@ -50,9 +53,10 @@ def lay_over(base: Venv, layer: Mapping[str, bytes | None], commit: str, directo
         except BaseException:
             shutil.rmtree(place, ignore_errors=True)
             raise
-    build = Build(base.build.version, Channel.COMMIT, date=base.build.date, commit=commit)
+    stands_for = build or Build(base.build.version, Channel.COMMIT, date=base.build.date, commit=commit)
+    torch = stands_for.version if build else base.facts.torch
     python = place / base.python.relative_to(source)
-    return replace(base, build=build, facts=replace(base.facts, git_version=commit), python=python)
+    return replace(base, build=stands_for, facts=replace(base.facts, torch=torch, git_version=commit), python=python)
 
 
 def take_away(environment: Venv) -> None:
@@ -60,10 +64,12 @@ def take_away(environment: Venv) -> None:
     shutil.rmtree(environment.python.parent.parent, ignore_errors=True)
 
 
-def _site_packages(environment: Path) -> Path:
-    found = sorted(environment.glob("lib/python3*/site-packages"))
-    if not (environment / "pyvenv.cfg").exists() or not found:
-        raise MachineError(f"{environment} is no virtual environment: commits are laid over one that torchbisect made")
+def site_packages(environment: Venv) -> Path:
+    """Where an environment's packages lie. Raises ``MachineError`` if it is no virtual environment."""
+    place = environment.python.parent.parent
+    found = sorted(place.glob("lib/python3*/site-packages"))
+    if not (place / "pyvenv.cfg").exists() or not found:
+        raise MachineError(f"{place} is no virtual environment: files are laid over one that torchbisect made")
     return found[0]
 
 

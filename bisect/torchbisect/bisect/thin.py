@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,15 +20,20 @@ from pathlib import Path
 import httpx
 
 from torchbisect.bisect.channels.commit import is_laid
+from torchbisect.bisect.overlay import lay_over, site_packages
+from torchbisect.containers.builds import Build
 from torchbisect.containers.errors import InstallFailed
 from torchbisect.containers.pages import new_client
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
+from torchbisect.containers.venvs import Venv
 
 #: Files with less than this between them are fetched in one range: a request costs about as long as so many bytes.
 _GAP = 128 * 1024
 #: What is fetched first: enough for the directory of a wheel of torch, 12,000 files, in most cases.
 _TAIL = 2 * 1024 * 1024
 _AGAIN = frozenset({408, 425, 429})
+_VERSION = "torch/version.py"
+_GIT_VERSION = re.compile(r"^git_version = ['\"]([0-9a-f]+)['\"]", re.MULTILINE)
 
 
 @dataclass
@@ -86,7 +92,12 @@ class RemoteFile(io.RawIOBase):
         return data
 
     def want(self, start: int, stop: int) -> None:
-        """Fetch a range that will be read."""
+        """Fetch a range that will be read, or what of it isn't there yet."""
+        for span, kept in sorted(self._spans.items()):
+            if span <= start < span + len(kept):
+                start = span + len(kept)
+            if span < stop <= span + len(kept):
+                stop = span
         if start < stop:
             self._fetch(f"{start}-{stop - 1}")
 
@@ -197,3 +208,33 @@ def thin_layer(wheel: ThinWheel, site: Path) -> dict[str, bytes | None]:
             if is_laid(path) and path not in wheel.names:
                 layer[path] = None
     return layer
+
+
+def thin_environment(
+    build: Build,
+    url: str,
+    base: Venv,
+    directory: Path,
+    *,
+    notify: Notify = silent,
+    patience: Patience = DEFAULT_PATIENCE,
+) -> tuple[Venv, int]:
+    """An environment with the Python of a build over the binaries of another, and the bytes that were fetched for it.
+
+    What is read back from it names both builds, so that no answer of it is ever taken for one of a whole install.
+
+    Args:
+        build: whose Python.
+        url: its wheel.
+        base: the installed neighbour.
+        directory: where to make it; the caller removes it (``overlay.take_away``).
+
+    Raises:
+        InstallFailed, IndexUnreachable: as ``fetch_python`` does.
+        DiskFull: if there is no room.
+    """
+    wheel = fetch_python(url, wanted=lambda path: is_laid(path) or path == _VERSION, notify=notify, patience=patience)
+    layer = thin_layer(wheel, site_packages(base))
+    said = _GIT_VERSION.search(wheel.files.get(_VERSION, b"").decode("utf-8", "replace"))
+    git_version = said.group(1) if said else build.version
+    return lay_over(base, layer, f"{git_version} over {base.facts.torch}", directory, build), wheel.fetched
