@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -17,6 +18,7 @@ from markdown_it.token import Token
 
 from torchbisect.reports import markdown
 from torchbisect.reports.escape import Markdown
+from torchbisect.reports.files import load
 from torchbisect.reports.markdown import LIMIT, render
 from torchbisect.reports.marker import is_report, marker, read_marker
 from torchbisect.reports.report import BuildFacts, Logs, Minimal, Report, Size, Skip, Suspect, Unfinished
@@ -27,6 +29,8 @@ FEW = settings(max_examples=settings.default.max_examples // 4)
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 FORM = ["🐛 Describe the bug", "Error logs", "Versions"]
+#: Reports of real runs, kept in the repository.
+EXAMPLES = sorted((Path(__file__).parents[2] / "reports" / "examples").glob("**/report.json"))
 #: All the HTML that the template itself writes.
 TAGS = {"<details>", "</details>", "<summary>", "</summary>", "<sub>", "</sub>"}
 ACTIVE = re.compile(r"@\w|(?<![\w&])#\d|\bGH-\d|:\w+:", re.IGNORECASE)
@@ -269,3 +273,14 @@ def test_equal_runs_are_counted(whole: Report) -> None:
     text = render(replace(whole, minimal=minimal, bisect=bisect))
     assert "| 1 (3 times) |" in text
     assert "| `2.8.0` |  | bad (2 times) |" in text
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
+def test_reports_of_real_runs(path: Path) -> None:
+    report = load(path)
+    text = render(report)
+    check_form(text)
+    known = numbers(json.loads(json.dumps(report.to_json())))
+    own = re.sub(r"\(\d+ times\)|&#8203;|… \d+ (?:line|frame)s? left out …", "", text)
+    assert [figure for figure in re.findall(r"\d+", own) if figure not in known] == []
+    assert path.with_name("report.md").read_text(encoding="utf-8") == text, "make it anew: torchbisect report DIR"

@@ -72,6 +72,14 @@ def test_what_is_wrong_is_refused(whole: Report, path: list[str], value: Any) ->
     assert not VALIDATOR.is_valid(data)
 
 
+EXAMPLES = sorted((Path(__file__).parents[2] / "reports" / "examples").glob("**/report.json"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
+def test_reports_of_real_runs(path: Path) -> None:
+    VALIDATOR.validate(json.loads(path.read_bytes()))
+
+
 def test_the_documentation_names_every_field() -> None:
     text = (Path(__file__).parents[2] / "docs" / "report-schema.md").read_text(encoding="utf-8")
     data = load()

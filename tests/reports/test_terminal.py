@@ -33,11 +33,12 @@ def test_a_whole_run(whole: Report) -> None:
     assert "12 lines, 224 bytes (from 143 lines, 5312 bytes)" in text
     assert '@torch.compile(backend="eager")' in text
     assert "out/report.md" in text
+    assert "2.8.0: exit 1; 2.13.0: exit 0" in text
 
 
 def test_nothing_wrong(whole: Report) -> None:
     report = replace(whole, verdict="none", mismatch=None, localisation=None, minimal=None, bisect=None)
-    assert shown(report).split() == ["no", "mismatch", "(torch", "2.8.0+cpu)"]
+    assert shown(report).split() == ["no", "mismatch", "torch", "2.8.0+cpu"]
 
 
 def test_an_interrupted_run_says_what_to_do(whole: Report) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 
 from torchbisect.reports.escape import clean, one_line
 from torchbisect.reports.findings import ranges, sentence
-from torchbisect.reports.report import Report
+from torchbisect.reports.report import Minimal, Report
 
 _VERDICTS = {
     "mismatch": ("mismatch", "bold red"),
@@ -20,6 +21,8 @@ _VERDICTS = {
     "flaky": ("flaky", "bold yellow"),
     "untestable": ("untestable", "bold yellow"),
 }
+#: A label, what is said, and the style of both.
+Line = tuple[str, str, str, str]
 
 
 def summary(report: Report, files: Sequence[Path] = (), *, script_lines: int = 40) -> RenderableType:
@@ -30,53 +33,67 @@ def summary(report: Report, files: Sequence[Path] = (), *, script_lines: int = 4
         files: where it was written to.
         script_lines: of a longer minimal script only so many lines are shown.
     """
-    parts: list[RenderableType] = [_verdict(report)]
-    parts += _localisation(report)
-    parts += [_line("builds", sentence(found)) for found in ranges(report.bisect)]
-    parts += [_line("not finished", f"{part.part}: {part.why}", "yellow") for part in report.unfinished]
-    parts += _minimal(report, script_lines)
-    parts += [_line("written", str(path)) for path in files]
-    if report.state == "interrupted":
-        parts.append(_line("interrupted", "the same command goes on where it stopped", "yellow"))
+    parts: list[RenderableType] = [_grid([*_found(report), *_size(report.minimal)])]
+    if report.minimal is not None:
+        parts.append(_script(report.minimal, script_lines))
+    parts.append(_grid([*_confirmed(report.minimal), *_ending(report, files)]))
     return Group(*parts)
 
 
-def _line(label: str, words: str, style: str = "") -> Text:
-    """A label and its words. ``Text`` and not markup: what a script says must not colour or hide anything."""
-    return Text.assemble((f"{label:<14}", "dim"), (one_line(words, 400), style))
+def _grid(lines: Sequence[Line]) -> Table:
+    """Labels beside their words. ``Text`` and not markup: what a script says must not colour or hide anything."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, min_width=12)
+    table.add_column(overflow="fold")
+    for label, words, label_style, style in lines:
+        table.add_row(Text(label, label_style), Text(one_line(words, 400), style))
+    return table
 
 
-def _verdict(report: Report) -> Text:
+def _found(report: Report) -> Iterator[Line]:
     word, style = _VERDICTS[report.verdict]
     what = report.mismatch.summary if report.mismatch else report.reason or ""
-    where = f"(torch {report.environment.torch})" if report.environment else ""
-    return Text.assemble((f"{word:<14}", style), one_line(what, 400), (f" {one_line(where, 80)}", "dim"))
-
-
-def _localisation(report: Report) -> list[RenderableType]:
+    yield word, what, style, ""
+    if report.environment:
+        yield "torch", report.environment.torch, "dim", ""
     localisation = report.localisation
-    if localisation is None or not localisation.backend:
-        return []
-    pointed = f", points to {localisation.component}" if localisation.component else ""
-    lines: list[RenderableType] = [_line("backend", f"first shown by {localisation.backend}{pointed}")]
-    if localisation.fixed_by:
-        lines.append(_line("workaround", "; or ".join(localisation.fixed_by)))
-    return lines
+    if localisation and localisation.backend:
+        pointed = f", points to {localisation.component}" if localisation.component else ""
+        yield "backend", f"first shown by {localisation.backend}{pointed}", "dim", ""
+        if localisation.fixed_by:
+            yield "workaround", "; or ".join(localisation.fixed_by), "dim", ""
+    for found in ranges(report.bisect):
+        yield "builds", sentence(found), "dim", ""
 
 
-def _minimal(report: Report, limit: int) -> list[RenderableType]:
-    minimal = report.minimal
-    if minimal is None:
-        return []
-    before = minimal.original
+def _size(minimal: Minimal | None) -> Iterator[Line]:
+    if minimal is not None:
+        before = minimal.original
+        size = f"{minimal.lines} lines, {minimal.bytes} bytes (from {before.lines} lines, {before.bytes} bytes)"
+        yield "minimal", size, "dim", ""
+
+
+def _script(minimal: Minimal, limit: int) -> RenderableType:
     lines = clean(minimal.source).rstrip("\n").split("\n")
-    shown = "\n".join(lines[:limit])
-    parts: list[RenderableType] = [
-        _line(
-            "minimal", f"{minimal.lines} lines, {minimal.bytes} bytes (from {before.lines} lines, {before.bytes} bytes)"
-        ),
-        Padding(Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True), (1, 2)),
-    ]
-    if len(lines) > limit:
-        parts.append(_line("", "the rest of it is in the file"))
-    return parts
+    shown = "\n".join(lines[:limit] + (["# ... the rest of it is in the file"] if len(lines) > limit else []))
+    return Padding(Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True), (1, 2))
+
+
+def _confirmed(minimal: Minimal | None) -> Iterator[Line]:
+    """How the minimal script ended under plain Python, build by build."""
+    runs = dict.fromkeys(
+        f"{run.build}{' without compile' if run.eager else ''}: "
+        f"{'timed out' if run.status is None else f'exit {run.status}'}"
+        for run in (minimal.confirmed if minimal else ())
+    )
+    if runs:
+        yield "plain python", "; ".join(runs), "dim", ""
+
+
+def _ending(report: Report, files: Sequence[Path]) -> Iterator[Line]:
+    for part in report.unfinished:
+        yield "not finished", f"{part.part}: {part.why}", "yellow", "yellow"
+    for path in files:
+        yield "written", str(path), "dim", ""
+    if report.state == "interrupted":
+        yield "interrupted", "the same command goes on where it stopped", "yellow", "yellow"
