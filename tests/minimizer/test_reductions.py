@@ -22,6 +22,9 @@ from torchbisect.minimizer.order import measure
 from torchbisect.minimizer.tree import apply, copied, nodes, parse, text_of, tidy
 from torchbisect.probe.verdict import Answer, Verdict
 
+FEW = max(4, settings.default.max_examples // 8)
+"""Each example is a whole reduction, so there are fewer than of other things."""
+
 NAMES = ("alpha", "beta", "gamma", "delta", "omega")
 _names = st.sampled_from(NAMES)
 _atoms = st.one_of(
@@ -74,9 +77,7 @@ def _blocks(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         two.map(lambda pair: f"try:\n{pair[0]}\nexcept ValueError as error:\n{pair[1]}\nfinally:\n    pass"),
         named.map(lambda part: f"for {part[0]}, rest in enumerate({part[1]}):\n{part[2]}\n    continue"),
         named.map(lambda part: f"with open({part[1]}) as {part[0]}:\n{part[2]}"),
-        named.map(lambda part: f"@decorate
-def {part[0]}(a, /, b: int = {part[1]}, *, c=3, **d):
-{part[2]}"),
+        named.map(lambda part: f"@decorate\ndef {part[0]}(a, /, b: int = {part[1]}, *, c=3, **d):\n{part[2]}"),
         named.map(lambda part: f"def {part[0]}():\n    nonlocal_ = {part[1]}\n{part[2]}\n    return nonlocal_, 1"),
         named.map(lambda part: f"async def {part[0]}():\n    await {part[1]}\n{part[2]}"),
         named.map(_class),
@@ -154,6 +155,7 @@ class Asked:
         return text_of(parse(text)) == self.whole or self.oracle(text)
 
 
+@settings(max_examples=FEW)
 @given(programs, oracles)
 def test_the_result_shows_it_and_is_never_larger(program: str, oracle: Callable[[str], bool]) -> None:
     asked = Asked(program, oracle)
@@ -166,6 +168,7 @@ def test_the_result_shows_it_and_is_never_larger(program: str, oracle: Callable[
     assert sizes == sorted(sizes, reverse=True)
 
 
+@settings(max_examples=FEW)
 @given(programs, oracles)
 def test_nothing_is_asked_twice_and_all_of_it_compiles(program: str, oracle: Callable[[str], bool]) -> None:
     asked = Asked(program, oracle)
@@ -174,6 +177,7 @@ def test_nothing_is_asked_twice_and_all_of_it_compiles(program: str, oracle: Cal
     assert all(_parses(text) or len(text) >= 500 for text in asked.texts)
 
 
+@settings(max_examples=FEW)
 @given(programs, oracles)
 def test_a_second_reduction_removes_nothing(program: str, oracle: Callable[[str], bool]) -> None:
     first = minimize(program, Asked(program, oracle))
@@ -181,6 +185,7 @@ def test_a_second_reduction_removes_nothing(program: str, oracle: Callable[[str]
     assert second.source == first.source
 
 
+@settings(max_examples=FEW)
 @given(programs, oracles, st.integers(0, 30))
 def test_a_budget_is_kept_and_the_best_so_far_with_it(
     program: str, oracle: Callable[[str], bool], questions: int
@@ -191,6 +196,7 @@ def test_a_budget_is_kept_and_the_best_so_far_with_it(
     assert asked.shows(result.source)
 
 
+@settings(max_examples=FEW)
 @given(programs, oracles, st.integers(1, 12))
 def test_what_the_oracle_raises_goes_through_with_the_best_kept(
     program: str, oracle: Callable[[str], bool], last: int
@@ -210,6 +216,7 @@ def test_what_the_oracle_raises_goes_through_with_the_best_kept(
     assert all(asked.shows(text) for text in best)
 
 
+@settings(max_examples=FEW)
 @given(programs, oracles)
 def test_a_replay_asks_the_same_in_the_same_order(program: str, oracle: Callable[[str], bool]) -> None:
     one, other = Asked(program, oracle), Asked(program, oracle)
@@ -270,8 +277,8 @@ def test_the_order_of_hashes_changes_nothing() -> None:
 def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
     run = dict(PASSES)[name]
 
-    @settings(max_examples=12)
-    @given(programs, oracles)
+    @settings(max_examples=FEW)
+@given(programs, oracles)
     def check(program: str, oracle: Callable[[str], bool]) -> None:
         asked = Asked(program, oracle)
         search = Search(tidy(parse(program)), Ledger(asked, Budget(questions=300), lambda progress: None))

@@ -25,7 +25,7 @@ def _optional(tree: ast.Module) -> Iterator[Edit]:
         if isinstance(node, ast.Call):
             yield from (Edit.remove(keyword) for keyword in node.keywords if keyword.arg != "backend")
         elif isinstance(node, (*Function, ast.ClassDef)):
-            yield from (Edit.remove(item) for item in node.decorator_list if "compile" not in ast.dump(item))
+            yield from (Edit.remove(item) for item in node.decorator_list if _dispensable(item))
             if isinstance(node, ast.ClassDef):
                 yield from (Edit.remove(item) for item in [*node.bases, *node.keywords])
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -71,6 +71,11 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
             yield from (Edit.remove(item) for item in node.ifs)
         elif isinstance(node, ast.Return) and node.value is not None:
             yield Edit.remove(node.value)
+
+
+def _dispensable(decorator: ast.expr) -> bool:
+    """Not what compiles; nor ``staticmethod``, which autograd functions have by custom even where they work without."""
+    return "compile" not in ast.dump(decorator) and ast.unparse(decorator) != "staticmethod"
 
 
 def _read(node: ast.Tuple | ast.List | ast.Set) -> bool:

@@ -92,6 +92,8 @@ def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
     named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
     if len(named) != 1 or function.decorator_list or len(function.body) != 1:
         return
+    if not any(_compiling(node, function.name) for node in ast.walk(tree)):
+        return
     only = function.body[0]
     value = only.value if isinstance(only, (ast.Return, ast.Expr)) else None
     if value is not None:

@@ -86,7 +86,7 @@ def _without(
     positional = [*function.args.posonlyargs, *function.args.args]
     name = positional[number].arg
     reads = any(isinstance(node, ast.Name) and node.id == name for item in function.body for node in ast.walk(item))
-    arguments = _fewer(function.args, number)
+    arguments = fewer(function.args, number)
     removals = [(item, None) for item in given if item is not None]
     if not reads:
         yield Edit(((function.args, arguments), *removals))
@@ -115,7 +115,7 @@ def _default(arguments: ast.arguments, number: int) -> ast.expr | None:
     return arguments.defaults[number - first] if number >= first else None
 
 
-def _fewer(arguments: ast.arguments, number: int) -> ast.arguments:
+def fewer(arguments: ast.arguments, number: int) -> ast.arguments:
     """The parameters without one, and without its default."""
     new = copied(arguments)
     first = len(new.posonlyargs) + len(new.args) - len(new.defaults)

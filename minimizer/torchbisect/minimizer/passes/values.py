@@ -11,8 +11,8 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.candidates import Search
-from torchbisect.minimizer.passes import unused
-from torchbisect.minimizer.tree import Edit, Unfit, apply, expression, nodes
+from torchbisect.minimizer.passes.shortcuts import swept
+from torchbisect.minimizer.tree import Edit, expression, nodes
 
 
 def run(search: Search) -> None:
@@ -20,25 +20,11 @@ def run(search: Search) -> None:
     place = 0
     while True:
         for number, edit in enumerate(list(options(search))):
-            if number >= place and _cut(search, edit):
+            if number >= place and swept(search, edit):
                 place = number
                 break
         else:
             return
-
-
-def _cut(search: Search, edit: Edit) -> bool:
-    try:
-        tree = apply(search.tree, [edit])
-    except Unfit:
-        return False
-    whole = tree
-    for _ in range(20):
-        found = unused.edits(whole)
-        if not found:
-            break
-        whole = apply(whole, found)
-    return search.attempt(whole) or search.attempt(tree)
 
 
 def options(search: Search) -> Iterator[Edit]:

@@ -1,0 +1,57 @@
+"""A result gives way to one of the function's own arguments: ``return torch.cat((a * cos, b))`` to ``return x``.
+
+Going to a part of an expression can't reach an argument that isn't in it, or that has another shape on its way. What
+led to the result becomes unused and goes in the same question. Leaves results that have to be computed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.passes import unused
+from torchbisect.minimizer.scope import parameters
+from torchbisect.minimizer.tree import Edit, Function, Unfit, apply
+
+
+def run(search: Search) -> None:
+    """From the last result of each function back."""
+    place = 0
+    while True:
+        for number, edit in enumerate(options(search.tree)):
+            if number >= place and swept(search, edit):
+                place = number
+                break
+        else:
+            return
+
+
+def swept(search: Search, edit: Edit) -> bool:
+    """Ask about an edit together with the removal of all that it leaves unused, then about the edit alone."""
+    try:
+        whole = tree = apply(search.tree, [edit])
+    except Unfit:
+        return False
+    for _ in range(20):
+        found = unused.edits(whole)
+        if not found:
+            break
+        whole = apply(whole, found)
+    return search.attempt(whole) or search.attempt(tree)
+
+
+def options(tree: ast.Module) -> Iterator[Edit]:
+    """Each result and each assigned expression with each parameter."""
+    for function in ast.walk(tree):
+        if not isinstance(function, Function):
+            continue
+        names = [item.arg for item in parameters(function.args) if item.arg not in ("self", "cls", "ctx")]
+        values: list[ast.expr] = []
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Return, ast.Assign)) and node.value is not None:
+                parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+                values += [part for part in parts if not isinstance(part, (ast.Name, ast.Constant, ast.Attribute))]
+        for value in reversed(values):
+            if not any(isinstance(node, ast.Attribute) and node.attr == "compile" for node in ast.walk(value)):
+                yield from (Edit.of(value, ast.Name(id=name, ctx=ast.Load())) for name in names)
