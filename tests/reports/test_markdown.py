@@ -284,3 +284,15 @@ def test_reports_of_real_runs(path: Path) -> None:
     own = re.sub(r"\(\d+ times\)|&#8203;|… \d+ (?:line|frame)s? left out …", "", text)
     assert [figure for figure in re.findall(r"\d+", own) if figure not in known] == []
     assert path.with_name("report.md").read_text(encoding="utf-8") == text, "make it anew: torchbisect report DIR"
+
+
+def test_the_compare_link_is_made_of_both_commits(whole: Report) -> None:
+    assert whole.bisect is not None
+    assert whole.bisect.fix is not None
+    fix = replace(whole.bisect.fix, compare=None)
+    one = replace(whole, bisect=replace(whole.bisect, fix=fix))
+    assert "/compare/" not in render(one)
+    old = whole.builds["2.8.0"].commit
+    both = replace(one, builds={**whole.builds, "2.9.1": replace(whole.builds["2.9.1"], commit="d" * 40)})
+    assert f"https://github.com/pytorch/pytorch/compare/{old}...{'d' * 40}" in render(both)
+    check_form(render(both))

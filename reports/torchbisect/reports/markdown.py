@@ -170,7 +170,7 @@ def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
 
 def _range(found: Range, report: Report, allowed: Allowance) -> Mapping[str, Any]:
     lines = paragraphs.end_lines(found, report.builds)
-    compare = paragraphs.link(found.compare)
+    compare = paragraphs.compare_link(found, report.builds)
     if compare:
         lines.append(Markdown(f"commits between them: {compare}"))
     return {

@@ -187,6 +187,16 @@ def commit_link(commit: str) -> Markdown:
     return Markdown(f"[`{commit[:12]}`]({_REPOSITORY}/commit/{commit})")
 
 
+def compare_link(found: Range, builds: Mapping[str, BuildFacts]) -> Markdown | None:
+    """The address that shows what lies between the two ends: the searcher's own, or made of both ends' commits."""
+    if found.compare:
+        return link(found.compare)
+    ends = [builds[name].commit or "" for name in (found.before, found.after) if name is not None and name in builds]
+    if len(ends) < 2 or not all(map(_COMMIT.fullmatch, ends)) or ends[0] == ends[1]:
+        return None
+    return link(f"{_REPOSITORY}/compare/{ends[0]}...{ends[1]}")
+
+
 def link(address: str | None) -> Markdown | None:
     """An address on GitHub as a bare link; any other address is not linked to."""
     return Markdown(address) if address and _LINK.fullmatch(address) else None
