@@ -1,12 +1,20 @@
-"""Builders of what a pair of runs shows, in the form that the agent gives it."""
+"""Builders of what a pair of runs shows, in the form that the agent gives it; and a probe of the torch that is here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.environments import Environment
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.probe.journal import Journal
 from torchbisect.probe.observation import Difference, Ending, Frame, Kind, Observation, Raised
+from torchbisect.probe.probe import Probe
 
 
 class Shown:
@@ -61,3 +69,18 @@ def lost_grad(shown: Shown) -> Callable[..., Difference]:
         return shown.differs(Kind.METADATA, place, "requires_grad", eager, compiled)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The torch beside torchbisect."""
+    interpreter = Interpreter.of(sys.executable)
+    cache = Cache(tmp_path_factory.mktemp("cache"))
+    return Venvs(cache, interpreter, Indexes.gather()).environment(installed_build(interpreter))
+
+
+@pytest.fixture(scope="session")
+def probe(environment: Environment) -> Iterator[Probe]:
+    """One agent for all tests that need no settings of their own: starting one is most of what a test takes."""
+    with Probe(environment, Journal()) as probe:
+        yield probe

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from torchbisect.containers.cache import Cache
 from torchbisect.containers.environments import Environment
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.localise import localise
 from torchbisect.probe.matching import Strictness
@@ -23,19 +17,6 @@ from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.verdict import Answer
 
 pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    interpreter = Interpreter.of(sys.executable)
-    cache = Cache(tmp_path_factory.mktemp("cache"))
-    return Venvs(cache, interpreter, Indexes.gather()).environment(installed_build(interpreter))
-
-
-@pytest.fixture(scope="module")
-def probe(environment: Environment) -> Iterator[Probe]:
-    with Probe(environment, Journal()) as probe:
-        yield probe
 
 
 # Bugs of torch 2.13, each with the script beside it that is right. Written as a user would meet them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from torchbisect.probe.observation import Kind, Observation
 from torchbisect.probe.repro import Repro, Settings, fingerprint
 from torchbisect.probe.siblings import siblings_digest
 from torchbisect.probe.signature import Signature
+from torchbisect.probe.slowness import RUN_TIME, Bounds, slowness_of
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Answer, Verdict
 from torchbisect.probe.version import __version__
@@ -26,6 +27,12 @@ from torchbisect.probe.version import __version__
 _T = TypeVar("_T")
 
 _ENDINGS = frozenset({Kind.CRASH, Kind.HANG, Kind.RAISES, Kind.RAISES_DIFFERENTLY})
+
+_EMULATE = "_inductor.config.emulate_precision_casts"
+# Words of a script that computes in low precision, and how far apart two roundings of one number can be there.
+_LOW_PRECISION = ("bfloat16", "float16", "half", "autocast", "float8")
+_ROUNDED = 0.05
+_TIMED_AGAIN = 2
 
 # Known to be right on every torch from 2.0 on: forward and backward, on values that leave no room for rounding.
 _SANE = """\
@@ -53,6 +60,7 @@ class Probe:
         repeat: how often each ask is made; answers that disagree are ``untestable``, reason ``flaky``.
         scope: whatever else decides how a script runs here and is not in the environment's facts: packages
             installed beside torch, a container's image.
+        bounds: on time and recompiles, for scripts that are right but slow.
     """
 
     def __init__(
@@ -63,6 +71,7 @@ class Probe:
         *,
         repeat: int = 1,
         scope: str = "",
+        bounds: Bounds | None = None,
     ) -> None:
         self.environment = environment
         self.journal = journal
@@ -70,6 +79,7 @@ class Probe:
         self.repeat = max(1, repeat)
         self.asked = 0
         self._scope = scope
+        self._bounds = bounds or Bounds()
         self._agent: Agent | None = None
 
     def __enter__(self) -> Probe:
@@ -112,14 +122,11 @@ class Probe:
 
     def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
         """Why a script is no evidence here, or ``None`` if it is."""
-        return trouble_of(self.observe(repro, settings))
+        return self._look(self.observe(repro, settings), repro, settings or Settings())[0]
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """What a script shows; ``None`` if the runs agree or if ``trouble`` has something to say."""
-        observation = self.observe(repro, settings)
-        if trouble_of(observation) is not None:
-            return None
-        return mismatch_of(observation, repro.source)
+        return self._look(self.observe(repro, settings), repro, settings or Settings())[1]
 
     def ask(
         self,
@@ -162,12 +169,8 @@ class Probe:
         Returns:
             ``None`` if it does, else in a line what goes wrong: then nothing that it compiles is evidence.
         """
-        repro = Repro(_SANE)
-        observation = self.observe(repro, Settings(backend=backend))
-        trouble, found = trouble_of(observation), mismatch_of(observation, repro.source)
-        if trouble is not None:
-            return trouble.detail
-        return found.summary if found is not None else None
+        trouble = self._insane(backend)
+        return trouble.detail if trouble is not None else None
 
     def flakiness(self, repro: Repro, signature: Signature, times: int, settings: Settings | None = None) -> float:
         """The share of a number of runs that show a mismatch: 1.0 for one that is always there."""
@@ -191,7 +194,7 @@ class Probe:
 
         An answer that differs from ``ask``'s says that answers of this environment's long-lived agent can't be trusted.
         """
-        with Probe(self.environment, Journal(), self.limits, repeat=1, scope=self._scope) as fresh:
+        with Probe(self.environment, Journal(), self.limits, scope=self._scope, bounds=self._bounds) as fresh:
             verdict = fresh.ask(repro, signature, settings, strictness)
             self.asked += fresh.asked
         return verdict
@@ -240,26 +243,61 @@ class Probe:
         strictness: Strictness,
     ) -> tuple[Verdict, bool]:
         """The verdict on an observation, and whether it may be another one the next time."""
-        trouble = trouble_of(observation)
+        trouble, found = self._look(observation, repro, settings)
         if trouble is not None:
             return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail), trouble.passing
-        found = mismatch_of(observation, repro.source)
         if found is None:
             return Verdict(Answer.NONE, detail="compiled agrees with eager"), False
-        insane = self._insanity(found, settings)
-        if insane is not None:
-            detail = f"this environment can't compile even a simple script: {insane}"
-            return Verdict(Answer.UNTESTABLE, "broken-environment", detail), False
         if _matching(found, signature, strictness):
             return Verdict(Answer.SAME, detail=found.summary), False
         detail = f"{found.summary} [{signature.explain(found.signature, strictness)}]"
         return Verdict(Answer.OTHER, str(found.kind), detail), False
 
-    def _insanity(self, found: Mismatch, settings: Settings) -> str | None:
-        """What is wrong with the environment, where the mismatch is such that it could be that."""
-        if found.kind not in _ENDINGS or found.signature.asks is not None:
+    def _look(self, observation: Observation, repro: Repro, settings: Settings) -> tuple[Fault | None, Mismatch | None]:
+        """Why an observation is no evidence, or else what it shows."""
+        trouble = trouble_of(observation)
+        if trouble is not None:
+            return trouble, None
+        found = self._found(observation, repro, settings)
+        if found is None or found.kind not in _ENDINGS or found.signature.asks is not None:
+            return None, found
+        insane = self._insane(_backend_of(found.signature, settings))
+        return (insane, None) if insane is not None else (None, found)
+
+    def _slowness(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
+        """What takes too long, where that was asked for; a run time only if it is so again and again."""
+        found = slowness_of(observation, self._bounds) if self._bounds else None
+        for _ in range(_TIMED_AGAIN):
+            if found is None or found.attribute != RUN_TIME:
+                break
+            found = slowness_of(self._run(repro, settings), self._bounds)
+        return found
+
+    def _insane(self, backend: str) -> Fault | None:
+        repro = Repro(_SANE)
+        observation = self.observe(repro, Settings(backend=backend))
+        trouble, found = trouble_of(observation), mismatch_of(observation, repro.source)
+        if trouble is None and found is None:
             return None
-        return self.sanity(_backend_of(found.signature, settings))
+        words = trouble.detail if trouble is not None else found.summary if found is not None else ""
+        detail = f"this environment can't compile even a simple script: {words}"
+        return Fault("broken-environment", detail, trouble is not None and trouble.passing)
+
+    def _found(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
+        """The mismatch, unless it is but the rounding of a low precision, which PyTorch does not call a bug.
+
+        Inductor keeps in single precision what eager rounds after every operator. Where the difference goes away once
+        it rounds in the same places (``emulate_precision_casts``), it was that.
+        """
+        found = mismatch_of(observation, repro.source)
+        if found is None:
+            return self._slowness(observation, repro, settings)
+        if not _may_be_rounding(found, repro, settings):
+            return found
+        rounding = replace(settings, knobs=(*settings.knobs, (_EMULATE, True)))
+        again = self.observe(repro, rounding)
+        # A build without that knob has run the same thing again.
+        return None if trouble_of(again) is None and mismatch_of(again, repro.source) is None else found
 
     def _noise(self, repro: Repro) -> set[Spot]:
         self.asked += 1
@@ -287,7 +325,18 @@ class Probe:
         where = (build.version, facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton)
         script = (repro.source, repro.arguments, repro.seed, repro.name, siblings_digest(repro.source, repro.directory))
         parts = [part.to_json() if isinstance(part, Settings) else part for part in more]
-        return fingerprint(__version__, what, where, self._scope, asdict(self.limits), script, parts)
+        return fingerprint(
+            __version__, what, where, self._scope, asdict(self.limits), asdict(self._bounds), script, parts
+        )
+
+
+def _may_be_rounding(found: Mismatch, repro: Repro, settings: Settings) -> bool:
+    relative = found.signature.relative
+    if found.attribute != "value" or relative is None or relative > _ROUNDED:
+        return False
+    if settings.backend not in (None, "inductor") or any(name == _EMULATE for name, _ in settings.knobs):
+        return False
+    return any(word in repro.source for word in _LOW_PRECISION)
 
 
 def _matching(found: Mismatch, signature: Signature, strictness: Strictness) -> bool:

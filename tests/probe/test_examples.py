@@ -1,0 +1,79 @@
+"""The scripts in ``examples/``, each for a system that this tool was asked to serve, under the probe."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.environments import Environment
+from torchbisect.probe.command import CommandProbe
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.observation import Kind
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import Repro, Settings
+from torchbisect.probe.signature import Signature
+from torchbisect.probe.slowness import Bounds
+from torchbisect.probe.verdict import Answer
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FORMS = [
+    ("sliced_assignment.py", "assignment", "aot_eager"),
+    ("sliced_assignment.py", "index_put", "aot_eager"),
+    ("higher_order_derivatives.py", "grad_of_grad", None),
+    ("higher_order_derivatives.py", "hessian", None),
+    ("higher_order_derivatives.py", "laplacian", None),
+    ("compiled_autograd.py", "flag", None),
+    ("compiled_autograd.py", "context", None),
+    ("compiled_autograd.py", "hooks", None),
+    ("compiled_autograd.py", "graph_break", None),
+    ("compiled_autograd.py", "changing_graph", None),
+    ("compiled_autograd.py", "changing_shapes", None),
+]
+
+
+def example(name: str, form: str) -> Repro:
+    return Repro((EXAMPLES / name).read_text(encoding="utf-8"), (form,), name=name)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "form", "backend"), FORMS)
+def test_what_is_right_here_is_judged_right(probe: Probe, name: str, form: str, backend: str | None) -> None:
+    repro, settings = example(name, form), Settings(backend=backend)
+    observation = probe.observe(repro, settings)
+    assert probe.trouble(repro, settings) is None
+    assert probe.mismatch(repro, settings) is None
+    assert observation.compiled.graphs > 0
+
+
+@pytest.mark.torch
+def test_graph_breaks_and_recompiles_are_found_where_asked_for(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    repro = example("compiled_autograd.py", "graph_break")
+    monkeypatch.setattr(probe, "_bounds", Bounds(graph_breaks=0))
+    found = probe.mismatch(repro)
+    assert found is not None
+    assert (found.kind, found.attribute) == (Kind.SLOW, "graph breaks")
+    assert probe.ask(repro, found.signature).answer is Answer.SAME
+    straight = example("higher_order_derivatives.py", "grad_of_grad")
+    assert probe.ask(straight, found.signature).answer is Answer.NONE
+    monkeypatch.setattr(probe, "_bounds", Bounds(recompiles=0))
+    found = probe.mismatch(example("compiled_autograd.py", "changing_shapes"))
+    assert found is not None
+    assert found.attribute == "recompiles"
+    assert probe.ask(straight, found.signature).answer is Answer.NONE
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="the C++ example is built by CMake, which is not installed")
+def test_a_program_in_cpp_is_tested_against_the_builds_own_libtorch(environment: Environment, tmp_path: Path) -> None:
+    """Both tests share one build: compiling against libtorch takes most of a minute."""
+    test = f"TORCHBISECT_SCRATCH={tmp_path} sh {EXAMPLES / 'cpp_frontend' / 'test.sh'}"
+    right = CommandProbe(environment, Journal(), test)
+    assert right.mismatch() is None
+    assert right.ask(Signature(Kind.COMMAND)).answer is Answer.NONE
+    wrong = CommandProbe(environment, Journal(), f"WRONG=1 {test}")
+    found = wrong.mismatch()
+    assert found is not None
+    assert found.kind is Kind.COMMAND
+    assert (wrong.asked, right.asked) == (1, 1)
