@@ -23,16 +23,11 @@ def test_all_that_is_kept_is_shown_and_what_is_used_stays(tree: Any, tmp_path: P
     venvs = Venvs(cache, interpreter, Indexes(tree.url), comfort=0)
     for version in ("2.7.0", "2.8.0"):
         venvs.environment(Build(version))
-    # What was given back last was used last.
     venvs.release(Build("2.7.0"))
     (cache.journal / "answers").write_bytes(b"x" * 10_000)
     things = kept_here(cache)
-    assert [(thing.kind, thing.busy) for thing in things] == [
-        ("environment", True),
-        ("environment", False),
-        ("wheels", False),
-        ("journal", False),
-    ]
+    assert [thing.kind for thing in things] == ["environment", "environment", "wheels", "journal"]
+    assert {thing.name.split("-")[1]: thing.busy for thing in things[:2]} == {"2.7.0": False, "2.8.0": True}
     assert all(thing.size > 4000 for thing in things)
     said: list[str] = []
     prune_here(cache, notify=said.append)
