@@ -147,6 +147,11 @@ def test_an_address_is_cloned_once_without_contents_and_brought_up_to_date(clone
     assert again.nightlies() == first.nightlies()
     assert [line.split()[0] for line in said] == ["cloning", "fetching"]
     assert len(list(tmp_path.iterdir())) == 1
+    again.gather(clone.shas[0], clone.shas[3])
+    subprocess.run(["git", "remote", "set-url", "origin", "nowhere"], cwd=next(tmp_path.iterdir()), check=True)
+    assert again.read(clone.shas[3], "torch/_inductor/b.py") == b"b = 1\n"
+    with pytest.raises(InputError, match=r"torch/_dynamo/a\.py can't be read"):
+        again.read(clone.shas[6], "torch/_dynamo/a.py")
 
 
 def test_what_is_no_clone_is_refused_in_one_line(tmp_path: Path) -> None:

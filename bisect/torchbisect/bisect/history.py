@@ -204,6 +204,16 @@ class History:
         fields = text.split("\0")
         return {path: status != "D" for status, path in zip(fields[::2], fields[1::2])}
 
+    def gather(self, older: str, newer: str) -> None:
+        """Fetch in one go the contents that a partial clone lacks of what differs between two commits.
+
+        Reading them one by one would be a request for each; to show a difference git gets all that it needs at once.
+        """
+        promised = self._repository.git.config("--get", "remote.origin.promisor", with_exceptions=False)
+        if promised == "true":
+            with _git_errors(_git(), "the files that changed can't be fetched"):
+                self._repository.git.diff("--no-renames", "--numstat", self._known(older), self._known(newer))
+
     def read(self, sha: str, path: str) -> bytes:
         """A file's contents at a commit. Raises ``InputError`` if it isn't there."""
         module = _git()

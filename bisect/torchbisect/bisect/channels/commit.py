@@ -39,6 +39,7 @@ def is_native(path: str) -> bool:
 
 def layer(history: History, base: str, commit: str) -> dict[str, bytes | None]:
     """What turns the Python of ``base`` into that of ``commit``: each file's contents, ``None`` for one to remove."""
+    history.gather(base, commit)
     return {
         path: history.read(commit, path) if there else None
         for path, there in history.changed(base, commit).items()
