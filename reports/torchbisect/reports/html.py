@@ -13,7 +13,7 @@ from torchbisect.reports.escape import clean, one_line
 from torchbisect.reports.findings import Range, left_out, ordered, ranges, sentence
 from torchbisect.reports.labels import suggest
 from torchbisect.reports.logs import cut_log
-from torchbisect.reports.paragraphs import ANSWERS, figure
+from torchbisect.reports.paragraphs import ANSWERS, figure, runs
 from torchbisect.reports.paths import in_one_folder, without_machine
 from torchbisect.reports.report import Bisect, BuildFacts, Localisation, Minimal, Mismatch, Report, Step
 from torchbisect.reports.side_by_side import side_by_side
@@ -205,13 +205,8 @@ def _trajectory(minimal: Minimal) -> tuple[Step, ...]:
 
 def _runs(minimal: Minimal) -> list[Mapping[str, Any]]:
     return [
-        {
-            "build": run.build,
-            "how": "compile made a no-op" if run.eager else "as it is",
-            "status": "timed out" if run.status is None else run.status,
-            "last_words": _line(run.last_words.strip().rpartition("\n")[2]),
-        }
-        for run in minimal.confirmed
+        {"build": build, "how": how, "status": status, "last_words": _line(words)}
+        for build, how, status, words in runs(minimal.confirmed)
     ]
 
 

@@ -95,14 +95,22 @@ def _figures(details: Mapping[str, Any]) -> list[Markdown]:
 
 def confirmation_rows(confirmed: Sequence[Confirmation]) -> list[list[Markdown]]:
     """Build, how it was run, exit status and last words of the runs under plain ``python``; equal ones are counted."""
+    return [
+        [cell(build), Markdown(how), Markdown(status), cell(words, 160)]
+        for build, how, status, words in runs(confirmed)
+    ]
+
+
+def runs(confirmed: Sequence[Confirmation]) -> list[tuple[str, str, str, str]]:
+    """The same as plain words."""
     alike = Counter((run.build, run.eager, run.status, run.last_words.strip().rpartition("\n")[2]) for run in confirmed)
     return [
-        [
-            cell(build),
-            Markdown("compile made a no-op" if eager else "as it is"),
-            Markdown(("timed out" if status is None else str(status)) + _times(count)),
-            cell(words, 160),
-        ]
+        (
+            build,
+            "compile made a no-op" if eager else "as it is",
+            ("timed out" if status is None else str(status)) + _times(count),
+            words,
+        )
         for (build, eager, status, words), count in alike.items()
     ]
 
