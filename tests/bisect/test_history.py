@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.bisect.channels.commit import find_culprit, is_laid, is_native, layer, native_changes
+from torchbisect.bisect.commits import commits_between
 from torchbisect.bisect.evidence import Finding, Status, Which
 from torchbisect.bisect.history import Commit, History, parse_message
 from torchbisect.bisect.suspects import rank
+from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import InputError, MachineError
 
 
@@ -122,6 +124,17 @@ def test_what_lies_between_two_commits_with_their_requests_and_reverts(clone: Cl
         history.between(clone.shas[6], clone.shas[5])
     with pytest.raises(InputError, match="no commit ffffffffff"):
         history.between("f" * 40, clone.shas[5])
+
+
+def test_the_range_of_two_nightlies_by_their_git_versions(clone: Clone, history: History) -> None:
+    shas = clone.git("log", "--format=%H", "nightly").splitlines()
+    older, newer = (Facts(name, sha, "3.11", "x") for name, sha in (("older", shas[1]), ("newer", shas[0])))
+    span = commits_between(history, older, newer)
+    assert (span.base.sha, [commit.sha for commit in span.commits]) == (clone.shas[1], clone.shas[2:5])
+    assert span.compare.endswith(f"/compare/{clone.shas[1]}...{clone.shas[4]}")
+    assert commits_between(history, newer, newer).commits == ()
+    with pytest.raises(InputError, match="doesn't know torch stranger"):
+        commits_between(history, older, Facts("stranger", "f" * 40, "3.11", "x"))
 
 
 def test_a_release_branch_was_cut_from_main(clone: Clone, history: History) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from torchbisect.bisect.channels.commit import find_culprit, layer
 from torchbisect.bisect.channels.listing import Wheel
 from torchbisect.bisect.channels.nightly import nightlies
+from torchbisect.bisect.commits import by_overlay, commits_between
 from torchbisect.bisect.evidence import Finding, Findings, Status
-from torchbisect.bisect.history import Commit, History
+from torchbisect.bisect.history import History
 from torchbisect.bisect.judging import finding_of
-from torchbisect.bisect.overlay import lay_over, take_away
+from torchbisect.bisect.overlay import take_away
 from torchbisect.bisect.search import find
 from torchbisect.bisect.suspects import rank
 from torchbisect.bisect.thin import thin_environment
@@ -264,24 +264,18 @@ def test_the_culprit_commit_is_named_without_an_install(bench: Bench, tmp_path: 
     good = bench.venvs.environment(bench.builds[bench.position(DYNAMO_DATE - 2)])
     bad = bench.venvs.environment(bench.builds[bench.position(DYNAMO_DATE)])
     history = History.open(str(bench.clone.path), tmp_path)
-    older = history.main_commit(good.facts.git_version or "")
-    newer = history.main_commit(bad.facts.git_version or "")
-    assert older is not None
-    assert newer is not None
-    commits = history.between(older, newer)
-
-    def ask(commit: Commit) -> Finding:
-        environment = lay_over(good, layer(history, older, commit.sha), commit.sha, good.python.parents[2])
-        try:
-            return bench.ask(environment, script, signature)
-        finally:
-            take_away(environment)
-
-    culprit = find_culprit(history.commit(older), commits, ask)
+    span = commits_between(history, good.facts, bad.facts)
+    culprit = by_overlay(
+        history,
+        span,
+        good,
+        lambda environment: bench.ask(environment, script, signature),
+        directory=good.python.parents[2],
+    )
     assert culprit.why_not is None
     assert culprit.commit is not None
     assert culprit.commit.sha == bench.clone.culprit
-    assert rank(commits, "module: dynamo", [LISTS])[0].commit.pull_request in (106, 107, 108)
+    assert rank(span.commits, "module: dynamo", [LISTS])[0].commit.pull_request in (106, 107, 108)
     untouched = good.python.parents[1] / "lib"
     sources = next(untouched.glob(f"python3*/site-packages/{LISTS}")).read_text()
     assert bench.scripts.DYNAMO.old in sources, "the installation that lent its binaries is as it was"
