@@ -278,7 +278,7 @@ def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
     run = dict(PASSES)[name]
 
     @settings(max_examples=FEW)
-@given(programs, oracles)
+    @given(programs, oracles)
     def check(program: str, oracle: Callable[[str], bool]) -> None:
         asked = Asked(program, oracle)
         search = Search(tidy(parse(program)), Ledger(asked, Budget(questions=300), lambda progress: None))
