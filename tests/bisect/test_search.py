@@ -301,6 +301,20 @@ def test_last_good_is_asked_again_after_first_bad() -> None:
     assert [tested.again for tested in found.tested][-2:] == [False, True]
 
 
+@given(cases(), st.integers(2, 6))
+def test_with_several_jobs_too_only_the_ends_are_asked_again(case: Case, jobs: int) -> None:
+    search: Search[int] = Search(range(len(case.truth)), bad=case.bad, ask_again="both")
+    while questions := search.next(jobs):
+        for question in questions:
+            search.answer(question, ask(case.truth)(question.item))
+    found = search.findings()
+    assert found.regression is not None
+    assert found.fix is not None
+    ends = {found.regression.before, found.regression.after, found.fix.before, found.fix.after} - {None}
+    assert {tested.item for tested in found.tested if tested.again} == ends
+    assert {found.regression.confirmed, found.fix.confirmed} <= {True, None}
+
+
 def test_a_last_good_that_fails_the_second_time_is_not_called_good() -> None:
     """As a thin install does that misleads: what the whole one says is believed, and the search goes on from there."""
     thin = [G] * 6 + [B] * 4

@@ -154,7 +154,8 @@ class Search(Generic[T]):
             state = states.pop(0)
             wanted = list(self._wanted(state))
             for position, again in wanted:
-                if position not in met:
+                # Which ends to ask again is only known once they are ends for sure.
+                if position not in met and not (again and state is not self._state):
                     met.add(position)
                     yield Question(self.items[position], position, again)
             for position, again in wanted:
