@@ -114,6 +114,7 @@ class Bench:
     journal: Journal
     scripts: ModuleType
     asked: int = 0
+    signatures: dict[str, Signature] = field(default_factory=dict)
     known: dict[tuple[str, Build], Finding] = field(default_factory=dict)
 
     def number(self, build: Build) -> int:
@@ -122,32 +123,40 @@ class Bench:
     def position(self, number: int) -> int:
         return next(p for p, build in enumerate(self.builds) if self.number(build) == number)
 
-    def signature(self, script: str, number: int) -> Signature:
-        with Probe(self.venvs.environment(self.builds[self.position(number)]), self.journal) as probe:
-            mismatch = probe.mismatch(Repro(script))
-        assert mismatch is not None
-        return mismatch.signature
+    def signature(self, script: str) -> Signature:
+        """What a script shows on the newest date."""
+        if script not in self.signatures:
+            with Probe(self.venvs.environment(self.builds[-1]), self.journal) as probe:
+                for each in self.scripts.SCRIPTS:
+                    mismatch = probe.mismatch(Repro(each))
+                    assert mismatch is not None
+                    self.signatures[each] = mismatch.signature
+        return self.signatures[script]
 
-    def ask(self, environment: Venv, script: str, signature: Signature) -> Finding:
+    def ask(self, environment: Venv, *scripts: str) -> list[Finding]:
+        """What an environment shows of each script; its agent is started once for all."""
         with Probe(environment, self.journal) as probe:
             try:
-                return finding_of(probe.ask(Repro(script), signature, strictness=Strictness.TOLERANT))
+                asked = [
+                    probe.ask(Repro(script), self.signature(script), strictness=Strictness.TOLERANT)
+                    for script in scripts
+                ]
+                return [finding_of(verdict) for verdict in asked]
             except AgentFailed as failed:
-                return Finding(Status.UNTESTABLE, "broken-environment", str(failed))
+                return [Finding(Status.UNTESTABLE, "broken-environment", str(failed))] * len(scripts)
             finally:
                 self.asked += probe.asked
 
     def search(self, script: str) -> Findings[Build]:
-        signature = self.signature(script, self.index.count - 1)
+        scripts = self.scripts.SCRIPTS
 
         def ask(build: Build) -> Finding:
             try:
-                finding = self.ask(self.venvs.environment(build), script, signature)
+                found = self.ask(self.venvs.environment(build), *scripts)
             except InstallFailed as failed:
-                finding = Finding(Status.UNTESTABLE, failed.reason, str(failed))
-                self.known.update({(other, build): finding for other in self.scripts.SCRIPTS})
-            self.known[script, build] = finding
-            return finding
+                found = [Finding(Status.UNTESTABLE, failed.reason, str(failed))] * len(scripts)
+            self.known.update({(each, build): finding for each, finding in zip(scripts, found)})
+            return self.known[script, build]
 
         return find(
             self.builds,
@@ -223,7 +232,6 @@ def test_the_same_search_again_asks_and_fetches_nothing(bench: Bench) -> None:
 def test_thin_steps_find_the_same_date_with_a_tenth_of_the_bytes(bench: Bench) -> None:
     """The Python of each date over the older end's binaries; the two final ends once more on whole installs."""
     script = bench.scripts.DYNAMO_SCRIPT
-    signature = bench.signature(script, bench.index.count - 1)
     builds = bench.builds[bench.position(DYNAMO_DATE - 7) : bench.position(DYNAMO_DATE + 9)]
     base = bench.venvs.environment(builds[0])
     fetched: list[int] = []
@@ -233,7 +241,7 @@ def test_thin_steps_find_the_same_date_with_a_tenth_of_the_bytes(bench: Bench) -
         environment, count = thin_environment(build, bench.wheels[build.version].url, base, place)
         fetched.append(count)
         try:
-            return bench.ask(environment, script, signature)
+            return bench.ask(environment, script)[0]
         finally:
             take_away(environment)
 
@@ -243,7 +251,7 @@ def test_thin_steps_find_the_same_date_with_a_tenth_of_the_bytes(bench: Bench) -
         good=0,
         bad=len(builds) - 1,
         find="regression",
-        ask_again=lambda build: bench.ask(bench.venvs.environment(build), script, signature),
+        ask_again=lambda build: bench.ask(bench.venvs.environment(build), script)[0],
         both_again=True,
     )
     edge = found.regression
@@ -260,7 +268,6 @@ def test_thin_steps_find_the_same_date_with_a_tenth_of_the_bytes(bench: Bench) -
 def test_the_culprit_commit_is_named_without_an_install(bench: Bench, tmp_path: Path) -> None:
     """From ``git_version`` to main, then each commit's Python over the last good nightly's binaries."""
     script = bench.scripts.DYNAMO_SCRIPT
-    signature = bench.signature(script, bench.index.count - 1)
     good = bench.venvs.environment(bench.builds[bench.position(DYNAMO_DATE - 2)])
     bad = bench.venvs.environment(bench.builds[bench.position(DYNAMO_DATE)])
     history = History.open(str(bench.clone.path), tmp_path)
@@ -269,7 +276,7 @@ def test_the_culprit_commit_is_named_without_an_install(bench: Bench, tmp_path: 
         history,
         span,
         good,
-        lambda environment: bench.ask(environment, script, signature),
+        lambda environment: bench.ask(environment, script)[0],
         directory=good.python.parents[2],
     )
     assert culprit.why_not is None
