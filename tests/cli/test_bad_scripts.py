@@ -18,7 +18,7 @@ CASES = {
     "needs a package": ("import nosuchpackage\n" + COMPILED, "--with nosuchpackage"),
     "reads standard input": (COMPILED + "name = input()\n", "standard input"),
     "never ends": (COMPILED + "while True:\n    pass\n", "--timeout"),
-    "forks without end": (COMPILED + "import os\nwhile True:\n    os.fork()\n", "process"),
+    "forks without end": (COMPILED + "import os\nwhile True:\n    os.fork()\n", "torchbisect: repro.py"),
     "exits with a status of its own": (COMPILED + "import sys\nsys.exit(3)\n", "status 3"),
 }
 
@@ -55,17 +55,22 @@ def test_arguments_reach_the_script(tool: Tool) -> None:
 
 
 def test_a_flaky_script_is_said_to_be_flaky(tool: Tool) -> None:
-    """It fails compiled only, and then only every other time, by a file that it keeps outside of its folder."""
+    """Its backend is wrong every other time, which it remembers in a file outside of its folder."""
     counter = tool.folder / "counter"
-    script = (
-        "import torch\n"
-        "def f(x):\n    return torch.compiler.is_compiling()\n"
-        "compiled = torch.compile(f, backend='eager')(torch.ones(1))\n"
-        f"with open({str(counter)!r}, 'a+') as file:\n"
-        "    file.write('x' if compiled else '')\n"
-        f"times = len(open({str(counter)!r}).read())\n"
-        "assert not compiled or times % 2, 'every other time'\n"
-    )
+    script = f"""
+import torch
+
+
+def backend(graph, inputs):
+    with open({str(counter)!r}, "a+") as file:
+        file.write("x")
+        file.seek(0)
+        wrong = len(file.read()) % 2
+    return (lambda *values: [value + 1 for value in graph(*values)]) if wrong else graph.forward
+
+
+print(torch.compile(lambda x: x * 2, backend=backend)(torch.ones(3)))
+"""
     done = tool.run("check", tool.write(script), "--repeat", "4")
     assert done.returncode == 4, done.stderr
 

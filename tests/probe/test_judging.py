@@ -122,6 +122,7 @@ def test_an_exit_with_0_is_an_end_like_any_other(shown) -> None:
     ("observation", "reason"),
     [
         (Observation(Ending("timed-out"), Ending("timed-out")), "timed-out"),
+        (Observation(Ending("timed-out"), Ending("lost")), "timed-out"),
         (Observation(Ending("finished"), Ending("lost")), "lost"),
         (Observation(Ending("finished"), Ending("out-of-memory")), "out-of-memory"),
         (Observation(Ending("signalled", signal="SIGSEGV"), Ending("signalled", signal="SIGSEGV")), "crashes-in-eager"),

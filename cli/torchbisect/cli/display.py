@@ -69,6 +69,10 @@ class Display:
         """A line that stays and that ``-q`` does not silence."""
         self._print(f"  ! {text}", False)
 
+    def error(self, text: str) -> None:
+        """The one line that says why the command came to nothing."""
+        self._print(f"torchbisect: {text}", False)
+
     def status(self, text: str) -> None:
         """What is being done right now: replaces the last status on a terminal, a line now and then elsewhere."""
         if self._verbosity < 0:

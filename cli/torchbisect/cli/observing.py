@@ -16,6 +16,16 @@ from torchbisect.reports import report as shapes
 # A mismatch is looked for so often before a day is spent on it; a run is a fork and costs little.
 RUNS = 3
 
+# What to do about a script that is no evidence, where its reason doesn't say so itself.
+_ADVICE = {
+    "timed-out": "allow it more with --timeout SECONDS, or let it do less",
+    "not-compiled": "name a script that calls torch.compile",
+    "fails-in-eager": "name a script that works without torch.compile",
+    "crashes-in-eager": "name a script that works without torch.compile",
+    "reads-input": "let it do without",
+    "out-of-memory": "let it use less",
+}
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -73,7 +83,9 @@ def observe(probe: Probe, repro: Repro, display: Display) -> Observed:
     observation, trouble = probe.observe(repro), probe.trouble(repro)
     if trouble is not None:
         at_fault = environment_fault(observation) is not None
-        return Observed("untestable", observation, reason=trouble.detail, machine_at_fault=at_fault)
+        advice = _ADVICE.get(trouble.reason)
+        reason = f"{trouble.detail}; {advice}" if advice else trouble.detail
+        return Observed("untestable", observation, reason=reason, machine_at_fault=at_fault)
     mismatch = probe.mismatch(repro)
     if mismatch is None:
         return _agreeing(probe, repro, observation, display)

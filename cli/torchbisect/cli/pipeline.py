@@ -114,6 +114,7 @@ class Pipeline:
     def _without_mismatch(self, observed: Observed) -> Exit:
         if observed.verdict == "none":
             return Exit.NO_MISMATCH
+        self.display.error(f"{self.options.script}: {observed.reason}")
         if observed.verdict == "flaky":
             return Exit.FLAKY
         return Exit.MACHINE if observed.machine_at_fault else Exit.INPUT

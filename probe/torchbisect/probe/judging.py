@@ -77,12 +77,13 @@ def trouble_of(observation: Observation) -> Fault | None:
     """Why the observation is no evidence, or ``None`` if it is."""
     eager, compiled = observation.eager, observation.compiled
     for name, run in (("eager", eager), ("compiled", compiled)):
+        if run is eager and run.how == "timed-out":
+            # Then nothing was compiled, and there is no other run to judge.
+            return Fault("timed-out", f"the eager run did not end within {eager.seconds:.0f} s")
         if run.how == "lost":
             return Fault("lost", f"the {name} run went away without a word", passing=True)
         if run.how == "out-of-memory":
             return Fault("out-of-memory", f"the {name} run used up the memory that it is allowed")
-    if eager.how == "timed-out":
-        return Fault("timed-out", f"the eager run did not end within {eager.seconds:.0f} s")
     if eager.waited_for_input:
         return Fault("reads-input", "the script reads standard input, which is empty here")
     fault = environment_fault(observation)
