@@ -62,6 +62,13 @@ def test_broken_reports_are_named(tmp_path: Path, content: bytes, words: str) ->
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "report.json").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(InputError, match="no torchbisect report is larger"):
+        load(tmp_path)
+
+
 def test_no_report_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no report\.json"):
         load(tmp_path)

@@ -17,6 +17,9 @@ from torchbisect.reports.report import Report
 
 JSON, MARKDOWN, PAGE, MINIMAL = "report.json", "report.md", "report.html", "minimal.py"
 
+#: A report of a big run has less than one megabyte; what is read may come from a stranger.
+LARGEST = 64 * 2**20
+
 
 def write(report: Report, directory: Path) -> tuple[Path, ...]:
     """Write ``minimal.py`` (where there is one), ``report.md``, ``report.html`` and ``report.json`` into ``directory``.
@@ -55,6 +58,8 @@ def load(place: Path) -> Report:
     """
     path = place / JSON if place.is_dir() else place
     try:
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{path} has {path.stat().st_size} bytes: no torchbisect report is larger than {LARGEST}")
         data = json.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
         raise InputError(f"no report in {place}: there is no {JSON}; torchbisect run --out {place} makes one") from None

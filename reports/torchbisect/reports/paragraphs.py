@@ -51,9 +51,9 @@ def cell(words: str, limit: int = 200) -> Markdown:
 
 def figure(value: Any) -> str:
     """A measured number as people write it: whole numbers in full, others with six digits."""
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:.6g}"
-    return str(int(value)) if isinstance(value, float) else one_line(str(value), 80)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return one_line(str(value), 80)
 
 
 def joined(pieces: Iterable[str], between: str = ", ") -> Markdown:
