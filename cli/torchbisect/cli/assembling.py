@@ -144,12 +144,12 @@ class Draft:
         if self._bisect is None:
             return
         self.notice(between.words)
-        found = between.culprit.commit if between.culprit else None
+        found = between.culprit.commit
         suspects = [_suspect(one.commit, one.reasons) for one in between.suspects[:SUSPECTS]]
         if found is not None:
             reason = "the answer changes with this commit's Python files laid over the older build"
             suspects = [_suspect(found, (reason,)), *(one for one in suspects if one.commit != found.sha)]
-        more: dict[str, Any] = {"compare": between.compare, "suspects": tuple(suspects)}
+        more: dict[str, Any] = {"compare": between.span.compare, "suspects": tuple(suspects)}
         regression, fix = self._bisect.regression, self._bisect.fix
         if which is Which.REGRESSION and regression is not None:
             self._bisect = dataclasses.replace(self._bisect, regression=dataclasses.replace(regression, **more))

@@ -7,10 +7,9 @@ import functools
 import re
 from dataclasses import dataclass
 
-import httpx
-
 from torchbisect.bisect.channels import nightly, release
 from torchbisect.bisect.channels.listing import Listing
+from torchbisect.bisect.heads import Heads
 from torchbisect.bisect.selection import Selector
 from torchbisect.cli.display import Display
 from torchbisect.cli.options import Options
@@ -19,8 +18,8 @@ from torchbisect.containers.cache import Cache
 from torchbisect.containers.errors import IndexUnreachable, InputError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.pages import new_client, packages, project_page
-from torchbisect.containers.retries import DEFAULT_PATIENCE, Patience, Transient, keep_asking
+from torchbisect.containers.pages import packages, project_page
+from torchbisect.containers.retries import DEFAULT_PATIENCE, Patience
 from torchbisect.containers.venvs import Venvs
 
 # An index that nobody asked for by name is not waited for.
@@ -127,7 +126,7 @@ class Channels:
             first,
             last,
             self.listed_nightlies.builds,
-            self._exists,
+            self._heads.exists,
             self.interpreter,
             self.variant,
             self.nightly_index,
@@ -150,23 +149,9 @@ class Channels:
             )
         return found[-1]
 
-    def _exists(self, url: str) -> bool:
-        """Whether a host has a file; a host that is down is asked again, for its silence says nothing."""
-
-        def ask() -> bool:
-            try:
-                status = self._client.head(url).status_code
-            except httpx.HTTPError as error:
-                raise Transient(str(error) or type(error).__name__) from error
-            if status >= 500 or status == 429:
-                raise Transient(f"status {status}")
-            return status == 200
-
-        return keep_asking(ask, url, notify=self.display.detail)
-
     @functools.cached_property
-    def _client(self) -> httpx.Client:
-        return new_client()
+    def _heads(self) -> Heads:
+        return Heads(notify=self.display.detail)
 
     @functools.cached_property
     def _nightly_venvs(self) -> Venvs:
@@ -183,6 +168,8 @@ class Channels:
 
     def close(self) -> None:
         """Give everything back."""
-        for name in ("_release_venvs", "_nightly_venvs", "_client"):
+        if "_heads" in self.__dict__:
+            self._heads.__exit__(None, None, None)
+        for name in ("_release_venvs", "_nightly_venvs"):
             if name in self.__dict__:
                 self.__dict__[name].close()
