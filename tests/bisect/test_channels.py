@@ -210,7 +210,7 @@ def test_made_up_addresses_try_both_hosts_both_tags_and_the_minors_in_turn(pytho
     assert urls == [
         f"https://{host}/whl/nightly/cu118/torch-{minor}.0.dev20230905%2Bcu118-cp311-cp311-{platform}.whl"
         for minor in ("2.1", "2.2")
-        for platform in ("manylinux_2_28_x86_64", "linux_x86_64")
+        for platform in ("linux_x86_64", "manylinux_2_28_x86_64")
         for host in ("download.pytorch.org", "download-r2.pytorch.org")
     ]
     mac = made_up_urls(datetime.date(2026, 8, 29), [(2, 15)], python(platforms=("macosx_14_0_arm64",)))
@@ -230,8 +230,28 @@ def test_the_minor_of_a_day_between_two_known_nightlies_is_among_the_first_two(
     steps = data.draw(st.tuples(st.integers(1, 30), st.integers(1, 30)))
     near = [date - steps[0] * DAY, date + steps[1] * DAY]
     known = [Build(f"2.{minor_of(d)[1]}.0.dev{d:%Y%m%d}", Channel.NIGHTLY, date=d) for d in near]
-    if minor_of(near[1])[1] - minor_of(near[0])[1] <= 1:
-        assert minor_of(date) in minors_about(date, known)[:2]
+    between = minor_of(near[1])[1] - minor_of(near[0])[1]
+    if between <= 1:
+        assert minor_of(date) in minors_about(date, known)[: between + 1]
+    assert len(minors_about(date, known)) <= min(3, between + 1)
+
+
+def test_days_far_from_all_that_is_listed_have_the_minors_that_the_wheels_known_from_threads_have() -> None:
+    listed = [nightly("2026-08-16"), nightly("2026-08-29")]
+    for day, minor in [
+        ("2023-09-05", 1),
+        ("2023-10-10", 2),
+        ("2024-03-15", 3),
+        ("2024-03-16", 4),
+        ("2024-11-10", 6),
+        ("2025-08-29", 9),
+        ("2025-09-10", 10),
+        ("2026-01-15", 11),
+        ("2026-04-08", 12),
+        ("2026-05-18", 13),
+    ]:
+        assert (2, minor) == minors_about(datetime.date.fromisoformat(day), listed)[0]
+        assert (2, minor) in minors_about(datetime.date.fromisoformat(day), listed)
 
 
 def test_two_nightlies_of_one_commit_are_one() -> None:

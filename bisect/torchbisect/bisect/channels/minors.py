@@ -38,17 +38,23 @@ SLACK = datetime.timedelta(days=10)
 
 
 def minors_about(date: datetime.date, known: Sequence[Build]) -> list[tuple[int, int]]:
-    """The minor versions that a nightly of this day may have, the likeliest first.
+    """The minor versions that a nightly of this day may have, the likeliest first; three at the most.
 
-    That of the known nightlies before and after it, else what the table says, then one more and one less.
+    What the table says, one less and one more, and of these only what lies between the minor versions of the nearest
+    nightlies known before and after: each miss costs a request for every host and platform tag.
     """
     dated = sorted((build.date, build.minor) for build in known if build.date is not None)
-    before = [minor for day, minor in dated if day <= date][-1:]
-    after = [minor for day, minor in dated if day >= date][:1]
-    table = [minor for minor, day in sorted(FIRST_DAYS.items()) if day <= date][-1:]
-    likely = before + after if before and after else table + before + after
-    around = [(major, minor + step) for major, minor in likely for step in (1, -1) if minor + step >= 0]
-    return list(dict.fromkeys([*likely, *around]))
+    low = max((minor for day, minor in dated if day <= date), default=None)
+    high = min((minor for day, minor in dated if day >= date), default=None)
+    table = [minor for minor, day in sorted(FIRST_DAYS.items()) if day <= date]
+    oldest = min(FIRST_DAYS)
+    guess = table[-1] if table else (oldest[0], oldest[1] - 1)
+    if high is not None:
+        guess = min(guess, high)
+    if low is not None:
+        guess = max(guess, low)
+    around = [guess, (guess[0], guess[1] - 1), (guess[0], guess[1] + 1)]
+    return [minor for minor in around if (low is None or low <= minor) and (high is None or minor <= high)]
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,9 @@ _PLATFORMS = (
     "macosx_11_0_arm64",
     "macosx_11_0_x86_64",
 )
+_OLD_PLATFORMS = ("linux_x86_64", "linux_aarch64")
+#: About the day from which on the newer of two tags is the likelier.
+_NEW_PLATFORMS_FROM = datetime.date(2025, 1, 1)
 
 
 def index_url(variant: str, index: str = NIGHTLY_INDEX) -> str:
@@ -119,9 +122,10 @@ def made_up_urls(
     for host in hosts:
         if path.startswith(f"{host}/"):
             bases = [other + path[len(host) :] for other in sorted(hosts, key=lambda other: other != host)]
+    platforms = sorted(_PLATFORMS, key=lambda name: (name in _OLD_PLATFORMS) is (date >= _NEW_PLATFORMS_FROM))
     urls = []
     for major, minor in minors:
-        for platform in _PLATFORMS:
+        for platform in platforms:
             local = "" if platform.startswith("macosx") else f"+{variant}"
             version = f"{major}.{minor}.0.dev{date:%Y%m%d}{local}"
             name = f"torch-{version}-{interpreter.abi.removesuffix('t')}-{interpreter.abi}-{platform}.whl"
