@@ -154,7 +154,6 @@ def _quiet_parents_leftovers() -> None:
     """Exit handlers and frozen garbage that the child inherits are the agent's, not the script's."""
     atexit._clear()
     gc.enable()
-    threading.excepthook = threading.__excepthook__
 
 
 class _Input(io.TextIOBase):

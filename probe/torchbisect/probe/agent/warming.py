@@ -36,6 +36,13 @@ class Warmth:
         if hasattr(guards, "profile_guard_manager"):
             guards.profile_guard_manager = _unmeasured  # type: ignore[union-attr]
 
+        # In 2.0 no variable is read: inductor, once imported, has a pool of processes, and a child that was forked beside
+        # it waits for answers that never come.
+        with contextlib.suppress(ImportError):
+            import torch._inductor.config as inductor
+
+            inductor.compile_threads = 1
+
     def upto(self, backend: str) -> None:
         """Compile something with every backend up to this one; failures are the children's to report."""
         last = LADDER.index(backend) if backend in LADDER else 1
