@@ -19,7 +19,6 @@ from torchbisect.bisect.commits import by_overlay, commits_between
 from torchbisect.bisect.evidence import Finding, Findings, Status
 from torchbisect.bisect.history import History
 from torchbisect.bisect.judging import finding_of
-from torchbisect.bisect.overlay import take_away
 from torchbisect.bisect.search import find
 from torchbisect.bisect.suspects import rank
 from torchbisect.bisect.thin import thin_environment
@@ -110,6 +109,7 @@ class Bench:
     clone: Clone
     builds: list[Build]
     wheels: dict[str, Wheel]
+    cache: Cache
     venvs: Venvs
     journal: Journal
     scripts: ModuleType
@@ -191,7 +191,7 @@ def bench(nightly_index: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
     page = project_page(url.removesuffix("/torch"), "torch")
     assert page is not None
     listing = nightlies(page, interpreter)
-    yield Bench(index, clone, list(listing.builds), listing.wheels, venvs, Journal(), nightly_index)
+    yield Bench(index, clone, list(listing.builds), listing.wheels, cache, venvs, Journal(), nightly_index)
     venvs.close()
     index.stop()
     remove_tree(cache.root)  # eight gigabytes, which pytest would keep for three runs
@@ -237,13 +237,10 @@ def test_thin_steps_find_the_same_date_with_a_tenth_of_the_bytes(bench: Bench) -
     fetched: list[int] = []
 
     def thin(build: Build) -> Finding:
-        place = base.python.parents[2]
-        environment, count = thin_environment(build, bench.wheels[build.version].url, base, place)
-        fetched.append(count)
-        try:
+        url = bench.wheels[build.version].url
+        with thin_environment(bench.cache, build, url, base) as (environment, count):
+            fetched.append(count)
             return bench.ask(environment, script)[0]
-        finally:
-            take_away(environment)
 
     found = find(
         builds,
@@ -277,7 +274,7 @@ def test_the_culprit_commit_is_named_without_an_install(bench: Bench, tmp_path: 
         span,
         good,
         lambda environment: bench.ask(environment, script)[0],
-        directory=good.python.parents[2],
+        cache=bench.cache,
     )
     assert culprit.why_not is None
     assert culprit.commit is not None

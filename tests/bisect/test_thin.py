@@ -16,9 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchbisect.bisect.overlay import lay_over, take_away
+from torchbisect.bisect.overlay import overlaid
 from torchbisect.bisect.thin import fetch_python, thin_environment, thin_layer
 from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.cache import Cache
 from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import IndexUnreachable, InstallFailed, MachineError
 from torchbisect.containers.retries import Patience
@@ -86,9 +87,14 @@ def test_what_cannot_be_read_in_parts_is_named(serve: Serve) -> None:
 
 
 @pytest.fixture
-def base(tmp_path: Path) -> Venv:
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def base(tmp_path: Path, cache: Cache) -> Venv:
     """A virtual environment with a package named torch that only tells who it is."""
-    place = tmp_path / "base"
+    place = cache.venvs / "base"
     venv.create(place, with_pip=False, symlinks=True)
     site = next(place.glob("lib/python3*/site-packages"))
     (site / "torch/_dynamo").mkdir(parents=True)
@@ -111,30 +117,42 @@ def told(environment: Venv) -> str:
     return done.stdout.strip()
 
 
-def test_a_layer_shows_in_the_copy_and_not_in_what_it_was_copied_from(base: Venv, tmp_path: Path) -> None:
+def test_a_layer_shows_in_the_copy_and_not_in_what_it_was_copied_from(base: Venv, cache: Cache) -> None:
     layer = {"torch/_dynamo/a.py": b"a = 2\n", "torch/_dynamo/unused.py": None, "torch/_dynamo/new/b.py": b""}
-    made = lay_over(base, layer, "c0ffee" * 6, tmp_path)
-    copy = made.python.parents[1]
-    assert told(made) == f"2 {'c0ffee' * 6} {next(copy.glob('lib/python3*'))}/site-packages/torch/__init__.py"
-    assert told(base).startswith("1 old ")
-    site = next(copy.glob("lib/python3*/site-packages"))
-    assert not (site / "torch/_dynamo/unused.py").exists()
-    assert (site / "torch/_dynamo/new/b.py").exists()
-    assert os.path.samefile(site / "torch/lib.so", next(base.python.parents[1].glob("lib/*/*/torch/lib.so")))
-    assert (made.build.commit, made.facts.git_version) == ("c0ffee" * 6, "c0ffee" * 6)
-    take_away(made)
+    with overlaid(cache, base, layer, "c0ffee" * 6) as made:
+        copy = made.python.parents[1]
+        assert told(made) == f"2 {'c0ffee' * 6} {next(copy.glob('lib/python3*'))}/site-packages/torch/__init__.py"
+        assert told(base).startswith("1 old ")
+        site = next(copy.glob("lib/python3*/site-packages"))
+        assert not (site / "torch/_dynamo/unused.py").exists()
+        assert (site / "torch/_dynamo/new/b.py").exists()
+        assert os.path.samefile(site / "torch/lib.so", next(base.python.parents[1].glob("lib/*/*/torch/lib.so")))
+        assert (made.build.commit, made.facts.git_version) == ("c0ffee" * 6, "c0ffee" * 6)
+        cache.sweep()
+        assert told(made).startswith("2 "), "another run's sweep leaves alone what is in use"
     assert not copy.exists()
     assert told(base).startswith("1 old ")
 
 
-def test_what_is_no_environment_of_ours_is_refused(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_swept_away_and_in_nobodys_way(base: Venv, cache: Cache) -> None:
+    with overlaid(cache, base, {}, "c0ffee") as made:
+        name = made.python.parents[1].name
+    (cache.making / name / "torch").mkdir(parents=True)
+    with overlaid(cache, base, {"torch/_dynamo/a.py": b"a = 4\n"}, "c0ffee") as made:
+        assert told(made).startswith("4 ")
+    (cache.making / name).mkdir()
+    cache.sweep()
+    assert list(cache.making.iterdir()) == []
+
+
+def test_what_is_no_environment_of_ours_is_refused(tmp_path: Path, cache: Cache) -> None:
     there = Venv(Build("2.15.0"), Facts("2.15.0", None, "3", "here"), Path(sys.base_prefix) / "bin/python3", tmp_path)
-    with pytest.raises(MachineError, match="no virtual environment"):
-        lay_over(there, {}, "c0ffee", tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(MachineError, match="no virtual environment"), overlaid(cache, there, {}, "c0ffee"):
+        raise AssertionError
+    assert list(cache.making.iterdir()) == []
 
 
-def test_a_thin_layer_is_what_differs(base: Venv, serve: Serve) -> None:
+def test_a_thin_layer_is_what_differs(base: Venv, cache: Cache, serve: Serve) -> None:
     site = next(base.python.parents[1].glob("lib/python3*/site-packages"))
     files = {
         "torch/__init__.py": (site / "torch/__init__.py").read_bytes(),
@@ -150,8 +168,8 @@ def test_a_thin_layer_is_what_differs(base: Venv, serve: Serve) -> None:
         "torch/_dynamo/unused.py": None,
     }
     build = Build("2.15.0.dev20260816+cpu", Channel.NIGHTLY)
-    made, fetched = thin_environment(build, f"{address}/torch.whl", base, base.homes)
-    assert fetched == len(archive(files))
-    assert (made.build, made.facts.torch) == (build, build.version)
-    assert made.facts.git_version == f"{build.version} over 2.15.0", "what has no git version is known by its own"
-    assert told(made).startswith(f"3 {build.version} over 2.15.0")
+    with thin_environment(cache, build, f"{address}/torch.whl", base) as (made, fetched):
+        assert fetched == len(archive(files))
+        assert (made.build, made.facts.torch) == (build, build.version)
+        assert made.facts.git_version == f"{build.version} over 2.15.0", "what has no git version is known by its own"
+        assert told(made).startswith(f"3 {build.version} over 2.15.0")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from torchbisect.bisect.channels.commit import Culprit, find_culprit, layer
 from torchbisect.bisect.evidence import Finding, Tested, Which
 from torchbisect.bisect.history import Commit, History
-from torchbisect.bisect.overlay import lay_over, take_away
+from torchbisect.bisect.overlay import overlaid
+from torchbisect.containers.cache import Cache
 from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import InputError
 from torchbisect.containers.venvs import Venv
@@ -59,7 +59,7 @@ def by_overlay(
     ask: Callable[[Venv], Finding],
     which: Which = Which.REGRESSION,
     *,
-    directory: Path,
+    cache: Cache,
     jobs: int = 1,
     on_answer: Callable[[Tested[Commit]], None] = lambda _: None,
 ) -> Culprit:
@@ -70,7 +70,7 @@ def by_overlay(
         older: the older build's environment, whose binaries are lent; nothing in it is changed.
         ask: what an environment shows; it must answer untestable, and not raise, where torch doesn't start in it.
         which: the older build is good (a regression) or bad (a fix).
-        directory: where to make the copies, on the filesystem of ``older``; each goes when it was asked.
+        cache: where that environment lies, and the copies for as long as each is asked.
         jobs: how many commits are asked at once.
         on_answer: told of each answer.
 
@@ -80,10 +80,8 @@ def by_overlay(
     """
 
     def ask_commit(commit: Commit) -> Finding:
-        environment = lay_over(older, layer(history, span.base.sha, commit.sha), commit.sha, directory)
-        try:
+        changed = layer(history, span.base.sha, commit.sha)
+        with overlaid(cache, older, changed, commit.sha) as environment:
             return ask(environment)
-        finally:
-            take_away(environment)
 
     return find_culprit(span.base, span.commits, ask_commit, which, jobs=jobs, on_answer=on_answer)

@@ -13,15 +13,17 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
 from torchbisect.bisect.channels.commit import is_laid
-from torchbisect.bisect.overlay import lay_over, site_packages
+from torchbisect.bisect.overlay import overlaid, site_packages
 from torchbisect.containers.builds import Build
+from torchbisect.containers.cache import Cache
 from torchbisect.containers.errors import InstallFailed
 from torchbisect.containers.pages import new_client
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
@@ -210,31 +212,26 @@ def thin_layer(wheel: ThinWheel, site: Path) -> dict[str, bytes | None]:
     return layer
 
 
+@contextmanager
 def thin_environment(
-    build: Build,
-    url: str,
-    base: Venv,
-    directory: Path,
-    *,
-    notify: Notify = silent,
-    patience: Patience = DEFAULT_PATIENCE,
-) -> tuple[Venv, int]:
+    cache: Cache, build: Build, url: str, base: Venv, *, notify: Notify = silent, patience: Patience = DEFAULT_PATIENCE
+) -> Iterator[tuple[Venv, int]]:
     """An environment with the Python of a build over the binaries of another, and the bytes that were fetched for it.
 
     What is read back from it names both builds, so that no answer of it is ever taken for one of a whole install.
 
     Args:
+        cache: the cache that ``base`` lies in.
         build: whose Python.
         url: its wheel.
         base: the installed neighbour.
-        directory: where to make it; the caller removes it (``overlay.take_away``).
 
     Raises:
         InstallFailed, IndexUnreachable: as ``fetch_python`` does.
         DiskFull: if there is no room.
     """
     wheel = fetch_python(url, wanted=lambda path: is_laid(path) or path == _VERSION, notify=notify, patience=patience)
-    layer = thin_layer(wheel, site_packages(base))
     said = _GIT_VERSION.search(wheel.files.get(_VERSION, b"").decode("utf-8", "replace"))
-    git_version = said.group(1) if said else build.version
-    return lay_over(base, layer, f"{git_version} over {base.facts.torch}", directory, build), wheel.fetched
+    both = f"{said.group(1) if said else build.version} over {base.facts.torch}"
+    with overlaid(cache, base, thin_layer(wheel, site_packages(base)), both, build) as environment:
+        yield environment, wheel.fetched
