@@ -237,6 +237,28 @@ def test_a_fresh_process_says_the_same(probe: Probe) -> None:
     assert probe.flakiness(repro, found.signature, 2) == 1.0
 
 
+def test_an_agent_whose_answer_differs_from_a_fresh_ones_is_not_trusted_any_more(
+    environment: Environment, tmp_path: Path
+) -> None:
+    """The script goes wrong in every run of the agent but in none of the next one's."""
+    source = f"""\
+import os, torch
+parent = {str(tmp_path / "parent")!r}
+if not os.path.exists(parent):
+    open(parent, "w").write(str(os.getppid()))
+odd = open(parent).read() == str(os.getppid())
+def f(x):
+    return x + 1 if torch.compiler.is_compiling() and odd else x
+torch.compile(f, backend="eager")(torch.ones(2))
+"""
+    repro = Repro(source)
+    with Probe(environment, Journal(), check_every=1) as probe:
+        found = probe.mismatch(repro)
+        assert found is not None
+        assert probe.ask(repro, found.signature).answer is Answer.NONE
+        assert "a fresh process answers none where a forked one answered same" in probe.notices[0]
+
+
 def test_repeats_that_disagree_are_called_flaky(probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script counts its runs in a file and goes wrong in some of them only, eager and compiled."""
     counter = tmp_path / "runs"

@@ -52,6 +52,7 @@ class Probe:
 
     Attributes:
         asked: how many questions were run here; those that the journal answered are not among them.
+        notices: what a user should know of how the answers were come by.
 
     Args:
         environment: where scripts run.
@@ -61,6 +62,7 @@ class Probe:
         scope: whatever else decides how a script runs here and is not in the environment's facts: packages
             installed beside torch, a container's image.
         bounds: on time and recompiles, for scripts that are right but slow.
+        check_every: after so many answers one is held against that of a fresh process; 0 for never.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Probe:
         repeat: int = 1,
         scope: str = "",
         bounds: Bounds | None = None,
+        check_every: int = 50,
     ) -> None:
         self.environment = environment
         self.journal = journal
@@ -80,6 +83,10 @@ class Probe:
         self.asked = 0
         self._scope = scope
         self._bounds = bounds or Bounds()
+        self.notices: list[str] = []
+        self._check_every = check_every
+        self._unchecked = 0
+        self._fresh = False
         self._agent: Agent | None = None
 
     def __enter__(self) -> Probe:
@@ -149,6 +156,7 @@ class Probe:
         verdict, passing = self._ask_repeatedly(repro, signature, settings, strictness)
         verdict = Verdict(verdict.answer, verdict.reason, verdict.detail, round(time.monotonic() - started, 3))
         if not passing:
+            verdict = self._checked(verdict, repro, signature, settings, strictness)
             self.journal.put(key, {**asdict(verdict), "answer": str(verdict.answer)})
         return verdict
 
@@ -194,14 +202,34 @@ class Probe:
 
         An answer that differs from ``ask``'s says that answers of this environment's long-lived agent can't be trusted.
         """
-        with Probe(self.environment, Journal(), self.limits, scope=self._scope, bounds=self._bounds) as fresh:
+        with Probe(
+            self.environment, Journal(), self.limits, scope=self._scope, bounds=self._bounds, check_every=0
+        ) as fresh:
             verdict = fresh.ask(repro, signature, settings, strictness)
             self.asked += fresh.asked
         return verdict
 
+    def _checked(
+        self, verdict: Verdict, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
+    ) -> Verdict:
+        """Now and then hold the long-lived agent's answer against a fresh one's; from a difference on, trust none."""
+        self._unchecked += 1
+        if self._fresh or not self._check_every or self._unchecked < self._check_every:
+            return verdict
+        self._unchecked = 0
+        fresh = self.confirm(repro, signature, settings, strictness)
+        if fresh.answer is verdict.answer:
+            return verdict
+        self._fresh = True
+        words = f"a fresh process answers {fresh.answer} where a forked one answered {verdict.answer}"
+        self.notices.append(f"{words}; from here on every question gets a fresh process")
+        return fresh
+
     # How ------------------------------------------------------------------------------------------------------------
 
     def _started(self) -> Agent:
+        if self._fresh:
+            self.close()
         if self._agent is None:
             self._agent = Agent(self.environment, self.limits)
         return self._agent
