@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ import docker
 import pytest
 
 from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.cache import Cache
 from torchbisect.containers.docker_engine import LABEL, Engine
 from torchbisect.containers.docker_environments import DockerEnvironments
 from torchbisect.containers.environments import Environment, Environments
 from torchbisect.containers.errors import InputError, InstallFailed
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.kept import kept_in_engine
 
 pytestmark = pytest.mark.e2e
@@ -205,3 +209,32 @@ def test_what_is_kept_is_shown(tree: Any, in_docker: Make) -> None:
     image = things[environments.image.name]
     assert image.kind == "image"
     assert image.size > 10**6
+
+
+COMPILE = """
+import os, torch
+f = torch.compile(lambda x: torch.relu(x.sin()) + 1)
+x = torch.linspace(-1, 1, 64)
+assert torch.allclose(f(x), torch.relu(x.sin()) + 1)
+print(torch.__version__, os.listdir("/sys/class/net"))
+"""
+
+
+def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
+    engine_host: str, interpreter: Interpreter, tmp_path: Path
+) -> None:
+    """The torch that is installed here, installed there, and inductor's C++ compiled and run behind the walls."""
+    volume = f"torchbisect-test-{uuid.uuid4().hex[:12]}"
+    environments = DockerEnvironments(
+        Cache(tmp_path), Indexes.gather(), base="torchbisect-test-base:bookworm", volume=volume
+    )
+    try:
+        environment = environments.environment(Build(str(interpreter.installed_torch)))
+        done = environment.run(["-c", COMPILE], timeout=600)
+        assert done.status == 0, done
+        assert done.output.split(maxsplit=1) == [environment.facts.torch, "['lo']\n"]
+    finally:
+        environments.close()
+        client = docker.from_env(timeout=60)
+        client.volumes.get(volume).remove()
+        client.close()

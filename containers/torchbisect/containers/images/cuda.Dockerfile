@@ -1,6 +1,6 @@
 # What a torch on a GPU needs and does not bring: as cpu.Dockerfile, on NVIDIA's image with the CUDA compiler and headers.
 # torch brings its own CUDA libraries; the driver's come from the host when a GPU is given to the container.
-ARG BASE=nvidia/cuda:12.6.3-devel-ubuntu22.04
+ARG BASE=nvidia/cuda:12.6.3-devel-ubuntu22.04@sha256:d49bb8a4ff97fb5fe477947a3f02aa8c0a53eae77e11f00ec28618a0bcaa2ad1
 FROM ${BASE}
 RUN set -e; \
     if ! { command -v python3 && command -v g++ && test -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"; }; then \
