@@ -154,7 +154,7 @@ class Bisection:
             bad=bad,
             good=good,
             find=which,
-            cached=lambda build: self._tools.channels.venvs(build).has(build),
+            cached=lambda build: self._tools.channels.maker(build).has(build),
             rank=_rank if listing.builds[0].channel is Channel.NIGHTLY else None,
             jobs=self._tools.options.jobs,
             ask_again=lambda build: self.ask(build, target, again=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import re
+import sys
 from dataclasses import dataclass
 
 from torchbisect.bisect.channels import nightly, release
@@ -15,6 +16,8 @@ from torchbisect.cli.display import Display
 from torchbisect.cli.options import Options
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
+from torchbisect.containers.docker_environments import DockerEnvironments
+from torchbisect.containers.environments import Environments
 from torchbisect.containers.errors import IndexUnreachable, InputError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
@@ -34,12 +37,21 @@ class Channels:
     Attributes:
         options: what was typed.
         display: told of waits.
-        interpreter: the Python that environments are made with.
     """
 
     options: Options
     display: Display
-    interpreter: Interpreter
+
+    @functools.cached_property
+    def interpreter(self) -> Interpreter:
+        """The Python that environments are made with: that of the image where containers are used.
+
+        Raises:
+            InputError: ``--python`` names none.
+            MachineError: no container engine answers.
+        """
+        maker = self._release_maker if self.options.sandbox == "docker" else None
+        return maker.image.interpreter if isinstance(maker, DockerEnvironments) else Interpreter.of(self.options.python)
 
     @functools.cached_property
     def cache(self) -> Cache:
@@ -52,7 +64,12 @@ class Channels:
     def indexes(self) -> Indexes:
         """Where releases, and what builds need beside torch, are looked for."""
         url = None if self._index_is_nightly else self.options.index_url
-        return Indexes.gather(url, self.options.extra_index_urls, python=str(self.interpreter.path))
+        return Indexes.gather(url, self.options.extra_index_urls, python=self._host_python)
+
+    @property
+    def _host_python(self) -> str:
+        """Whose pip configuration counts: a container has none."""
+        return sys.executable if self.options.sandbox == "docker" else str(self.interpreter.path)
 
     @functools.cached_property
     def releases(self) -> Listing:
@@ -65,8 +82,8 @@ class Channels:
         return release.releases(found, self.interpreter, self.options.variant)
 
     @functools.cached_property
-    def _release_venvs(self) -> Venvs:
-        return self._venvs(self.indexes)
+    def _release_maker(self) -> Environments:
+        return self._maker(self.indexes)
 
     # Nightlies
 
@@ -154,22 +171,27 @@ class Channels:
         return Heads(notify=self.display.detail)
 
     @functools.cached_property
-    def _nightly_venvs(self) -> Venvs:
-        return self._venvs(self.nightly_indexes)
+    def _nightly_maker(self) -> Environments:
+        return self._maker(self.nightly_indexes)
 
     # Both
 
-    def venvs(self, build: Build) -> Venvs:
+    def maker(self, build: Build) -> Environments:
         """What makes environments of builds like this one."""
-        return self._nightly_venvs if build.channel is Channel.NIGHTLY else self._release_venvs
+        return self._nightly_maker if build.channel is Channel.NIGHTLY else self._release_maker
 
-    def _venvs(self, indexes: Indexes) -> Venvs:
-        return Venvs(self.cache, self.interpreter, indexes, packages=self.options.packages, notify=self.display.status)
+    def _maker(self, indexes: Indexes) -> Environments:
+        options = self.options
+        if options.sandbox == "docker":
+            return DockerEnvironments(
+                self.cache, indexes, image=options.image, packages=options.packages, notify=self.display.status
+            )
+        return Venvs(self.cache, self.interpreter, indexes, packages=options.packages, notify=self.display.status)
 
     def close(self) -> None:
         """Give everything back."""
         if "_heads" in self.__dict__:
             self._heads.__exit__(None, None, None)
-        for name in ("_release_venvs", "_nightly_venvs"):
+        for name in ("_release_maker", "_nightly_maker"):
             if name in self.__dict__:
                 self.__dict__[name].close()

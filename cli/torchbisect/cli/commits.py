@@ -98,20 +98,22 @@ class Commits:
             return f"commits could not be searched: {error}"
 
     def _culprit(self, edge: Edge[Build], build: Build, span: CommitRange, target: Target) -> Culprit:
-        venvs = self._tools.channels.venvs(build)
-        older = venvs.environment(build)
+        maker = self._tools.channels.maker(build)
+        older = maker.environment(build)
         try:
+            if not isinstance(older, Venv):
+                raise InputError("a commit's files are laid over a venv only: use --sandbox venv to go on to commits")
             return by_overlay(
                 self._history,
                 span,
                 older,
                 lambda laid: self._ask(laid, target),
                 edge.which,
-                directory=self._tools.channels.cache.making,
+                cache=self._tools.channels.cache,
                 on_answer=self._say,
             )
         finally:
-            venvs.release(build)
+            maker.release(build)
 
     def _ask(self, laid: Venv, target: Target) -> Finding:
         """What a commit's Python over the older build's binaries shows; from the journal if it was asked before."""

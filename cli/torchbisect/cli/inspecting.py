@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 
@@ -13,8 +14,11 @@ from torchbisect.cli.channels import Channels
 from torchbisect.cli.display import Display
 from torchbisect.cli.exits import Exit
 from torchbisect.cli.options import Options
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.disk import human
+from torchbisect.containers.docker_engine import Engine
 from torchbisect.containers.errors import InputError
-from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.kept import kept_here, kept_in_engine, prune_engine, prune_here
 from torchbisect.containers.machine import checks
 from torchbisect.reports import files
 from torchbisect.reports.terminal import summary
@@ -43,7 +47,7 @@ def list_builds(options: Options, channel: str, as_json: bool) -> None:
     """
     if channel == "commit":
         raise InputError("--channel commit: commits are not listed, git log lists them; choose release or nightly")
-    channels = Channels(options, Display(), Interpreter.of(options.python))
+    channels = Channels(options, Display())
     listing = channels.releases if channel == "release" else channels.listed_nightlies
     if as_json:
         builds = [
@@ -57,6 +61,29 @@ def list_builds(options: Options, channel: str, as_json: bool) -> None:
         click.echo(f"{build.name:12}" + (f" {build.date.isoformat()}" if build.date else ""))
     for one in listing.left_out:
         click.echo(f"left out {one}", err=True)
+
+
+def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
+    """Print what is kept, after removing what no run uses if that was asked for.
+
+    Raises:
+        InputError: the cache can't be used.
+        MachineError: no container engine answers.
+    """
+    cache = Cache(cache_dir)
+    engine = Engine() if docker else None
+    if prune:
+        freed = prune_here(cache, notify=click.echo) + (prune_engine(engine, notify=click.echo) if engine else 0)
+        click.echo(f"{human(freed)} are free again")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("what", "size", "last used", "name"):
+        table.add_column(heading, justify="right" if heading == "size" else "left")
+    for thing in kept_here(cache) + (kept_in_engine(engine) if engine else []):
+        used = datetime.datetime.fromtimestamp(thing.used).strftime("%Y-%m-%d %H:%M") if thing.used else ""
+        table.add_row(thing.kind, human(thing.size), "now" if thing.busy else used, thing.name)
+    Console(highlight=False, soft_wrap=True).print(table)
+    if engine:
+        engine.close()
 
 
 def doctor(python: str, cache_dir: Path | None) -> int:

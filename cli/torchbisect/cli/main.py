@@ -98,6 +98,15 @@ def builds(channel: str, as_json: bool, **given: Any) -> None:
 
 
 @main.command()
+@click.option("--prune", is_flag=True, help="Remove all that no run uses.")
+@click.option("--docker", is_flag=True, help="Look at volumes and images of the container engine too.")
+@click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
+def cache(prune: bool, docker: bool, cache_dir: Path | None) -> None:
+    """What is kept on this machine, how large it is, and its removal."""
+    inspecting.show_cache(cache_dir, prune=prune, docker=docker)
+
+
+@main.command()
 @click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
 @click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
 def doctor(python: str, cache_dir: Path | None) -> None:

@@ -13,7 +13,6 @@ from torchbisect.cli.workspace import Workspace
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import InputError, MachineError
-from torchbisect.containers.interpreters import Interpreter
 from torchbisect.probe.client import Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
@@ -32,8 +31,8 @@ class Tools:
         self.display = display
         _refuse_what_is_missing(options)
         self.workspace = Workspace(options.out)
-        self.interpreter = Interpreter.of(options.python)
-        self.channels = Channels(options, display, self.interpreter)
+        self.channels = Channels(options, display)
+        self.interpreter = self.channels.interpreter
         self.limits = Limits() if options.timeout is None else Limits(eager=options.timeout)
         self.journal = Journal(self.workspace.journal)
 
@@ -77,17 +76,18 @@ class Tools:
         Raises:
             InstallFailed: the build can't be had here.
         """
-        venvs = self.channels.venvs(build)
-        environment = venvs.environment(build)
+        maker = self.channels.maker(build)
+        environment = maker.environment(build)
         try:
             with self.probe_in(environment) as probe:
                 yield probe
         finally:
-            venvs.release(build)
+            maker.release(build)
 
     def probe_in(self, environment: Environment) -> Probe:
         """A probe in an environment that is there; the caller ends it."""
-        scope = " ".join(self.options.packages)
+        options = self.options
+        scope = " ".join((options.sandbox, options.image or "", *options.packages))
         return Probe(environment, self.journal, self.limits, repeat=self.options.repeat, scope=scope)
 
     def close(self) -> None:
@@ -97,7 +97,5 @@ class Tools:
 
 def _refuse_what_is_missing(options: Options) -> None:
     """One clear line for what can be typed and isn't served yet, before anything has been done."""
-    if options.sandbox == "docker":
-        raise InputError("--sandbox docker isn't served by this version: leave it out to run in a venv")
     if options.device == "cuda":
         raise InputError("--device cuda isn't served by this version: leave it out to run on the CPU")
