@@ -201,7 +201,8 @@ def _ending(entries: List[Entry], status: Optional[int], ended_by: Optional[str]
     """How the run ended, from its own last word and from how the process went."""
     last = next((entry.facts for entry in reversed(entries) if entry.facts.get("e") == "end"), None)
     broken = next((entry.facts for entry in entries if entry.facts.get("e") == "broken"), None)
-    said: Dict[str, Any] = dict(last["ending"]) if last else {}
+    labels = {entry.facts.get("label") for entry in entries if entry.facts.get("e") == "begin"}
+    said: Dict[str, Any] = dict(last["ending"]) if last else {"compiled": len(labels)} if labels else {}
     notes = list(said.pop("notes", ()))
     ending = {**said}
     if ended_by == "timed-out":
@@ -218,7 +219,7 @@ def _ending(entries: List[Entry], status: Optional[int], ended_by: Optional[str]
             "the agent's own part failed: {}: {}".format(broken["raised"]["name"], broken["raised"]["message"])
         )
         return {"how": "lost"}, notes
-    if said and (code == 0 or said.get("how") == "exited"):
+    if last and (code == 0 or said.get("how") == "exited"):
         return ending, notes
     if code is not None:
         # os._exit in C, or after the script's own end

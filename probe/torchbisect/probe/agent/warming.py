@@ -36,8 +36,8 @@ class Warmth:
         if hasattr(guards, "profile_guard_manager"):
             guards.profile_guard_manager = _unmeasured  # type: ignore[union-attr]
 
-        # In 2.0 no variable is read: inductor, once imported, has a pool of processes, and a child that was forked beside
-        # it waits for answers that never come.
+        # In 2.0 no variable is read: inductor, once imported, has a pool of processes, and a child that was forked
+        # beside it waits for answers that never come.
         with contextlib.suppress(ImportError):
             import torch._inductor.config as inductor
 
