@@ -24,7 +24,8 @@ OWNER_LABEL = "torchbisect.owner"
 
 #: Seconds that an engine may say nothing while something is done in it: a download of gigabytes prints no progress.
 _SILENCE = 3600
-_FAULTS = (docker.errors.DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError)
+#: What docker-py and what it stands on raise.
+FAULTS = (docker.errors.DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError)
 
 
 class Engine:
@@ -39,7 +40,7 @@ class Engine:
             self.client = docker.from_env(timeout=30)
             self.information: dict[str, Any] = self.client.info()
             self.client.api.timeout = _SILENCE
-        except _FAULTS as error:
+        except FAULTS as error:
             reason = " ".join(str(error).split())[:300]
             raise MachineError(
                 f"no container engine answers ({reason}): start it (`dockerd`, or `systemctl start docker`), or let "
@@ -75,13 +76,13 @@ class Engine:
 
     def close(self) -> None:
         """Let the connection go."""
-        with contextlib.suppress(*_FAULTS):
+        with contextlib.suppress(*FAULTS):
             self.client.close()
 
 
 def remove(container: Container) -> None:
     """Kill and remove a container with its nameless volumes; one that is gone already is fine."""
-    with contextlib.suppress(docker.errors.NotFound, docker.errors.APIError):
+    with contextlib.suppress(*FAULTS):
         container.remove(force=True, v=True)
 
 
@@ -95,7 +96,7 @@ def engine_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except _FAULTS as error:
+    except FAULTS as error:
         said = " ".join(str(getattr(error, "explanation", None) or error).split())
         if says_full(said):
             raise volume_full() from error

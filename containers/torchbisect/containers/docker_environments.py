@@ -23,10 +23,10 @@ from torchbisect.containers.docker_engine import Engine, engine_errors
 from torchbisect.containers.docker_images import find_image
 from torchbisect.containers.docker_install import ContainerInstaller
 from torchbisect.containers.docker_limits import SCRATCH, Confinement
-from torchbisect.containers.docker_processes import DockerProcess, Streams, end
+from torchbisect.containers.docker_processes import SPENT, DockerProcess, Streams, end
 from torchbisect.containers.docker_store import MAKING, VENVS, VOLUME, Store
 from torchbisect.containers.environments import Completed, Facts
-from torchbisect.containers.errors import DiskFull, InputError, TorchbisectError
+from torchbisect.containers.errors import DiskFull, InputError, MachineError, TorchbisectError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.locks import FileLock
 from torchbisect.containers.readback import dump_facts, parse_facts, read_facts
@@ -92,7 +92,6 @@ class DockerEnvironment:
         begun = time.monotonic()
         container = self._create([*arguments], extra, stdin=packed is not None)
         output, errors = Capped(OUTPUT_KEPT), Capped(OUTPUT_KEPT)
-        status: int | None = None
         try:
             with engine_errors("running a container"):
                 streams = Streams(container, output.add, errors.add, stdin=packed is not None)
@@ -103,10 +102,14 @@ class DockerEnvironment:
                     streams.send(struct.pack(">Q", len(packed)) + packed)
             in_time = streams.ended.wait(max(timeout - (time.monotonic() - begun), 0.0))
         finally:
-            status = end(container)
+            ended = end(container)
         streams.join(2.0)
         streams.close()
-        return Completed(status if in_time else None, output.text(), errors.text(), time.monotonic() - begun)
+        if ended.out_of_memory:
+            errors.add(SPENT)
+        if in_time and ended.status is None:
+            raise MachineError("the container engine went away while a script ran in it: see that it runs")
+        return Completed(ended.status if in_time else None, output.text(), errors.text(), time.monotonic() - begun)
 
     def _create(self, command: list[str], extra: Mapping[str, str] | None, *, stdin: bool) -> Container:
         with engine_errors("making a container"):

@@ -8,13 +8,17 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import docker.errors
 from docker.models.containers import Container
 
-from torchbisect.containers.docker_engine import engine_errors, remove
+from torchbisect.containers.docker_engine import FAULTS, engine_errors, remove
 from torchbisect.containers.processes import ERRORS_KEPT, LONGEST_LINE, Tail
+
+#: Added to standard error when the limit on memory was met, for nothing in the container can say it any more.
+SPENT = b"\nKilled: the container's limit on memory was reached (out of memory)\n"
 
 _STDERR = 2
 _SEND_PATIENCE = 60.0
@@ -160,7 +164,10 @@ class DockerProcess:
         """End the container and all in it, and remove it; returns the exit status. May be called twice."""
         if not self._killed:
             self._killed = True
-            self._status = end(self._container)
+            ended = end(self._container)
+            self._status = ended.status
+            if ended.out_of_memory:
+                self._tail.add(SPENT)
             self._streams.join(2.0)
             self._streams.close()
         return self._status
@@ -178,17 +185,34 @@ class DockerProcess:
             self._lines.notify_all()
 
 
-def end(container: Container) -> int | None:
-    """Kill a container that may have ended by itself, remove it, and tell its status as a host process's would be."""
+@dataclass(frozen=True)
+class Ended:
+    """How a container ended.
+
+    Attributes:
+        status: the exit status as a host process's would be; ``None`` if the engine could not tell.
+        out_of_memory: whether something in it was killed because its memory was spent.
+    """
+
+    status: int | None
+    out_of_memory: bool = False
+
+
+def end(container: Container) -> Ended:
+    """Kill a container that may have ended by itself, remove it, and tell how it ended."""
     status: int | None = None
+    out_of_memory = False
     try:
         with contextlib.suppress(docker.errors.APIError):
             container.kill()
-        with contextlib.suppress(Exception):
-            status = as_status(int(container.wait(timeout=30)["StatusCode"]))
+        status = as_status(int(container.wait(timeout=30)["StatusCode"]))
+        container.reload()
+        out_of_memory = bool(container.attrs["State"].get("OOMKilled"))
+    except FAULTS:
+        pass
     finally:
         remove(container)
-    return status
+    return Ended(status, out_of_memory)
 
 
 def as_status(code: int) -> int:

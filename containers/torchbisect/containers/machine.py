@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import docker
-import docker.errors
-import httpx
 import psutil
 
 from torchbisect.containers.disk import free_bytes, human
+from torchbisect.containers.docker_engine import FAULTS
 from torchbisect.containers.errors import TorchbisectError
 from torchbisect.containers.indexes import Indexes, shown
 from torchbisect.containers.installer import find_uv
@@ -166,14 +165,15 @@ def docker_check() -> Check:
     try:
         client = docker.from_env(timeout=5)
         try:
-            version = client.version()
+            version, runtimes = client.version(), client.info().get("Runtimes") or {}
         finally:
             client.close()
-    except (docker.errors.DockerException, httpx.HTTPError, OSError) as error:
+    except FAULTS as error:
         reason = " ".join(str(error).split())[:200]
         advice = "start it (dockerd), or let DOCKER_HOST name one; --sandbox venv works without"
         return Check("docker", True, f"no engine answers, so no --sandbox docker ({reason})", advice)
-    return Check("docker", True, f"engine {version.get('Version')} on {version.get('KernelVersion')}")
+    gpus = "gives GPUs to containers" if "nvidia" in runtimes else "no NVIDIA runtime, so no GPU in containers"
+    return Check("docker", True, f"engine {version.get('Version')} on {version.get('KernelVersion')}; {gpus}")
 
 
 def _first_line(command: list[str]) -> str:

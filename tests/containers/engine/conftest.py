@@ -69,6 +69,7 @@ def engine_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             engine.terminate()
             engine.wait(timeout=60)
+            subprocess.run(["umount", f"{place}/exec/netns/default"], capture_output=True, check=False)
             shutil.rmtree(place, ignore_errors=True)
 
 
