@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from torchbisect.minimizer.order import Measure, measure
 from torchbisect.minimizer.scope import unbound
 from torchbisect.minimizer.soundness import faults
-from torchbisect.minimizer.tree import Edit, Unfit, apply, text_of
+from torchbisect.minimizer.tree import Edit, Replacement, Unfit, apply, text_of
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Verdict
 
@@ -142,6 +142,8 @@ class Search:
         self.ledger = ledger
         self.trace = trace
         self.trajectory: list[tuple[int, float, int]] = []
+        self.thorough = False
+        self._failed: set[tuple[str, str]] = set()
         self._on_best = on_best
 
     def attempt(self, tree: ast.Module) -> bool:
@@ -183,6 +185,8 @@ class Search:
         are of the tree as it is now; it is only exchanged for the edited one.
         """
         base, kept = self.tree, list[Edit]()
+        keys = self._keys(base)
+        edits = [edit for edit in edits if self.thorough or keys(edit) not in self._failed]
 
         def halve(part: Sequence[Edit]) -> None:
             if not part:
@@ -197,6 +201,8 @@ class Search:
                 middle = len(part) // 2
                 halve(part[middle:])
                 halve(part[:middle])
+            else:
+                self._failed.add(keys(part[0]))
 
         halve(edits)
         return len(kept)
@@ -208,12 +214,38 @@ class Search:
         """
         place, wins = 0, 0
         while True:
+            keys = self._keys(self.tree)
             for number, edit in enumerate(options(self.tree)):
-                if number >= place and self.edited([edit]):
+                if number < place or (not self.thorough and keys(edit) in self._failed):
+                    continue
+                if self.edited([edit]):
                     place, wins = number, wins + 1
                     break
+                self._failed.add(keys(edit))
             else:
                 return wins
+
+    def _keys(self, tree: ast.Module) -> Callable[[Edit], tuple[str, str]]:
+        """What an edit is known by when the rest of the tree has changed: its statements, and what it does.
+
+        An edit that failed once in a statement mostly fails again: it is asked about again when ``thorough``.
+        """
+        owners: dict[int, ast.AST] = {}
+
+        def own(node: ast.AST, statement: ast.AST) -> None:
+            inner = node if isinstance(node, ast.stmt) else statement
+            owners[id(node)] = inner
+            for child in ast.iter_child_nodes(node):
+                own(child, inner)
+
+        own(tree, tree)
+
+        def key(edit: Edit) -> tuple[str, str]:
+            where = "\n".join(text_of(owners[id(node)]) for node, _ in edit.changes if id(node) in owners)
+            what = "\n".join(f"{_shown(old)} -> {_shown(new)}" for old, new in edit.changes)
+            return f"{self.ledger.stage}\n{where}", what
+
+        return key
 
     def rush(self, options: Callable[[ast.Module], Iterator[Edit]], most: int = 64) -> int:
         """Like ``scan`` for options that mostly hold: many are made before one question.
@@ -269,3 +301,9 @@ class Search:
             self._take(branch.tree, branch.text, branch.measure)
             return True
         return False
+
+
+def _shown(part: Replacement) -> str:
+    if isinstance(part, list):
+        return "; ".join(_shown(item) for item in part)
+    return "nothing" if part is None else f"{getattr(part, 'col_offset', '')} {ast.dump(part)}"

@@ -163,7 +163,8 @@ def _opening(search: Search, tracer: Tracer, backend: str | None) -> None:
 
 
 def _fixpoint(search: Search, tracer: Tracer) -> None:
-    """All the passes, until a whole round of them wins nothing."""
+    """All the passes, until a whole round of them wins nothing though it leaves no question out."""
+    search.thorough = False
     while True:
         before = search.text
         for name, run in _ROUND:
@@ -172,8 +173,11 @@ def _fixpoint(search: Search, tracer: Tracer) -> None:
         if search.text == before:
             search.ledger.stage = "naming"
             naming.run(search)
-            if search.text == before:
+            if search.text == before and search.thorough:
                 return
+            search.thorough = True
+        else:
+            search.thorough = False
         search.ledger.stage = "values"
         _retrace(search, tracer)
         values.run(search)

@@ -143,6 +143,8 @@ def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
     ignored = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "apply" and not _applies(defined, node):
+                yield "arity"
             if silent.get(node.func.attr, False) and id(node) not in ignored:
                 yield f"no value {node.func.attr}"
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -155,6 +157,17 @@ def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
                     yield "arity"
                 if id(node) not in ignored and not _gives(called):
                     yield "no value"
+
+
+def _applies(defined: dict[str, ast.FunctionDef | ast.ClassDef | None], call: ast.Call) -> bool:
+    """Whether a call of an autograd function's ``apply`` fits its ``forward``."""
+    name = call.func.value if isinstance(call.func, ast.Attribute) else None
+    owner = defined.get(name.id) if isinstance(name, ast.Name) else None
+    if not isinstance(owner, ast.ClassDef):
+        return True
+    methods = {item.name: item for item in owner.body if isinstance(item, ast.FunctionDef)}
+    forward = methods.get("forward")
+    return forward is None or _fits(forward.args, call, 0 if "setup_context" in methods else 1)
 
 
 def _makes(owner: ast.ClassDef, call: ast.Call) -> bool:

@@ -16,9 +16,9 @@ from torchbisect.minimizer.tree import Edit, Replacement
 
 
 def run(search: Search) -> None:
-    """From the last argument back."""
-    search.scan(_arguments)
+    """What is saved first, since an argument may be there for that alone; from the last back."""
     search.scan(_saved)
+    search.scan(_arguments)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef, dict[str, ast.FunctionDef]]]:

@@ -1,0 +1,207 @@
+"""What each pass does, on small programs and an oracle that asks for a few words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+import pytest
+
+from torchbisect.minimizer.candidates import Budget, Ledger, Search
+from torchbisect.minimizer.minimize import PASSES, minimize
+from torchbisect.minimizer.scope import unbound
+from torchbisect.minimizer.soundness import faults, members
+from torchbisect.minimizer.tree import parse, text_of, tidy
+from torchbisect.probe.trace import Argument, Call, Trace, Value
+from torchbisect.probe.verdict import Answer, Verdict
+
+
+def having(*words: str) -> Callable[[str], Verdict]:
+    """Whether all of these stand in the text, in whatever layout."""
+    return lambda text: Verdict(Answer.SAME if all(word in text for word in words) else Answer.NONE)
+
+
+def after(name: str, program: str, *words: str, trace: Trace | None = None) -> str:
+    """The program after one pass, while these words stay."""
+    tree = tidy(parse(program))
+    ledger = Ledger(having(*words), Budget(), lambda progress: None)
+    ledger.members = members(tree)
+    ledger.known_faults = dict(faults(tree, ledger.members))
+    ledger.known_unbound = unbound(tree)
+    search = Search(tree, ledger, trace=trace)
+    dict(PASSES)[name](search)
+    return search.text
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "words", "left"),
+    [
+        ("unused", "import os, sys\nx: int = 1\ndef f(a: int) -> int:\n    return sys\nf(1)", ["f(1)"], "import sys"),
+        ("statements", "a = 1\nb = 2\nif a:\n    c = 3\n    keep(b)\nd = 4", ["keep"], "b = 2\nif a:"),
+        ("unwrap", "with open(p) as f:\n    for i in range(3):\n        keep()", ["keep"], "keep()"),
+        ("unwrap", "a, b = (f(), g())\nkeep(a)", ["keep", "f()\n"], "a = f()\nb = g()\nkeep(a)"),
+        ("elements", "keep(a, b=1, c=[1, 2, {'k': 3}])", ["keep", "3"], "keep(a, c=[3])"),
+        ("subexpressions", "keep(torch.relu(x.view(2) @ w) + 1)", ["keep", "w"], "keep(w)"),
+        ("constants", "keep(torch.randn(17, 32, 32), 0.25)", ["keep", "3"], "keep(torch.randn(1, 1, 3), 1)"),
+        ("inline", "def f(a, b=2):\n    c = a + b\n    return c\nkeep(f(g()))", ["keep"], "a = g()\nc = a + 2"),
+        ("substitute", "n = 4\nh = x + n\nkeep(h)", ["keep", "x"], "keep(x + 4)"),
+        ("fold", "class C:\n    n: int = 4\nkeep(C().n, [a, b][0] if True else c)", ["keep"], "keep(4, a)"),
+        ("parameters", "def f(x, y, z):\n    return x + y\nkeep(f(a, 1, b))", ["keep"], "def f(x):\n    return x + 1"),
+        ("parameters", "def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
+        ("layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
+        ("imports", "import torch\nimport torch.nn.functional as F\nkeep(F.relu(x))", ["keep"], "keep(torch.relu(x))"),
+        ("forms", "def f(x):\n    return x + 1\nkeep(torch.compile(f)(y))", ["keep", "lambda"], "(lambda x: x + 1)"),
+        ("naming", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
+        ("shortcuts", "def f(x, y):\n    z = x * 2\n    return torch.cat((z, z))\nf(keep, 1)", ["keep"], "return x"),
+    ],
+)  # fmt: skip
+def test_a_pass_does_what_it_says(name: str, program: str, words: list[str], left: str) -> None:
+    assert left in after(name, program, *words)
+
+
+def test_a_module_becomes_a_function() -> None:
+    program = """
+class Net(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.w = torch.ones(width)
+        self.register_buffer("b", torch.zeros(width))
+    def double(self, x):
+        return x * 2
+    def forward(self, x):
+        return self.double(x) * self.w + self.b
+model = Net(4)
+keep(model(x))
+"""
+    text = after("modules", program, "keep", "double")
+    assert "class" not in text
+    assert "self" not in text
+    assert "def model(x):" in text
+    assert "w = torch.ones(4)" in text
+    assert "b = torch.zeros(4)" in text
+
+
+def test_an_autograd_functions_argument_goes_everywhere() -> None:
+    program = """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, a, b):
+        ctx.save_for_backward(a, b)
+        return t
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return g * b, None, None
+keep(Scale.apply(x, y, z))
+"""
+    text = after("functions", program, "keep", "g * b")
+    assert "Scale.apply(x)" in text or "Scale.apply(x, z)" in text
+    assert "(ctx, t, a, b)" not in text
+
+
+def test_what_did_not_run_goes_in_one_question() -> None:
+    program = "def f(x):\n    if x:\n        a()\n    else:\n        b()\n"
+    program += "    try:\n        c()\n    except E:\n        d()\nf(1)"
+    text = after("unrun", program, "f(1)", trace=Trace(frozenset({1, 2, 3, 6, 7, 10}), (), ()))
+    assert text == "def f(x):\n    a()\n    c()\nf(1)"
+
+
+def test_a_value_is_cut_out_with_what_made_it() -> None:
+    program = "import torch\nimport loader\nbatch = loader.load()\nh = encode(batch)\nkeep(h)"
+    value = Value(line=4, function="<module>", name="h", text="torch.randn(2, 3)", exact=False)
+    text = after("values", program, "keep", trace=Trace(frozenset(), (), (value,)))
+    assert text == "import torch\nh = torch.randn(2, 3)\nkeep(h)"
+
+
+def test_descent_asks_about_one_call_on_rebuilt_inputs() -> None:
+    program = """
+import torch
+torch.set_default_dtype(torch.float64)
+def inner(a, b):
+    return a @ b
+def outer(x):
+    return inner(x, x.T).relu()
+def train(flag):
+    torch._dynamo.config.capture_scalar_outputs = True
+    return torch.compile(outer, backend="eager")(torch.randn(3, 3))
+train(True)
+"""
+    tensor = Argument("x", "torch.randn(3, 3)", exact=False)
+    calls = (
+        Call(0, None, "train", 8, (Argument("flag", "True", exact=True),), None, None, False, False, 0.1),
+        Call(1, 0, "outer", 6, (tensor,), None, None, True, True, 0.1),
+        Call(2, 1, "inner", 4, (tensor, tensor), None, None, True, False, 0.1),
+    )
+    text = after("descend", program, "@", "compile", trace=Trace(frozenset(), calls, ()))
+    assert "torch.compile(inner)(torch.randn(3, 3), torch.randn(3, 3))" in text
+    assert "outer" not in text
+    assert "torch.set_default_dtype(torch.float64)" in text
+    assert "torch._dynamo.config.capture_scalar_outputs = True" in text
+
+
+@pytest.mark.parametrize(
+    ("program", "missing"),
+    [
+        ("x = y", {"y"}),
+        ("def f():\n    return y\ny = 1\nf()", set()),
+        ("for i in range(3):\n    if i:\n        print(last)\n    last = i", set()),
+        ("print(x)\nx = 1", {"x"}),
+        ("def f():\n    print(x)\n    x = 1", {"x"}),
+        ("[a for a in b if (c := a)]\nc", {"b"}),
+        ("fs = [lambda: a for a in range(3)]", set()),
+        ("class A:\n    n = 1\n    def f(self):\n        return n", {"n"}),
+        ("def f():\n    n = 1\n    def g():\n        nonlocal n\n        n += 1", set()),
+        ("try:\n    pass\nexcept E as e:\n    e", {"E"}),
+        ("match x:\n    case [a, *b, {'k': c, **d}]:\n        a, b, c, d", {"x"}),
+        ("from m import *\nx", set()),
+        ("x += 1", {"x"}),
+        ("import a.b as c, d.e\na, c, d", {"a"}),
+    ],
+)
+def test_names_that_nothing_can_have_bound(program: str, missing: set[str]) -> None:
+    assert unbound(parse(program)) == missing
+
+
+@pytest.mark.parametrize(
+    ("program", "fault"),
+    [
+        ("torch.compile(f)(torch.randn(0))", "empty"),
+        ("torch.compile(f)(torch.tensor([]))", "empty"),
+        ("torch.compile(f)(torch.ones())", "empty"),
+        ("torch.compile(f)(torch.randn)", "callable"),
+        ("torch.compile\ndef f(x):\n    return x\nf(1, 2)", "arity"),
+        ("torch.compile\ndef f(x):\n    x + 1\ny = f(1)", "no value"),
+        ("torch.compile\nclass A(Module):\n    def forward(self, x):\n        return self.w", "no attribute w"),
+        ("torch.compile\nclass A(Module):\n    def __init__(self):\n        self.w = 1", "no super"),
+        ("f(x)", "no compile"),
+    ],
+)
+def test_a_faulty_candidate_is_never_asked_about(program: str, fault: str) -> None:
+    assert faults(parse(program))[fault] == 1
+
+
+def test_forms_that_are_no_faults() -> None:
+    program = "torch.compile(f)(torch.zeros(()), torch.full((2,), 0), torch.arange(0, 4), torch.randint(0, 9, (3,)))"
+    assert not faults(parse(program))
+
+
+def test_a_script_whose_text_matters_is_left_alone() -> None:
+    source = "# marker\nx = 1\n"
+    result = minimize(source, having("marker"))
+    assert result.source == source
+    assert result.asked == 1
+
+
+def test_a_trace_is_taken_of_what_is_asked_about() -> None:
+    traced: list[str] = []
+
+    def trace(text: str) -> Trace | None:
+        traced.append(text)
+        return Trace(frozenset(range(1, 99)), (), ())
+
+    minimize("a = 1\nb = 2\nkeep(a)\n", having("keep"), trace=trace)
+    assert traced
+    for text in traced:
+        assert "keep" in text
+        assert text.endswith("\n")
+        assert text_of(ast.parse(text))
