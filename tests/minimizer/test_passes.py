@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from torchbisect.minimizer.candidates import Budget, Ledger, Search
+from torchbisect.minimizer.ledger import Budget, Ledger
 from torchbisect.minimizer.minimize import PASSES, minimize
 from torchbisect.minimizer.scope import unbound
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.soundness import faults, members
 from torchbisect.minimizer.tree import parse, text_of, tidy
 from torchbisect.probe.trace import Argument, Call, Trace, Value

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchbisect.minimizer.candidates import Ledger, Search
 from torchbisect.minimizer.layout import laid_out
+from torchbisect.minimizer.ledger import Ledger
 from torchbisect.minimizer.minimize import PASSES, Budget, minimize
 from torchbisect.minimizer.order import measure
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import apply, copied, nodes, parse, text_of, tidy
 from torchbisect.probe.verdict import Answer, Verdict
 

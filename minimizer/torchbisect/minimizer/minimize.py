@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from torchbisect.minimizer.candidates import Budget, BudgetSpent, Ledger, Progress, Search, Statistics
 from torchbisect.minimizer.layout import laid_out
+from torchbisect.minimizer.ledger import Budget, BudgetSpent, Ledger, Progress, Statistics
 from torchbisect.minimizer.passes import (
     constants,
     descend,
@@ -30,6 +30,7 @@ from torchbisect.minimizer.passes import (
     values,
 )
 from torchbisect.minimizer.scope import unbound
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.soundness import faults, members
 from torchbisect.minimizer.tree import nodes, parse, tidy
 from torchbisect.probe.trace import Trace

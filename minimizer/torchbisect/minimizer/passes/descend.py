@@ -12,8 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.passes import unused
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Function, apply, copied, expression, tidy
 from torchbisect.probe.trace import Call, Trace
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.passes.parameters import fewer
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Replacement
 
 

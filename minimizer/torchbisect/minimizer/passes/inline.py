@@ -12,9 +12,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.scope import bound_in, parameters
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidates import Search
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, copied
 
 

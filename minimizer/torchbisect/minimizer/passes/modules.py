@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.passes import substitute, unused
 from torchbisect.minimizer.passes.inline import arguments_of, names_of, substituted
 from torchbisect.minimizer.scope import bound_in
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents
 
 

@@ -11,8 +11,8 @@ import ast
 import keyword
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.scope import parameters
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Function, Replacement, apply, copied, preorder
 
 _VALUES = ("x", "y", "z", "w", "a", "b", "c", "d", "e", "u", "v", "p", "q", "r", "s", "t")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.passes.inline import substituted
 from torchbisect.minimizer.scope import bound_in, parameters
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Function, copied
 
 

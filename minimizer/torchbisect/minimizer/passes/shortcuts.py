@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.scope import parameters
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Function, Unfit, apply
 
 

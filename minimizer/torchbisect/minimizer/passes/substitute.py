@@ -11,8 +11,8 @@ import ast
 import itertools
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidates import Search
 from torchbisect.minimizer.scope import bound_in
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Function, copied
 
 

@@ -1,0 +1,117 @@
+"""What was asked and what was answered: the budget, the memory, the figures; and what is never asked at all."""
+
+from __future__ import annotations
+
+import ast
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torchbisect.minimizer.scope import unbound
+from torchbisect.minimizer.soundness import faults
+from torchbisect.probe.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be spent: seconds of wall time and questions; ``None`` is no limit."""
+
+    seconds: float | None = None
+    questions: int | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a user wants to see while it goes on.
+
+    Attributes:
+        stage: the name of the pass at work.
+        asked: questions so far.
+        bytes, nodes: size of the best so far.
+        seconds: since the start.
+    """
+
+    stage: str
+    asked: int
+    bytes: int
+    nodes: int
+    seconds: float
+
+
+@dataclass
+class Statistics:
+    """What one pass did: questions, how many were answered yes, the bytes they won, wall time in seconds."""
+
+    asked: int = 0
+    accepted: int = 0
+    bytes_won: int = 0
+    seconds: float = 0.0
+
+
+class BudgetSpent(Exception):
+    """No more questions may be asked."""
+
+
+@dataclass
+class Ledger:
+    """All that was asked in a reduction, shared by the search and the ventures that branch off it.
+
+    Attributes:
+        ask: the question.
+        budget: what may be spent.
+        answers: every text asked about, and whether it showed the mismatch.
+        statistics: by pass.
+        stage: the name of the pass at work.
+        known_unbound: names that the user's own script could not bind either; they are let through.
+        members: what the user's own classes define; reading one that is gone can't work.
+        known_faults: how often the user's own script has each fault.
+    """
+
+    ask: Callable[[str], Verdict]
+    budget: Budget
+    on_progress: Callable[[Progress], None]
+    answers: dict[str, bool] = field(default_factory=dict)
+    statistics: dict[str, Statistics] = field(default_factory=dict)
+    stage: str = ""
+    asked: int = 0
+    known_unbound: frozenset[str] = frozenset()
+    known_faults: dict[str, int] = field(default_factory=dict)
+    members: frozenset[str] = frozenset()
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return time.monotonic() - self.started
+
+    def answer(self, text: str) -> bool:
+        """Whether this text shows the mismatch, from memory if it was asked before. Raises ``BudgetSpent``."""
+        if text not in self.answers:
+            limit = self.budget
+            if limit.questions is not None and self.asked >= limit.questions:
+                raise BudgetSpent
+            if limit.seconds is not None and self.seconds >= limit.seconds:
+                raise BudgetSpent
+            statistics = self.statistics.setdefault(self.stage, Statistics())
+            before = time.monotonic()
+            self.asked += 1
+            statistics.asked += 1
+            self.answers[text] = self.ask(text + "\n").same
+            statistics.seconds += time.monotonic() - before
+        return self.answers[text]
+
+    def sound(self, tree: ast.Module, text: str) -> bool:
+        """Whether a candidate is worth a question: it parses, binds its names and is about something."""
+        if text in self.answers:
+            return True
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compile(text, "candidate", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+        if not unbound(tree) <= self.known_unbound:
+            return False
+        found = faults(tree, self.members)
+        return all(count <= self.known_faults.get(fault, 0) for fault, count in found.items())
