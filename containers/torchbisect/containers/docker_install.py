@@ -123,6 +123,8 @@ class ContainerInstaller:
                 output.add(out or b"")
                 errors.add(err or b"")
             status = api.exec_inspect(identity)["ExitCode"]
+        if status is None:
+            raise MachineError("the container that was installed in ended before it was done")
         return Completed(status, output.text(), errors.text(), 0.0)
 
     def _variables(self) -> dict[str, str]:

@@ -21,7 +21,13 @@ import platformdirs
 import pypi_simple
 
 if sys.version_info >= (3, 11):
-    import tomllib
+    from tomllib import loads as read_toml
+else:
+
+    def read_toml(text: str) -> dict[str, Any]:
+        """Python 3.10 has nothing that reads TOML: uv's own file says nothing there, its variables still do."""
+        return {}
+
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 
@@ -131,14 +137,12 @@ def _uv_variables(environ: Mapping[str, str]) -> _Source:
 
 def _uv_files(environ: Mapping[str, str]) -> _Source:
     """uv's settings for this user, or else for this machine; a project's are left alone: it isn't what is installed."""
-    if sys.version_info < (3, 11):
-        return _Source()
     named = environ.get("UV_CONFIG_FILE")
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", os.path.expanduser("~")), ".config")
     places = [Path(named)] if named else [Path(home) / "uv/uv.toml", *_machine_files()]
     for place in places:
         try:
-            source = _read_uv(tomllib.loads(place.read_text(encoding="utf-8")))
+            source = _read_uv(read_toml(place.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             continue  # uv itself will say what is wrong with its file
         if source != _Source():
