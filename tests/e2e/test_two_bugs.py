@@ -1,4 +1,4 @@
-"""A script with two bugs of one signature, mended in two releases: the shrunk script must keep the original's history."""
+"""Two bugs of one signature, mended in two releases: the shrunk script must keep the history of the original."""
 
 from __future__ import annotations
 
