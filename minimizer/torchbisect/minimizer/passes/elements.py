@@ -39,10 +39,9 @@ def _optional(tree: ast.Module) -> Iterator[Edit]:
 def _single(tree: ast.Module) -> Iterator[Edit]:
     for node in preorder(tree):
         if isinstance(node, ast.Call):
-            fewest = 0 if isinstance(node.func, ast.Attribute) and len(node.args) > 1 else 1
-            for number in reversed(range(len(node.args))):
-                if len(node.args) > fewest:
-                    yield Edit.remove(node.args[number])
+            # Only the last: what is left in the middle would bind to other parameters.
+            if len(node.args) > 1:
+                yield Edit.remove(node.args[-1])
         elif isinstance(node, (ast.List, ast.Set)) and len(node.elts) > 1:
             yield from (Edit.remove(item) for item in reversed(node.elts))
         elif isinstance(node, ast.Tuple) and len(node.elts) > 1:

@@ -55,3 +55,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
         for value in reversed(values):
             if not any(isinstance(node, ast.Attribute) and node.attr == "compile" for node in ast.walk(value)):
                 yield from (Edit.of(value, ast.Name(id=name, ctx=ast.Load())) for name in names)
+                if function.name == "backward" and len(names) == 1:
+                    # The gradient handed through may hide that backward wasn't called; twice the gradient can't.
+                    twice = ast.BinOp(left=ast.Name(id=names[0], ctx=ast.Load()), op=ast.Mult(), right=ast.Constant(2))
+                    yield Edit.of(value, twice)

@@ -1,0 +1,269 @@
+"""Shrinks large scripts with torchbisect and with the peers that are installed, all through the same oracle.
+
+    python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [FOLDER ...]
+
+PATH is a Python that has the failing torch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or
+``NAME/large.py`` beside ``NAME/minimal.py``; the default is ``benchmarks/large``. Peers that are not installed are
+left out and named: pysource-minimize, shrinkray, lithium (lithium-reducer), picire, cvise. Prints a table of nodes,
+bytes, questions and seconds; nodes are also given as a multiple of the script that a person wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.minimizer.backend import with_backend
+from torchbisect.minimizer.minimize import Budget, minimize
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import Repro, Settings
+from torchbisect.probe.signature import Signature
+from torchbisect.probe.verdict import Verdict
+
+HERE = Path(__file__).resolve().parent
+LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
+_CLIENT = """\
+import os, socket, sys
+with socket.socket(socket.AF_UNIX) as link:
+    link.connect(os.environ["TORCHBISECT_ORACLE"])
+    link.sendall(os.path.abspath(sys.argv[-1]).encode() + b"\\n")
+    sys.exit(0 if link.recv(1) == b"y" else 1)
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A large script, and what a person made of it."""
+
+    name: str
+    large: str
+    minimal: str
+
+
+@dataclass
+class Oracle:
+    """The one question, for every tool; keeps the smallest text that it said yes to."""
+
+    probe: Probe
+    signature: Signature
+    deadline: float
+    best: str
+    asked: int = 0
+
+    def __call__(self, text: str) -> Verdict:
+        self.asked += 1
+        verdict = self.probe.ask(Repro(text), self.signature)
+        if verdict.same and len(text) < len(self.best):
+            self.best = text
+        return verdict
+
+    def same(self, text: str) -> bool:
+        """For tools that want yes or no; what isn't Python isn't asked."""
+        if time.monotonic() > self.deadline:
+            return False
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError):
+            return False
+        return self(text).same
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tool on one case."""
+
+    case: str
+    tool: str
+    nodes: int
+    times: float
+    bytes: int
+    asked: int
+    seconds: float
+
+
+def cases(folders: list[Path]) -> Iterator[Case]:
+    """Every large script that has a minimal one beside it."""
+    for folder in folders:
+        for small in sorted(folder.glob("*.minimal.py")):
+            name = small.name.removesuffix(".minimal.py")
+            yield Case(name, (folder / f"{name}.py").read_text(), small.read_text())
+        for small in sorted(folder.glob("*/minimal.py")):
+            yield Case(small.parent.name, (small.parent / "large.py").read_text(), small.read_text())
+
+
+def ours(oracle: Oracle, source: str, seconds: float) -> str:
+    """torchbisect itself."""
+    result = minimize(
+        source, oracle, trace=lambda text: oracle.probe.trace(Repro(text)), budget=Budget(seconds=seconds)
+    )
+    return result.source
+
+
+def pysource_minimize(oracle: Oracle, source: str, seconds: float) -> str:
+    """pysource-minimize, through its API."""
+    from pysource_minimize import minimize as theirs
+
+    try:
+        return str(theirs(source, oracle.same))
+    except Exception as error:
+        print(f"pysource-minimize: {error!r}"[:200], file=sys.stderr)
+        return oracle.best
+
+
+def by_command(*command: str) -> Callable[[Oracle, str, float], str]:
+    """A tool that runs a command on a file: ``{test}`` is the command, ``{file}`` the file."""
+
+    def run(oracle: Oracle, source: str, seconds: float) -> str:
+        with tempfile.TemporaryDirectory() as folder, _listening(oracle, folder) as environment:
+            file, test = Path(folder, "repro.py"), Path(folder, "test.sh")
+            file.write_text(source)
+            client = Path(folder, "client.py")
+            client.write_text(_CLIENT)
+            test.write_text(f'#!/bin/sh\nexec {sys.executable} {client} "${{1:-repro.py}}"\n')
+            test.chmod(0o755)
+            filled = [part.format(test=test, file=file) for part in command]
+            try:
+                subprocess.run(filled, cwd=folder, env=environment, timeout=seconds, capture_output=True, check=False)
+            except subprocess.TimeoutExpired:
+                pass
+        return oracle.best
+
+    return run
+
+
+@contextmanager
+def _listening(oracle: Oracle, folder: str) -> Iterator[dict[str, str]]:
+    """The oracle on a socket, for tools that run a command for each question."""
+    with socket.socket(socket.AF_UNIX) as server:
+        place = os.path.join(folder, "oracle")
+        server.bind(place)
+        server.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    link, _ = server.accept()
+                except OSError:
+                    return
+                with link:
+                    path = link.makefile().readline().strip()
+                    try:
+                        text = Path(path).read_text(errors="replace")
+                    except OSError:
+                        text = "("
+                    link.sendall(b"y" if oracle.same(text) else b"n")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield {**os.environ, "TORCHBISECT_ORACLE": place}
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(timeout=60)
+
+
+def tools() -> dict[str, Callable[[Oracle, str, float], str]]:
+    """Every tool that is there; those that are not are named on standard error."""
+    found: dict[str, Callable[[Oracle, str, float], str]] = {"torchbisect": ours}
+    if importlib.util.find_spec("pysource_minimize"):
+        found["pysource-minimize"] = pysource_minimize
+    commands = {
+        "shrinkray": ("shrinkray", "--ui=basic", "--parallelism=1", "{test}", "{file}"),
+        "lithium": ("lithium", "{test}", "{file}"),
+        "picire": ("picire", "--input={file}", "--test={test}", "--atom=line", "-j=1"),
+        "cvise": ("cvise", "--n=1", "{test}", "{file}"),
+    }
+    for name, command in commands.items():
+        if shutil.which(command[0]):
+            found[name] = by_command(*command)
+    missing = ({"pysource-minimize"} | set(commands)) - set(found)
+    if missing:
+        print("not installed:", ", ".join(sorted(missing)), file=sys.stderr)
+    return found
+
+
+def prepared(probe: Probe, case: Case) -> tuple[str, Signature] | None:
+    """The script on the cheapest backend that shows its mismatch, and the mismatch's signature."""
+    mismatch = probe.mismatch(Repro(case.large))
+    if mismatch is None:
+        return None
+    for backend in LADDER:
+        source = with_backend(case.large, backend)
+        if source is not None and probe.ask(Repro(source), mismatch.signature, Settings()).same:
+            return source, mismatch.signature
+    return case.large, mismatch.signature
+
+
+def measured(probe: Probe, case: Case, chosen: list[str] | None, seconds: float) -> Iterator[Row]:
+    """Each tool on one case; a journal of its own each, so that none profits from another's questions."""
+    start = prepared(probe, case)
+    if start is None:
+        print(f"{case.name}: shows no mismatch here", file=sys.stderr)
+        return
+    source, signature = start
+    by_hand = _nodes(case.minimal)
+    for name, run in tools().items():
+        if chosen and name not in chosen:
+            continue
+        probe.journal = Journal()
+        began = time.monotonic()
+        oracle = Oracle(probe, signature, began + seconds, source)
+        result = run(oracle, source, seconds)
+        took = time.monotonic() - began
+        size = _nodes(result)
+        yield Row(case.name, name, size, size / by_hand, len(result.encode()), oracle.asked, took)
+
+
+def _nodes(text: str) -> int:
+    return sum(1 for _ in ast.walk(ast.parse(text)))
+
+
+def main() -> int:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path, default=[HERE / "large"])
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--tools")
+    arguments = parser.parse_args()
+    interpreter = Interpreter.of(arguments.python)
+    chosen = arguments.tools.split(",") if arguments.tools else None
+    with tempfile.TemporaryDirectory() as cache:
+        venvs = Venvs(Cache(Path(cache)), interpreter, Indexes.gather())
+        try:
+            with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
+                print(
+                    "| case | tool | nodes | x by hand | bytes | questions | seconds |\n|---|---|---|---|---|---|---|"
+                )
+                for case in cases(arguments.folders):
+                    if arguments.only and case.name not in arguments.only:
+                        continue
+                    for row in measured(probe, case, chosen, arguments.seconds):
+                        cells = f"{row.nodes} | {row.times:.2f} | {row.bytes} | {row.asked} | {row.seconds:.0f}"
+                        print(f"| {row.case} | {row.tool} | {cells} |", flush=True)
+        finally:
+            venvs.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
