@@ -15,9 +15,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from click.testing import CliRunner, Result
 
 from torchbisect.containers.errors import InputError, MachineError
-from torchbisect.reports import files
+from torchbisect.reports import actions, files
 from torchbisect.reports.github import GitHub, Reference
 from torchbisect.reports.markdown import LIMIT
 from torchbisect.reports.report import Report
@@ -266,10 +267,9 @@ def test_what_would_not_fit_is_not_sent(hub: Hub, github: GitHub) -> None:
     assert hub.asked == []
 
 
-def step(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def step(*arguments: str, **environment: str) -> Result:
     """A step of the workflow, as it is run there."""
-    command = [sys.executable, "-m", "torchbisect.reports.actions", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "", **environment})
+    return CliRunner().invoke(actions.main, arguments, env=environment, catch_exceptions=False)
 
 
 def test_the_steps_of_the_workflow(hub: Hub, whole: Report, tmp_path: Path) -> None:
@@ -277,14 +277,14 @@ def test_the_steps_of_the_workflow(hub: Hub, whole: Report, tmp_path: Path) -> N
     (tmp_path / "issue.json").write_text(json.dumps({**hub.issue, "body": body}))
     out = tmp_path / "out"
     done = step("read", str(tmp_path / "issue.json"), str(out), GITHUB_OUTPUT=str(tmp_path / "outputs"))
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     assert (tmp_path / "outputs").read_text() == "runnable=true\ntorch=2.8.0\ndevice=cpu\npackages=einops\n"
     assert "torch.compile(abs)" in (out / "repro.py").read_text()
 
     files.write(replace(whole, reason="@octocat"), out)
     (out / "report.md").write_text("tampered with")
     done = step("comment", "pytorch/pytorch#12", str(out), "--api", hub.base, GH_TOKEN="t0ken")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     assert hub.tokens == {"Bearer t0ken"}
     (comment,) = hub.comments
     assert comment["body"].startswith("<!-- torchbisect:report -->")
@@ -294,7 +294,7 @@ def test_the_steps_of_the_workflow(hub: Hub, whole: Report, tmp_path: Path) -> N
 def test_the_outcome_of_a_run(whole: Report, tmp_path: Path) -> None:
     files.write(whole, tmp_path / "out")
     places = {"GITHUB_OUTPUT": str(tmp_path / "outputs"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
-    assert step("outcome", str(tmp_path / "out"), "--status", "0", **places).returncode == 0
+    assert step("outcome", str(tmp_path / "out"), "--status", "0", **places).exit_code == 0
     assert (tmp_path / "outputs").read_text() == f"status=0\nverdict=mismatch\nreport={tmp_path / 'out'}\n"
     assert (tmp_path / "summary").read_text() == (tmp_path / "out" / "report.md").read_text()
 
@@ -302,18 +302,25 @@ def test_the_outcome_of_a_run(whole: Report, tmp_path: Path) -> None:
 def test_a_step_with_nothing_to_run(hub: Hub, tmp_path: Path) -> None:
     (tmp_path / "issue.json").write_text(json.dumps(hub.issue))
     done = step("read", str(tmp_path / "issue.json"), str(tmp_path))
-    assert "runnable: false" in done.stdout
+    assert "runnable: false" in done.output
     assert not (tmp_path / "repro.py").exists()
     (tmp_path / "reply.md").write_text("tampered with")
     done = step("comment", "pytorch/pytorch#12", str(tmp_path), "--api", hub.base)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     assert hub.comments[0]["body"].startswith("<!-- torchbisect:issue -->\nThis issue can't be run as it stands")
 
 
-@pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_step_with_bad_input(tmp_path: Path, text: str) -> None:
-    (tmp_path / "issue.json").write_text(text)
-    done = step("read", str(tmp_path / "issue.json"), str(tmp_path))
+def test_a_step_with_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "issue.json").write_text("{")
+    command = [sys.executable, "-m", "torchbisect.reports.actions", "read", str(tmp_path / "issue.json"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("torchbisect: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["[]", '{"number": "x"}', '{"number": 1, "labels": [3]}'])
+def test_what_is_no_issue(tmp_path: Path, text: str) -> None:
+    (tmp_path / "issue.json").write_text(text)
+    with pytest.raises(InputError, match="no issue as GitHub's API gives it"):
+        step("read", str(tmp_path / "issue.json"), str(tmp_path))
