@@ -21,11 +21,11 @@ from torchbisect.containers.docker_store import MAKING, WHEELS, Store, archive
 from torchbisect.containers.environments import Completed
 from torchbisect.containers.errors import InputError, MachineError
 from torchbisect.containers.indexes import Indexes, shown
-from torchbisect.containers.installer import package_names
+from torchbisect.containers.installer import package_names, patiently
 from torchbisect.containers.pages import file_path
 from torchbisect.containers.recipes import requirements
 from torchbisect.containers.refusals import last_words, refusal
-from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, keep_asking, silent
+from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, silent
 
 #: The network of an install; another name, such as ``host``, where the engine's default leads nowhere.
 NETWORK_VARIABLE = "TORCHBISECT_DOCKER_NETWORK"
@@ -107,11 +107,7 @@ class ContainerInstaller:
                 names = package_names(self.packages)
                 raise refusal(done.errors, build, Path(place), packages=names, indexes=str(self.indexes))
 
-        def wait(seconds: float) -> None:
-            if (cancel or threading.Event()).wait(seconds):
-                raise Cancelled
-
-        keep_asking(ask, f"the index for torch {build}", notify=self.notify, patience=self.patience, wait=wait)
+        patiently(ask, build, notify=self.notify, patience=self.patience, cancel=cancel)
 
     def _run(self, container: Container, command: list[str]) -> Completed:
         """Run a program in the container, its output and errors apart."""

@@ -73,33 +73,13 @@ class Installer:
         """
         self._venv(place, build, cancel)
         command = ["pip", "install", "--python", str(place / "bin" / "python"), "--only-binary", "torch"]
-        what = f"the index for torch {build}"
-
-        broken: list[InstallFailed] = []
-
-        def ask() -> Completed:
-            try:
-                return self._try([*command, *requirements], place, build, cancel)
-            except InstallFailed as failed:
-                # A download that was cut off looks to uv like a broken file: only one that stays broken is one.
-                broken.append(failed)
-                if failed.reason != "broken-wheel" or len(broken) > _SECOND_LOOKS:
-                    raise
-                raise Transient(str(failed)) from failed
-
-        def wait(seconds: float) -> None:
-            if cancel is None:
-                threading.Event().wait(seconds)
-            elif cancel.wait(seconds):
-                raise Cancelled
-
-        try:
-            keep_asking(ask, what, notify=self.notify, patience=self.patience, wait=wait)
-        except IndexUnreachable as unreachable:
-            last = unreachable.__cause__.__cause__ if unreachable.__cause__ else None
-            if isinstance(last, InstallFailed):
-                raise last from None
-            raise
+        patiently(
+            lambda: self._try([*command, *requirements], place, build, cancel),
+            build,
+            notify=self.notify,
+            patience=self.patience,
+            cancel=cancel,
+        )
 
     def forget(self, packages: list[str]) -> None:
         """Take these packages out of the wheels, if no install is under way; their space is free after that."""
@@ -156,6 +136,45 @@ class Installer:
     def _tell_of_downloads(self, data: bytes) -> None:
         for found in _DOWNLOADING.findall(data):
             self.notify(f"downloading {found.decode('utf-8', 'replace')}")
+
+
+def patiently(
+    install: Callable[[], object],
+    build: Build,
+    *,
+    notify: Notify,
+    patience: Patience,
+    cancel: threading.Event | None,
+) -> None:
+    """Call ``install`` until it is done or refused for good, with growing waits while the network fails.
+
+    Raises:
+        IndexUnreachable: when patience runs out.
+        Cancelled: if ``cancel`` is set during a wait.
+    """
+    broken: list[InstallFailed] = []
+
+    def ask() -> None:
+        try:
+            install()
+        except InstallFailed as failed:
+            # A download that was cut off looks to uv like a broken file: only one that stays broken is one.
+            broken.append(failed)
+            if failed.reason != "broken-wheel" or len(broken) > _SECOND_LOOKS:
+                raise
+            raise Transient(str(failed)) from failed
+
+    def wait(seconds: float) -> None:
+        if (cancel or threading.Event()).wait(seconds):
+            raise Cancelled
+
+    try:
+        keep_asking(ask, f"the index for torch {build}", notify=notify, patience=patience, wait=wait)
+    except IndexUnreachable as unreachable:
+        last = unreachable.__cause__.__cause__ if unreachable.__cause__ else None
+        if isinstance(last, InstallFailed):
+            raise last from None
+        raise
 
 
 def package_names(packages: tuple[str, ...]) -> tuple[str, ...]:
