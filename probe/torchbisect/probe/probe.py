@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import DiskFull
 from torchbisect.probe.client import Agent, Limits
+from torchbisect.probe.doubts import EMULATE, ENDINGS, PATIENCE, SANE, backend_of, machine_is_busy, may_be_rounding
 from torchbisect.probe.faults import Fault
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judging import Mismatch, Spot, mismatch_of, trouble_of
 from torchbisect.probe.matching import Strictness
-from torchbisect.probe.observation import Kind, Observation
+from torchbisect.probe.observation import Observation
 from torchbisect.probe.repro import Repro, Settings, fingerprint
 from torchbisect.probe.siblings import siblings_digest
 from torchbisect.probe.signature import Signature
@@ -25,24 +26,7 @@ from torchbisect.probe.verdict import Answer, Verdict
 from torchbisect.probe.version import __version__
 
 _T = TypeVar("_T")
-
-_ENDINGS = frozenset({Kind.CRASH, Kind.HANG, Kind.RAISES, Kind.RAISES_DIFFERENTLY})
-
-_EMULATE = "_inductor.config.emulate_precision_casts"
-# Words of a script that computes in low precision, and how far apart two roundings of one number can be there.
-_LOW_PRECISION = ("bfloat16", "float16", "half", "autocast", "float8")
-_ROUNDED = 0.05
 _TIMED_AGAIN = 2
-
-# Known to be right on every torch from 2.0 on: forward and backward, on values that leave no room for rounding.
-_SANE = """\
-import torch
-def f(x, w):
-    return (torch.relu(x @ w) * 2).sum()
-x = torch.ones(4, 8, requires_grad=True)
-w = torch.full((8, 4), 0.5, requires_grad=True)
-torch.compile(f)(x, w).backward()
-"""
 
 
 class Probe:
@@ -236,7 +220,13 @@ class Probe:
 
     def _run(self, repro: Repro, settings: Settings) -> Observation:
         self.asked += 1
-        observation = self._started().observe(repro, settings, eager_key=self._key("eager", repro))
+        agent, eager_key = self._started(), self._key("eager", repro)
+        observation = agent.observe(repro, settings, eager_key=eager_key)
+        if observation.compiled.how == "timed-out" and observation.eager.how != "timed-out" and machine_is_busy():
+            # Inductor has taken ten times as long beside other work: that is no hang.
+            agent.limits = replace(self.limits, compiled_floor=PATIENCE * self.limits.compiled_floor)
+            observation = agent.observe(repro, settings, eager_key=eager_key)
+            agent.limits = self.limits
         trouble = trouble_of(observation)
         if trouble is not None and trouble.reason == "disk-full":
             raise DiskFull(f"{trouble.detail}: free some space, then give the same command again")
@@ -287,9 +277,9 @@ class Probe:
         if trouble is not None:
             return trouble, None
         found = self._found(observation, repro, settings)
-        if found is None or found.kind not in _ENDINGS or found.signature.asks is not None:
+        if found is None or found.kind not in ENDINGS or found.signature.asks is not None:
             return None, found
-        insane = self._insane(_backend_of(found.signature, settings))
+        insane = self._insane(backend_of(found.signature, repro.source, settings))
         return (insane, None) if insane is not None else (None, found)
 
     def _slowness(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
@@ -302,7 +292,7 @@ class Probe:
         return found
 
     def _insane(self, backend: str) -> Fault | None:
-        repro = Repro(_SANE)
+        repro = Repro(SANE)
         observation = self.observe(repro, Settings(backend=backend))
         trouble, found = trouble_of(observation), mismatch_of(observation, repro.source)
         if trouble is None and found is None:
@@ -320,9 +310,9 @@ class Probe:
         found = mismatch_of(observation, repro.source)
         if found is None:
             return self._slowness(observation, repro, settings)
-        if not _may_be_rounding(found, repro, settings):
+        if not may_be_rounding(found, repro, settings):
             return found
-        rounding = replace(settings, knobs=(*settings.knobs, (_EMULATE, True)))
+        rounding = replace(settings, knobs=(*settings.knobs, (EMULATE, True)))
         again = self.observe(repro, rounding)
         # A build without that knob has run the same thing again.
         return None if trouble_of(again) is None and mismatch_of(again, repro.source) is None else found
@@ -358,27 +348,8 @@ class Probe:
         )
 
 
-def _may_be_rounding(found: Mismatch, repro: Repro, settings: Settings) -> bool:
-    relative = found.signature.relative
-    if found.attribute != "value" or relative is None or relative > _ROUNDED:
-        return False
-    if settings.backend not in (None, "inductor") or any(name == _EMULATE for name, _ in settings.knobs):
-        return False
-    return any(word in repro.source for word in _LOW_PRECISION)
-
-
 def _matching(found: Mismatch, signature: Signature, strictness: Strictness) -> bool:
     return any(signature.matches(seen, strictness) for seen in found.signatures)
-
-
-def _backend_of(signature: Signature, settings: Settings) -> str:
-    """The backend whose health decides whether an exception is evidence: the first that reaches where it came from."""
-    if settings.backend is not None:
-        return settings.backend
-    files = " ".join(signature.frames_torch)
-    if not files or "_inductor" in files or "triton" in files or "<generated>" in files:
-        return "inductor"
-    return "aot_eager" if "_functorch" in files else "eager"
 
 
 def _spots(value: list[list[str]]) -> frozenset[Spot]:
