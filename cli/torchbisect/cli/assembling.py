@@ -69,13 +69,18 @@ class Draft:
         """Note what a reader of the search's result should know."""
         self._notices.append(text)
 
-    def environment(self, build: Build, facts: Facts, collect_env: str | None = None) -> None:
+    def environment(self, build: Build, facts: Facts) -> None:
         """Note where the script failed."""
         self._failing = build
         self._environment = shapes.Environment(
-            facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton, collect_env
+            facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton
         )
         self._builds[build.name] = _build_facts(build, facts)
+
+    def versions(self, collect_env: str) -> None:
+        """Note what torch's own script says of that environment."""
+        if self._environment is not None:
+            self._environment = dataclasses.replace(self._environment, collect_env=collect_env)
 
     def observed(self, observed: Observed) -> None:
         """Note what the two runs showed."""
@@ -193,7 +198,7 @@ class Draft:
             unfinished=tuple(shapes.Unfinished(part, why) for part, why in self._unfinished.items()),
             logs=observed.logs() if observed else None,
             reason=observed.reason if observed else "not observed yet",
-            versions=versions(),
+            versions=own_versions(),
             started=self._started.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - self._began, 1),
         )
@@ -210,7 +215,7 @@ def size_of(source: str) -> shapes.Size:
     return shapes.Size(len(source.encode()), len(source.splitlines()), nodes)
 
 
-def versions() -> dict[str, str]:
+def own_versions() -> dict[str, str]:
     """torchbisect's own version, and those of what decides its results."""
     return {
         "torchbisect": __version__,

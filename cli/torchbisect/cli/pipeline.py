@@ -32,6 +32,7 @@ from torchbisect.reports.terminal import summary
 
 # So often a shrunk script that has another history than the original is shrunk again with that build as a witness.
 WITNESSES = 3
+COLLECT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,17 @@ class Pipeline:
         shrunk = self._minimize(probe, observed, settings)
         if self.stages.bisect:
             self._bisect(probe, failing, observed, settings, shrunk)
+        self._describe(probe)
         return Exit.PARTIAL if self.draft.parts_left else Exit.FINISHED
+
+    def _describe(self, probe: Probe) -> None:
+        """What PyTorch's issue form asks for under Versions, as torch's own script says it in that environment."""
+        self.draft.stage = "report"
+        with self.display.stage("Report"):
+            self.display.status("collecting the versions")
+            done = probe.environment.run(["-m", "torch.utils.collect_env"], timeout=COLLECT_SECONDS)
+            if done.status == 0:
+                self.draft.versions(done.output)
 
     def _without_mismatch(self, observed: Observed) -> Exit:
         if observed.verdict == "none":
