@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from torchbisect.cli import inspecting
+from torchbisect.cli import inspecting, issues
 from torchbisect.cli.exits import Exit
 from torchbisect.cli.options import CHANNELS, Options, options_from, shared_options
 from torchbisect.cli.pipeline import Pipeline
@@ -83,6 +83,16 @@ _script_command("bisect", "Observe SCRIPT, then find where it broke and was mend
 def report(folder: Path, as_json: bool) -> None:
     """Render a finished or interrupted run again."""
     inspecting.render(folder, as_json)
+
+
+@main.command()
+@click.argument("reference", required=False, metavar="[OWNER/REPO#N]")
+@click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="An issue as GitHub's API gives it.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("torchbisect-issue"), show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) -> None:
+    """Find the script in an issue, and what is missing to run it; runs none of it."""
+    click.get_current_context().exit(issues.read(reference, file, out, as_json=as_json))
 
 
 @main.command()
