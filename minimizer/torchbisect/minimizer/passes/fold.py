@@ -109,6 +109,12 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         or (name in ("list", "tuple") and len(node.args) == 1 and isinstance(node.args[0], (ast.List, ast.Tuple)))
     ):
         yield Edit.of(node, node.args[0])
+    elif name == "dict" and len(node.args) == 1 and not node.keywords:
+        yield Edit.of(node, node.args[0])
+    elif isinstance(node.func, ast.Attribute) and node.func.attr == "items" and isinstance(node.func.value, ast.Call):
+        inner = node.func.value
+        if ast.unparse(inner.func) == "dict" and len(inner.args) == 1:
+            yield Edit.of(node, inner.args[0])
     elif isinstance(node.func, ast.Lambda) and not node.args and not node.keywords and not node.func.args.args:
         yield Edit.of(node, node.func.body)
 

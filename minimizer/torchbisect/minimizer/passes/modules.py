@@ -81,13 +81,18 @@ def _apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast
         new = copied(method)
         me = new.args.args.pop(0).arg
         new.name = name if method_name in ("forward", "__call__") else method_name
-        new.body = [_unselfed(item, me) for item in new.body]
+        new.body = [_unselfed(item, me) for item in new.body if not _returns(item, me)] or [ast.Pass()]
         result.append(new)
     if target is not None:
         edit = Edit.of(statement, result)
     else:
         edit = Edit(((statement, [*result, statement]), (made, ast.Name(id=name, ctx=ast.Load()))))
     return _members_as_names(apply(tree, [edit, Edit.remove(owner)]), name)
+
+
+def _returns(statement: ast.stmt, name: str) -> bool:
+    """``return self``, for chains of calls."""
+    return isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name) and statement.value.id == name
 
 
 def _prepared(

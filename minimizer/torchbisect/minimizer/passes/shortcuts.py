@@ -14,6 +14,9 @@ from torchbisect.minimizer.scope import parameters
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Function, Unfit, apply
 
+MOST = 3
+"""How many parameters are tried: the tensors come first by custom."""
+
 
 def run(search: Search) -> None:
     """From the last result of each function back."""
@@ -42,14 +45,14 @@ def swept(search: Search, edit: Edit) -> bool:
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:
-    """Each result and each assigned expression with each parameter."""
+    """Each result with each parameter."""
     for function in ast.walk(tree):
         if not isinstance(function, Function):
             continue
-        names = [item.arg for item in parameters(function.args) if item.arg not in ("self", "cls", "ctx")]
+        names = [item.arg for item in parameters(function.args) if item.arg not in ("self", "cls", "ctx")][:MOST]
         values: list[ast.expr] = []
         for node in ast.walk(function):
-            if isinstance(node, (ast.Return, ast.Assign)) and node.value is not None:
+            if isinstance(node, ast.Return) and node.value is not None:
                 parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
                 values += [part for part in parts if not isinstance(part, (ast.Name, ast.Constant, ast.Attribute))]
         for value in reversed(values):

@@ -23,6 +23,7 @@ def run(search: Search) -> None:
     if not search.attempt(tree):
         while search.bisect(edits(search.tree)):
             pass
+    search.bisect(_values_alone(search.tree))
 
 
 def edits(tree: ast.Module) -> list[Edit]:
@@ -57,6 +58,18 @@ def edits(tree: ast.Module) -> list[Edit]:
             found.append(Edit.of(node, ast.ExceptHandler(type=node.type, name=None, body=node.body)))
         found += _annotations(node)
     return found
+
+
+def _values_alone(tree: ast.Module) -> list[Edit]:
+    """``unread = f(x)`` as ``f(x)``: what has an effect can't go, but nobody needs its name."""
+    reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+    shared = {name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    return [
+        Edit.of(node, ast.Expr(node.value))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and all(_never_read(item, reads | shared, {""}) for item in node.targets)
+        if all(isinstance(item, (ast.Name, ast.Tuple)) for item in node.targets)
+    ]
 
 
 def _method(tree: ast.Module, node: ast.AST) -> bool:

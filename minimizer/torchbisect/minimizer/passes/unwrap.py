@@ -26,9 +26,38 @@ def run(search: Search) -> None:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """What each block may become, the likeliest first."""
+    weights = _weights(tree)
     for node in ast.walk(tree):
+        if isinstance(node, ast.For):
+            yield from (Edit.of(node, replacement) for replacement in _over_weights(node, weights))
         for replacement in _instead(node):
             yield Edit.of(node, replacement)
+
+
+def _weights(tree: ast.Module) -> list[str]:
+    """The names of the parameters that the script's modules have of their own."""
+    return [
+        node.targets[0].attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Attribute)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func).endswith("Parameter")
+    ]
+
+
+def _over_weights(node: ast.For, weights: list[str]) -> Iterator[Replacement]:
+    """``for p in model.parameters()`` with ``p`` one of the weights by name, since the first may be the wrong one."""
+    source, target = node.iter, node.target
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute):
+        return
+    if source.func.attr == "named_parameters" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        target = target.elts[1]
+    elif source.func.attr != "parameters":
+        return
+    for name in weights:
+        weight = ast.Attribute(value=source.func.value, attr=name, ctx=ast.Load())
+        yield [ast.Assign(targets=[target], value=weight), *_once(node.body)]
 
 
 def _instead(node: ast.AST) -> Iterator[Replacement]:
