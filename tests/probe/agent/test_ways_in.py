@@ -73,6 +73,14 @@ torch.compile(torch.sigmoid, backend='eager')(torch.ones(2))
 g = torch.compile(lambda x: x + 1, backend='eager')
 f = torch.compile(lambda x: g(x) * 2, backend='eager')
 f(torch.ones(2))
+### twice
+f = torch.compile(torch.compile(lambda x: x + 1, backend='eager'), backend='eager')
+f(torch.ones(2))
+### partly disabled
+g = torch.compile(lambda x: x + 1, backend='eager')
+h = torch.compiler.disable(g)
+f = torch.compile(lambda x: h(x) * 2, backend='eager')
+f(torch.ones(2)), h(torch.ones(2))
 ### nested in a module
 NET
 net[0] = torch.compile(net[0], backend='eager')

@@ -131,6 +131,8 @@ class Compiling:
         return _Optimizer(None, lambda model: self._recorded(model, self._unchanged(model)))
 
     def _recorded(self, model: Any, compiled: Any) -> Any:
+        if isinstance(model, types.FunctionType):
+            model = getattr(model, "_torchbisect_target", model)
         site, label = next(self._sites), _label(model)
         if isinstance(compiled, torch.nn.Module):
             inner = compiled.__dict__.get("forward", compiled.forward)
@@ -143,9 +145,10 @@ class Compiling:
         # wrapper.
         if self._honoured:
             crossing._torchdynamo_inline = model
-            for name in ("get_compiler_config", "_torchdynamo_wrapper_id"):
-                if hasattr(compiled, name):
-                    setattr(crossing, name, getattr(compiled, name))
+        crossing._torchbisect_target = model
+        # As on a compiled function: compiling or disabling it again starts from the original.
+        crossing._torchdynamo_orig_callable = model
+        crossing._torchdynamo_wrapper_id = id(crossing)
         return crossing
 
     def _crossing(self, site: int, label: str, model: Any, call: Callable[..., Any]) -> Any:

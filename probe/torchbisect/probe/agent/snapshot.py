@@ -40,7 +40,7 @@ LONGEST = 2000
 
 _PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis), complex, float)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-_DYNAMO_MARK = ("_torchdynamo", "_dynamo", "_compiled_call_impl", "__")
+_DYNAMO_MARK = ("_torchdynamo", "_torchbisect", "_dynamo", "_compiled_call_impl", "__")
 
 
 def class_name(value: Any) -> str:
