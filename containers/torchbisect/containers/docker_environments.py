@@ -28,6 +28,7 @@ from torchbisect.containers.docker_store import MAKING, VENVS, VOLUME, Store
 from torchbisect.containers.environments import Completed, Facts
 from torchbisect.containers.errors import DiskFull, InputError, MachineError, TorchbisectError
 from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.locks import FileLock
 from torchbisect.containers.readback import dump_facts, parse_facts, read_facts
 from torchbisect.containers.recipes import RECIPE
@@ -190,6 +191,11 @@ class DockerEnvironments:
             self.engine.close()
             raise
         self._installer = ContainerInstaller(self.store, indexes, self._packages, notify, patience)
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """The image's Python: which wheels can be had is a question to it, and not to this machine's."""
+        return self.image.interpreter
 
     def environment(self, build: Build) -> DockerEnvironment:
         """The environment of a build, made if it isn't there; see ``Environments``."""

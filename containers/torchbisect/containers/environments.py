@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from torchbisect.containers.builds import Build
+from torchbisect.containers.interpreters import Interpreter
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,10 @@ class Environment(Protocol):
 
 class Environments(Protocol):
     """Makes environments and keeps them: in virtual environments on this machine, or in containers."""
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """The Python that environments are made from: which wheels can be had is a question to it."""
 
     def environment(self, build: Build) -> Environment:
         """The environment of a build, made if it isn't there; leased until ``release`` or ``close``.

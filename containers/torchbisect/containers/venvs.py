@@ -128,6 +128,11 @@ class Venvs:
         cache.sweep()
         sweep_homes()
 
+    @property
+    def interpreter(self) -> Interpreter:
+        """The Python that environments are made from: which wheels can be had is a question to it."""
+        return self._interpreter
+
     def environment(self, build: Build) -> Venv:
         """The environment of a build, made if it isn't there; leased until ``release`` or ``close``.
 
