@@ -12,10 +12,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.retries import Patience
+from torchbisect.containers.venvs import Venvs
 
 #: What a wheel named torch holds in these tests: just enough for its version to be read back.
 SOURCE = "__version__ = {version!r}\n\n\nclass version:\n    git_version = 'c0ffee'\n    cuda = None\n"
@@ -214,3 +219,23 @@ def serve_longer() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
 def serve_tree_longer(serve_longer: Callable[[Callable[[str], Answer]], Served]) -> Callable[[WheelTree], Served]:
     """Serves an index's folder over HTTP till the end of the module's tests."""
     return lambda tree: serve_longer(folder_answers(tree, unchanged))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def make(cache: Cache, interpreter: Interpreter) -> Iterator[Callable[..., Venvs]]:
+    """Makes what makes environments from the index at an address, with little patience; closed after the test."""
+    made: list[Venvs] = []
+
+    def begin(url: str, **options: Any) -> Venvs:
+        options = {"patience": Patience(first=0.01, longest=0.05, total=0.15), "comfort": 0, **options}
+        made.append(Venvs(cache, interpreter, Indexes(url), **options))
+        return made[-1]
+
+    yield begin
+    for venvs in made:
+        venvs.close()

@@ -130,23 +130,27 @@ def run_command(
             on_errors(data)
 
     process = spawn(command, environment, mark, directory)
-    in_time = True
     try:
         if process.stdin:
             process.stdin.close()
         pairs = ((process.stdout, output.add), (process.stderr, take_errors))
         drains = [drain(stream, take) for stream, take in pairs if stream is not None]
-        while process.poll() is None:
-            if cancel is not None and cancel.is_set():
-                raise Cancelled
-            if timeout is not None and time.monotonic() - begun > timeout:
-                in_time = False
-                break
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=_LOOK)
+        in_time = _wait(process, None if timeout is None else begun + timeout, cancel)
     finally:
         end_everything(process, mark)
     for thread in drains:
         thread.join(timeout=2.0)
     status = process.returncode if in_time else None
     return Completed(status, output.text(), errors.text(), time.monotonic() - begun)
+
+
+def _wait(process: subprocess.Popen[bytes], until: float | None, cancel: threading.Event | None) -> bool:
+    """Wait for a process; whether it ended before ``until``. Raises ``Cancelled`` if that was wished first."""
+    while process.poll() is None:
+        if cancel is not None and cancel.is_set():
+            raise Cancelled
+        if until is not None and time.monotonic() > until:
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_LOOK)
+    return True
