@@ -63,6 +63,8 @@ class Ledger:
         answers: every text asked about, and whether it showed the mismatch.
         statistics: by pass.
         stage: the name of the pass at work.
+        asked: how many questions were asked.
+        most_nodes: the size of the user's own script, which no result exceeds.
         known_unbound: names that the user's own script could not bind either; they are let through.
         members: what the user's own classes define; reading one that is gone can't work.
         known_faults: how often the user's own script has each fault.
@@ -75,6 +77,7 @@ class Ledger:
     statistics: dict[str, Statistics] = field(default_factory=dict)
     stage: str = ""
     asked: int = 0
+    most_nodes: int = 10**9
     known_unbound: frozenset[str] = frozenset()
     known_faults: dict[str, int] = field(default_factory=dict)
     members: frozenset[str] = frozenset()

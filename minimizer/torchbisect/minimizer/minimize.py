@@ -17,6 +17,7 @@ from torchbisect.minimizer.passes import (
     imports,
     inline,
     layers,
+    lift,
     modules,
     naming,
     parameters,
@@ -67,7 +68,8 @@ _ROUND: tuple[tuple[str, Pass], ...] = (
 )
 
 
-PASSES = tuple(dict((*_OPENING, *_ROUND, ("naming", naming.run))).items())
+_FINISH: tuple[tuple[str, Pass], ...] = (("lift", lift.run), ("naming", naming.run))
+PASSES = tuple(dict((*_OPENING, *_ROUND, *_FINISH)).items())
 """Every pass by its name."""
 
 
@@ -132,6 +134,7 @@ def minimize(
     tree = tidy(parse(source))
     ledger = Ledger(ask, budget or Budget(), on_progress)
     ledger.known_unbound = unbound(parse(source))
+    ledger.most_nodes = nodes(parse(source))
     ledger.members = members(parse(source))
     ledger.known_faults = dict(faults(parse(source), ledger.members))
     tracer = trace if callable(trace) else lambda text: trace if text == source else None
@@ -172,9 +175,8 @@ def _fixpoint(search: Search, tracer: Tracer) -> None:
             search.ledger.stage = name
             run(search)
         if search.text == before:
-            search.ledger.stage = "naming"
-            naming.run(search)
-            if search.text == before and search.thorough:
+            if search.thorough:
+                _finish(search)
                 return
             search.thorough = True
         else:
@@ -182,6 +184,13 @@ def _fixpoint(search: Search, tracer: Tracer) -> None:
         search.ledger.stage = "values"
         _retrace(search, tracer)
         values.run(search)
+
+
+def _finish(search: Search) -> None:
+    """What makes it read well, and isn't about size."""
+    for name, run in _FINISH:
+        search.ledger.stage = name
+        run(search)
 
 
 def _retrace(search: Search, tracer: Tracer) -> None:

@@ -107,9 +107,7 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         (name.endswith(".Sequential") and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred))
         or (name.endswith(".ModuleList") and len(node.args) == 1)
         or (name in ("list", "tuple") and len(node.args) == 1 and isinstance(node.args[0], (ast.List, ast.Tuple)))
-    ):
-        yield Edit.of(node, node.args[0])
-    elif name == "dict" and len(node.args) == 1 and not node.keywords:
+    ) or (name == "dict" and len(node.args) == 1 and not node.keywords):
         yield Edit.of(node, node.args[0])
     elif isinstance(node.func, ast.Attribute) and node.func.attr == "items" and isinstance(node.func.value, ast.Call):
         inner = node.func.value

@@ -12,6 +12,25 @@ from collections.abc import Iterator
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, apply
 
+# What torch itself documents of torch.nn.functional; of the others it has an undocumented half under the same name.
+_ALSO_IN_TORCH = frozenset(
+    (
+        "relu",
+        "relu_",
+        "sigmoid",
+        "tanh",
+        "softmax",
+        "log_softmax",
+        "dropout",
+        "celu",
+        "celu_",
+        "selu",
+        "selu_",
+        "conv1d",
+    )
+    + ("conv2d", "conv3d", "conv_transpose2d", "cosine_similarity", "pixel_shuffle", "prelu", "threshold", "pdist")
+)
+
 
 def run(search: Search) -> None:
     """One question with the short names, and one with the long ones if that fails."""
@@ -32,6 +51,7 @@ def _candidates(tree: ast.Module) -> Iterator[ast.Module]:
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and full.get(node.value.id) == "torch.nn.functional"
+        and node.attr in _ALSO_IN_TORCH
     ]
     short = [Edit.of(node, _dotted(f"torch.{node.attr}")) for node in functional]
     for edits in ([*long, *short], long) if short else (long,):

@@ -23,10 +23,10 @@ _CLASSES = ("Model", "A", "B", "C", "D")
 def run(search: Search) -> None:
     """All together, else one by one."""
     names = chosen(search.tree)
-    if names and not search.attempt(renamed(search.tree, names)):
+    if names and not search.reworded(renamed(search.tree, names)):
         for old, new in names.items():
             if new not in _all_names(search.tree):
-                search.attempt(renamed(search.tree, {old: new}))
+                search.reworded(renamed(search.tree, {old: new}))
 
 
 def chosen(tree: ast.Module) -> dict[str, str]:
