@@ -8,10 +8,11 @@ import resource
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchbisect.containers.errors import DiskFull, InputError
@@ -31,6 +32,7 @@ def folder() -> Path:
         yield Path(folder)
 
 
+@settings(max_examples=15)
 @given(_ENTRIES)
 def test_what_was_put_is_there_for_the_next_process(folder: Path, entries: dict[str, object]) -> None:
     path = folder / "journal.jsonl"
@@ -43,6 +45,7 @@ def test_what_was_put_is_there_for_the_next_process(folder: Path, entries: dict[
     assert (journal.added, again.answered, again.known) == (len(entries), len(entries), len(entries))
 
 
+@settings(max_examples=25)
 @given(_ENTRIES, st.data())
 def test_torn_at_any_byte_every_whole_line_is_kept_and_the_next_is_whole(
     folder: Path, entries: dict[str, object], data: st.DataObject
@@ -102,6 +105,17 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
     assert [writer.wait() for writer in writers] == [0, 0]
     assert Journal(path).known == 80
     assert all(json.loads(line) for line in path.read_bytes().splitlines())
+
+
+def test_threads_share_one(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    other, mine = Journal(path), Journal(path)
+    for number in range(200):
+        other.put(str(number), number + 1)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(mine.get, map(str, range(200)))) == list(range(1, 201))
+        list(pool.map(lambda number: mine.put(f"mine {number}", 1), range(100)))
+    assert Journal(path).known == mine.known == 300
 
 
 def test_a_process_killed_in_the_middle_loses_at_most_what_it_was_writing(tmp_path: Path) -> None:

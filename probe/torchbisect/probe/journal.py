@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from torchbisect.containers.errors import DiskFull, InputError
 
 
 class Journal:
-    """Questions and answers in a file of JSON lines; with no file, in memory only.
+    """Questions and answers in a file of JSON lines; with no file, in memory only. Threads may share one.
 
     Attributes:
         answered: how many questions ``get`` had an answer to.
@@ -39,6 +40,7 @@ class Journal:
         self.added = 0
         self._answers: dict[str, Any] = {}
         self._read_to = 0
+        self._guard = threading.Lock()
         self._refresh()
 
     def get(self, key: str) -> Any | None:
@@ -87,16 +89,19 @@ class Journal:
         """Read what has been added to the file since the last look."""
         if self.path is None:
             return
-        with _explained(self.path):
-            try:
-                size = self.path.stat().st_size
-            except FileNotFoundError:
-                return
-            if size <= self._read_to:
-                return
-            with self.path.open("rb") as file:
-                file.seek(self._read_to)
-                data = file.read()
+        with self._guard, _explained(self.path):
+            self._read_on(self.path)
+
+    def _read_on(self, path: Path) -> None:
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            return
+        if size <= self._read_to:
+            return
+        with path.open("rb") as file:
+            file.seek(self._read_to)
+            data = file.read()
         # A last line without its end may still be in the writing, so it is read again the next time.
         whole = data.rfind(b"\n") + 1
         self._read_to += whole
