@@ -140,6 +140,33 @@ train(True)
     assert "torch._dynamo.config.capture_scalar_outputs = True" in text
 
 
+def test_descent_takes_a_closure_out_with_what_it_reads() -> None:
+    program = """
+import torch
+def make(drop):
+    dropped = set(drop)
+    def helper(x):
+        return x + len(dropped)
+    def step(x):
+        return helper(x) * 2
+    return step
+def main():
+    torch.compile(make(["a"]))(torch.ones(2))
+main()
+"""
+    tensor = (Argument("x", "torch.ones(2)", exact=True),)
+    calls = (
+        Call(0, None, "main", 10, (), None, None, False, False, 0.1),
+        Call(1, 0, "make", 3, (Argument("drop", "['a']", exact=True),), None, None, False, False, 0.1),
+        Call(2, 0, "make.<locals>.step", 7, tensor, None, None, True, True, 0.1),
+    )
+    values = (Value(line=4, function="make", name="dropped", text="{'a'}", exact=True),)
+    text = after("descend", program, "* 2", "compile", trace=Trace(frozenset(), calls, values))
+    assert "dropped = {'a'}\n\ndef helper(x):\n    return x + len(dropped)\n\ndef step(x):" in text
+    assert "torch.compile(step)(torch.ones(2))" in text
+    assert "make" not in text
+
+
 @pytest.mark.parametrize(
     ("program", "missing"),
     [

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchbisect.minimizer.closures import taken_out
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Function, apply, copied, expression, tidy
@@ -83,7 +84,7 @@ def alone(tree: ast.Module, call: Call, trace: Trace, backend: str | None) -> It
     """Scripts in which the call is made directly: as it is, then followed by a backward pass."""
     if any(argument.text is None for argument in call.arguments):
         return
-    callee = _callee(tree, call)
+    callee = _callee(tree, call, trace)
     if callee is None:
         return
     definitions, called = callee
@@ -139,7 +140,7 @@ def _compile(value: ast.expr, backend: str | None) -> ast.expr:
     return ast.Call(func=func, args=[value], keywords=keywords)
 
 
-def _callee(tree: ast.Module, call: Call) -> tuple[list[ast.stmt], ast.expr] | None:
+def _callee(tree: ast.Module, call: Call, trace: Trace) -> tuple[list[ast.stmt], ast.expr] | None:
     """Further definitions that the call needs, and the expression to call."""
     if call.owner is not None or "." in call.function.replace(".<locals>.", ""):
         if call.owner_text is None:
@@ -151,14 +152,11 @@ def _callee(tree: ast.Module, call: Call) -> tuple[list[ast.stmt], ast.expr] | N
         return [], ast.Attribute(value=owner, attr=method, ctx=ast.Load())
     if "<locals>" not in call.function:
         return [], ast.Name(id=call.function, ctx=ast.Load())
-    inner = next(
-        (node for node in ast.walk(tree) if isinstance(node, Function) and _first_line(node) == call.line), None
-    )
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    inner = next((node for node in functions if _first_line(node) == call.line), None)
     if inner is None:
         return None
-    bare = copied(inner)
-    bare.decorator_list = []
-    return [bare], ast.Name(id=inner.name, ctx=ast.Load())
+    return taken_out(tree, inner, call.function, trace), ast.Name(id=inner.name, ctx=ast.Load())
 
 
 def _first_line(node: ast.AST) -> int:

@@ -1,0 +1,87 @@
+"""A function that is defined inside another one, taken out: what it read from round it becomes plain assignments."""
+
+from __future__ import annotations
+
+import ast
+
+from torchbisect.minimizer.scope import bound_in, parameters
+from torchbisect.minimizer.tree import Function, copied, expression
+from torchbisect.probe.trace import Trace
+
+
+def taken_out(tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace) -> list[ast.stmt]:
+    """The function without its decorators, after what binds the names that it reads from its enclosing functions.
+
+    A name's value is what the trace saw it hold, or the argument it was in a call of the enclosing function; a function
+    beside it comes along, and so does what that one reads. Names that nothing is known of stay unbound.
+
+    Args:
+        tree: the script.
+        inner: the function.
+        qualified: its qualified name, ``make.<locals>.step``.
+        trace: what an eager run of the script did.
+    """
+    found: list[ast.stmt] = []
+    done: set[str] = {inner.name}
+    _bind(tree, inner, qualified, trace, found, done)
+    bare = copied(inner)
+    bare.decorator_list = []
+    return [*found, bare]
+
+
+def _bind(
+    tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace, found: list[ast.stmt], done: set[str]
+) -> None:
+    around = _around(tree, inner)
+    known = dict(_known(qualified, trace))
+    for name in sorted(_free(inner) - done):
+        sibling = next((node for scope in around for node in scope.body if _defines(node, name)), None)
+        if isinstance(sibling, ast.FunctionDef):
+            done.add(name)
+            _bind(tree, sibling, qualified, trace, found, done)
+            beside = copied(sibling)
+            beside.decorator_list = []
+            found.append(beside)
+        elif name in known and any(name in _bound(scope) for scope in around):
+            done.add(name)
+            target = ast.Name(id=name, ctx=ast.Store())
+            found.append(ast.Assign(targets=[target], value=expression(known[name]), lineno=0))
+
+
+def _known(qualified: str, trace: Trace) -> list[tuple[str, str]]:
+    """Names of the enclosing functions with what rebuilds their values, the innermost function's last."""
+    found: list[tuple[str, str]] = []
+    outer = qualified.split(".<locals>")
+    for depth in range(1, len(outer)):
+        scope = ".<locals>".join(outer[:depth])
+        for call in trace.calls:
+            if call.function == scope:
+                found += [(item.name, item.text) for item in call.arguments if item.text is not None]
+        found += [(value.name, value.text) for value in trace.values if value.function == scope]
+    return found
+
+
+def _around(tree: ast.Module, inner: ast.AST) -> list[ast.FunctionDef]:
+    """The functions that a function lies in, the innermost first."""
+    holding = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node is not inner and any(item is inner for item in ast.walk(node))
+    ]
+    return holding[::-1]
+
+
+def _defines(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, Function) and node.name == name
+
+
+def _bound(function: ast.FunctionDef) -> set[str]:
+    return {item.arg for item in parameters(function.args)} | bound_in(function.body)
+
+
+def _free(function: ast.FunctionDef) -> set[str]:
+    """Names that a function reads, or declares nonlocal, and doesn't bind itself."""
+    own = _bound(function)
+    reads = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    shared = {name for node in ast.walk(function) if isinstance(node, ast.Nonlocal) for name in node.names}
+    return (reads - own) | shared
