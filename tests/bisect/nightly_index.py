@@ -218,7 +218,8 @@ class NightlyIndex:
             if compiled is not None and compiled.exists():
                 made = checked(compiled.read_bytes(), (self.site / name).read_bytes())
                 found.append(Member.of(compiled.relative_to(self.site).as_posix(), made))
-        return found
+        # Byte code last: what a thin step wants lies together, as it does in real wheels, which have none.
+        return sorted(found, key=lambda member: member.name.endswith(".pyc"))
 
     def date(self, number: int) -> datetime.date:
         return LATEST - datetime.timedelta(days=self.count - 1 - number)

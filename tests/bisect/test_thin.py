@@ -57,7 +57,7 @@ def test_only_the_python_and_the_directory_come_over_the_network(serve: Serve) -
         name: files[name] for name in ("torch/_dynamo/a.py", "torch/_dynamo/b.py", "torch/_inductor/c.py")
     }
     assert wheel.names == frozenset(files)
-    assert wheel.fetched < 2_150_000
+    assert wheel.fetched < 1_650_000
     assert len(requests) == 3
 
 

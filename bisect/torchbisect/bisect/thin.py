@@ -32,7 +32,7 @@ from torchbisect.containers.venvs import Venv
 #: Files with less than this between them are fetched in one range: a request costs about as long as so many bytes.
 _GAP = 128 * 1024
 #: What is fetched first: enough for the directory of a wheel of torch, 12,000 files, in most cases.
-_TAIL = 2 * 1024 * 1024
+_TAIL = 1536 * 1024
 _AGAIN = frozenset({408, 425, 429})
 _VERSION = "torch/version.py"
 _GIT_VERSION = re.compile(r"^git_version = ['\"]([0-9a-f]+)['\"]", re.MULTILINE)
