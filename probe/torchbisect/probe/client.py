@@ -18,6 +18,8 @@ from torchbisect.probe.trace import Trace
 START_SECONDS = 180.0
 WARMING_SECONDS = 120.0
 SLACK_SECONDS = 30.0
+# A run's limits count processor time; on a loaded machine it may have this many times as much wall time.
+LOADED = 4.0
 
 # Told to the agent's Python at its start. Set order follows the hash seed; the thread counts keep the agent
 # single-threaded until it has forked; the CUDA check goes through NVML because CUDA must not be initialised before a
@@ -81,7 +83,8 @@ class Limits:
     def longest(self) -> float:
         """Seconds after which an agent that has not answered can't be working any more."""
         eager = 4 * self.eager + SLACK_SECONDS
-        return eager + max(self.compiled_floor, self.eager * self.compiled_factor) + WARMING_SECONDS
+        compiled = max(self.compiled_floor, self.eager * self.compiled_factor)
+        return LOADED * (eager + compiled + WARMING_SECONDS)
 
 
 class Lost(Exception):

@@ -25,7 +25,7 @@ class Bounds(NamedTuple):
     """Limits of one run.
 
     Attributes:
-        seconds: wall time.
+        seconds: processor time, or wall time for a run that does nothing; see ``processes.Clock``.
         memory: bytes of memory of its own, for it and for all that it started.
         output: bytes of standard output that are kept, and as many of standard error.
         processes: how many processes it may have at a time.
@@ -157,6 +157,7 @@ def _watch(
     """Wait for the child: its wait status, and which limit ended it, if one did."""
     status: Optional[int] = None
     ended_by: Optional[str] = None
+    clock = processes.Clock(bounds.seconds)
     look = began + FIRST_LOOK
     pause = 0.001
     try:
@@ -172,12 +173,11 @@ def _watch(
                 break
             now = time.monotonic()
             pause = 0.001 if ready else min(pause * 1.5, 0.02)
-            if now - began > bounds.seconds:
-                ended_by = "timed-out"
-                break
             if now > look:
                 look = now + 0.2
                 ended_by = processes.beyond(child, bounds.memory, bounds.processes)
+                if clock.is_up(child):
+                    ended_by = "timed-out"
                 if ended_by:
                     break
     finally:

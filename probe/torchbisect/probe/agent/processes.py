@@ -7,8 +7,9 @@ import ctypes
 import os
 import signal
 import time
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
+TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _PR_SET_CHILD_SUBREAPER = 36
 _MARGIN = 1.25  # the limit inside the child comes first; this one is for all processes together
@@ -83,6 +84,48 @@ def beyond(child: int, memory: int, processes: int) -> Optional[str]:
         if used > memory * _MARGIN:
             return "memory"
     return None
+
+
+class Clock:
+    """Says when a run has had its time, on a machine that others use as well.
+
+    On a loaded machine a compile that takes 40 seconds alone takes 140, and calling that a hang would be a false
+    verdict. So the limit is one on processor time, unless the run does nothing at all, or has had several times the
+    limit of wall time.
+    """
+
+    PATIENCE = 4.0
+    IDLE_SHARE = 0.02
+    WINDOW = 1.0
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._past: List[Tuple[float, float]] = [(self._began, 0.0)]
+
+    def is_up(self, child: int) -> bool:
+        """Whether the child and its like have had their time. To be asked a few times a second."""
+        now = time.monotonic()
+        wall = now - self._began
+        used = sum(cpu_seconds(number) for number in descendants(child))
+        while len(self._past) > 1 and now - self._past[1][0] >= self.WINDOW:
+            self._past.pop(0)
+        since, before = self._past[0]
+        self._past.append((now, used))
+        if wall < self._seconds:
+            return False
+        idle = used - before < (now - since) * self.IDLE_SHARE
+        return idle or used >= self._seconds * 0.9 or wall >= self._seconds * self.PATIENCE
+
+
+def cpu_seconds(number: int) -> float:
+    """Processor time of a process and of its children that have ended."""
+    try:
+        with open("/proc/{}/stat".format(number), "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return sum(int(field) for field in fields[11:15]) / TICKS
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def end_session(child: int, reap: bool) -> None:
