@@ -51,6 +51,8 @@ def _skeleton(line: str) -> str:
 def _unit(text: str) -> float:
     """One unit in the last printed place."""
     mantissa, _, exponent = text.lower().partition("e")
+    if mantissa.endswith("."):
+        return 0.0  # how torch prints a float that is a whole number
     places = len(mantissa.partition(".")[2])
     return float(10.0 ** (int(exponent or 0) - places))
 

@@ -26,6 +26,12 @@ def _unmeasured(*_: Any) -> float:
     return 0.0
 
 
+def _backward_stays_here() -> bool:
+    """Whether tracing a backward in this process would keep its children from running one."""
+    numbers = torch.__version__.split(".")[:2]
+    return torch.version.cuda is not None and [int(number) for number in numbers] >= [2, 11]
+
+
 class Warmth:
     """Which parts of the compile stack this process has been through."""
 
@@ -56,6 +62,6 @@ class Warmth:
 
     def _compile(self, backend: str) -> None:
         torch._dynamo.reset()
-        x = torch.ones(4, requires_grad=backend != "inductor")
+        x = torch.ones(4, requires_grad=backend != "inductor" and not _backward_stays_here())
         # Symbolic sizes bring in a computer algebra system, which is slow to wake.
         torch.compile(_small, backend=backend, dynamic=backend == "aot_eager")(x, torch.ones(4))
