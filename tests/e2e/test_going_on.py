@@ -93,13 +93,18 @@ def in_stage(stage: str, lines: int = 0) -> Callable[[str], bool]:
     return at
 
 
-@pytest.mark.parametrize(
-    ("stage", "lines"), [("Observe", 0), ("Localise", 0), ("Minimize", 0), ("Minimize", 8), ("Bisect", 0)]
-)
-def test_killed_in_a_stage(tool: Tool, undisturbed: tuple[dict[str, Any], list[str]], stage: str, lines: int) -> None:
+def test_killed_again_and_again(tool: Tool, undisturbed: tuple[dict[str, Any], list[str]]) -> None:
+    """Each time in a later stage, twice in the longest one, and once by Ctrl-C; then let go on to its end."""
     tool.write(SCRIPT)
-    status, _ = tool.stopped(*WORDS, "-v", at=in_stage(stage, lines), by=signal.SIGKILL)
-    assert status == -signal.SIGKILL
+    for stage, lines in (("Observe", 0), ("Localise", 0), ("Minimize", 0), ("Minimize", 25), ("Bisect", 0)):
+        status, _ = tool.stopped(*WORDS, "-v", at=in_stage(stage, lines), by=signal.SIGKILL)
+        assert status == -signal.SIGKILL
+        if stage == "Minimize" and lines:
+            compile((tool.out / "minimal.py").read_text(), "minimal.py", "exec")
+    status, _ = tool.stopped(*WORDS, "-v", at=in_stage("Bisect", 1), by=signal.SIGINT)
+    assert status == 130
+    assert tool.report["state"] == "interrupted"
+
     done = tool.run(*WORDS)
     assert done.returncode == 0, done.stderr
     expected, questions = undisturbed
@@ -107,14 +112,3 @@ def test_killed_in_a_stage(tool: Tool, undisturbed: tuple[dict[str, Any], list[s
     asked = tool.asked
     assert [key for key, times in Counter(asked).items() if times > 1] == []
     assert set(asked) == set(questions)
-
-
-def test_interrupted_and_gone_on(tool: Tool, undisturbed: tuple[dict[str, Any], list[str]]) -> None:
-    tool.write(SCRIPT)
-    status, _ = tool.stopped(*WORDS, "-v", at=in_stage("Minimize", 8), by=signal.SIGINT)
-    assert status == 130
-    assert tool.report["state"] == "interrupted"
-    compile((tool.out / "minimal.py").read_text(), "minimal.py", "exec")
-    done = tool.run(*WORDS)
-    assert done.returncode == 0, done.stderr
-    assert essence(tool.report) == undisturbed[0]
