@@ -3,7 +3,8 @@
 Each date's wheel is that torch under the name of a nightly, with ``version.py``, its metadata and RECORD to match, and
 with a change planted in torch's own Python sources from a culprit date on. No wheel is ever written down: it is sent
 together from the installed files, so sixty dates cost nothing. The pages, the names, and what goes wrong with dates
-are those of PyTorch's own index.
+are those of PyTorch's own index. Only the shared libraries, three quarters of the bytes, come as a wheel of their own
+that all dates need, as CUDA's do: so an install costs 150 MB of disk and not 600.
 
 Run it by hand to look at such an index: ``python tests/bisect/nightly_index.py`` prints its address.
 """
@@ -30,6 +31,8 @@ from urllib.parse import unquote
 
 #: Left out of the wheels: what only builds and torch's own tests need, two thirds of the files.
 LEFT_OUT = ("torch/include/", "torch/test/", "torch/bin/test_", "torch/share/")
+#: The wheel of the shared libraries. A local version: no public index takes one, so none can slip another in.
+LIBRARIES, LIBRARIES_VERSION = "torch_nightly_libraries", "1.0+installed"
 LATEST = datetime.date(2026, 10, 20)
 
 
@@ -219,7 +222,9 @@ class NightlyIndex:
                 made = checked(compiled.read_bytes(), (self.site / name).read_bytes())
                 found.append(Member.of(compiled.relative_to(self.site).as_posix(), made))
         # Byte code last: what a thin step wants lies together, as it does in real wheels, which have none.
-        return sorted(found, key=lambda member: member.name.endswith(".pyc"))
+        found.sort(key=lambda member: member.name.endswith(".pyc"))
+        self._libraries = [member for member in found if member.name.startswith("torch/lib/")]
+        return [member for member in found if not member.name.startswith("torch/lib/")]
 
     def date(self, number: int) -> datetime.date:
         return LATEST - datetime.timedelta(days=self.count - 1 - number)
@@ -237,7 +242,20 @@ class NightlyIndex:
 
     def metadata(self, number: int) -> str:
         text = self.torch.read_text("METADATA") or ""
-        return text.replace(f"\nVersion: {self.torch.version}\n", f"\nVersion: {self.version(number)}\n", 1)
+        version = f"\nVersion: {self.version(number)}\nRequires-Dist: {LIBRARIES}=={LIBRARIES_VERSION}\n"
+        return text.replace(f"\nVersion: {self.torch.version}\n", version, 1)
+
+    @property
+    def libraries_name(self) -> str:
+        return f"{LIBRARIES}-{LIBRARIES_VERSION}-" + self.name(0).split("-", 2)[2]
+
+    def libraries_metadata(self) -> str:
+        return f"Metadata-Version: 2.1\nName: {LIBRARIES}\nVersion: {LIBRARIES_VERSION}\n"
+
+    def libraries(self) -> VirtualFile:
+        """The wheel of the shared libraries."""
+        info = f"{LIBRARIES}-{LIBRARIES_VERSION}.dist-info"
+        return self._closed(self._libraries, info, self.libraries_metadata(), self.libraries_name)
 
     def wheel(self, number: int) -> VirtualFile:
         """The wheel of a date."""
@@ -257,13 +275,17 @@ class NightlyIndex:
             else:
                 members.append(member)
         info = f"torch-{self.version(number)}.dist-info"
-        tag = self.name(number).removesuffix(".whl").split("-", 2)[2]
-        members.append(Member.of(f"{info}/METADATA", self.metadata(number).encode()))
-        members.append(
-            Member.of(
-                f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
-            )
-        )
+        return self._closed(members, info, self.metadata(number), self.name(number))
+
+    def _closed(self, members: list[Member], info: str, metadata: str, name: str) -> VirtualFile:
+        """These files as a wheel, with the metadata and the RECORD that make it one."""
+        tag = name.removesuffix(".whl").split("-", 2)[2]
+        told = f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n"
+        members = [
+            *members,
+            Member.of(f"{info}/METADATA", metadata.encode()),
+            Member.of(f"{info}/WHEEL", told.encode()),
+        ]
         record = "".join(f"{member.name},sha256={member.digest},{member.size}\n" for member in members)
         members.append(Member.of(f"{info}/RECORD", f"{record}{info}/RECORD,,\n".encode()))
         return zipped(members)
@@ -279,15 +301,17 @@ class NightlyIndex:
             lines.append(line)
         return "".join(lines)
 
-    def page(self) -> str:
-        """The page of torch, newest first, in the words of ``manage_v2.py``."""
+    def page(self, project: str = "torch") -> str:
+        """The page of a project, newest first, in the words of ``manage_v2.py``."""
+        names = [self.libraries_name]
+        if project == "torch":
+            names = [self.name(number) for number in reversed(range(self.count)) if number not in self.missing]
         links = [
-            f'    <a href="/whl/nightly/cpu/{self.name(number).replace("+", "%2B")}" '
-            f'data-dist-info-metadata="true" data-core-metadata="true">{self.name(number)}</a><br/>'
-            for number in reversed(range(self.count))
-            if number not in self.missing
+            f'    <a href="/whl/nightly/cpu/{name.replace("+", "%2B")}" '
+            f'data-dist-info-metadata="true" data-core-metadata="true">{name}</a><br/>'
+            for name in names
         ]
-        body = "\n".join(["    <h1>Links for torch</h1>", *links])
+        body = "\n".join([f"    <h1>Links for {project}</h1>", *links])
         return f"<!DOCTYPE html>\n<html>\n  <body>\n{body}\n  </body>\n</html>\n<!--TIMESTAMP 1792500000-->"
 
     def start(self) -> str:
@@ -319,8 +343,13 @@ class NightlyIndex:
         path = unquote(request.path)
         with self._lock:
             self.requests.append(f"{request.command} {path}")
-        if path.rstrip("/") == "/whl/nightly/cpu/torch":
-            return self._send(request, VirtualFile([self.page().encode()]), "text/html")
+        place = path.rstrip("/").removeprefix("/whl/nightly/cpu/")
+        if place in ("torch", LIBRARIES.replace("_", "-")):
+            return self._send(request, VirtualFile([self.page(place).encode()]), "text/html")
+        if place == f"{self.libraries_name}.metadata":
+            return self._send(request, VirtualFile([self.libraries_metadata().encode()]), "text/plain")
+        if place == self.libraries_name:
+            return self._send(request, self.libraries(), "binary/octet-stream")
         for number in set(range(self.count)) - self.missing:
             if path == f"/whl/nightly/cpu/{self.name(number)}.metadata":
                 return self._send(request, VirtualFile([self.metadata(number).encode()]), "text/plain")

@@ -21,7 +21,7 @@ from torchbisect.bisect.history import History
 from torchbisect.bisect.judging import finding_of
 from torchbisect.bisect.search import find
 from torchbisect.bisect.suspects import rank
-from torchbisect.bisect.thin import thin_environment
+from torchbisect.bisect.thin import fetch_python, thin_environment
 from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache, remove_tree
 from torchbisect.containers.errors import InstallFailed
@@ -194,7 +194,7 @@ def bench(nightly_index: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
     yield Bench(index, clone, list(listing.builds), listing.wheels, cache, venvs, Journal(), nightly_index)
     venvs.close()
     index.stop()
-    remove_tree(cache.root)  # eight gigabytes, which pytest would keep for three runs
+    remove_tree(cache.root)  # gigabytes, which pytest would keep for three runs
 
 
 def test_the_planted_dates_are_found_among_sixty_some_missing_broken_busy_and_cut_short(bench: Bench) -> None:
@@ -217,7 +217,7 @@ def test_the_planted_dates_are_found_among_sixty_some_missing_broken_busy_and_cu
     assert edge.first_bad is not None
     assert bench.number(edge.first_bad) == DECOMPOSITION_DATE
     assert edge.exact
-    fetched = [path for path in bench.index.served if path.endswith(".whl")]
+    fetched = [path for path in bench.index.served if path.endswith(".whl") and "/torch-2" in path]
     assert len(fetched) <= 2 + math.ceil(math.log2(60)) + 3 + 3, "the second search meets the first one's environments"
 
 
@@ -229,7 +229,7 @@ def test_the_same_search_again_asks_and_fetches_nothing(bench: Bench) -> None:
     assert sum(bench.index.served.values()) == served
 
 
-def test_thin_steps_find_the_same_date_with_a_tenth_of_the_bytes(bench: Bench) -> None:
+def test_thin_steps_find_the_same_date_with_the_bytes_of_the_python_alone(bench: Bench) -> None:
     """The Python of each date over the older end's binaries; the two final ends once more on whole installs."""
     script = bench.scripts.DYNAMO_SCRIPT
     builds = bench.builds[bench.position(DYNAMO_DATE - 7) : bench.position(DYNAMO_DATE + 9)]
@@ -257,9 +257,8 @@ def test_thin_steps_find_the_same_date_with_a_tenth_of_the_bytes(bench: Bench) -
     assert edge.last_good is not None
     assert (bench.number(edge.last_good), bench.number(edge.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
     assert edge.confirmed
-    whole = bench.index.wheel(DYNAMO_DATE).size
-    assert max(fetched) < whole / 10, "the Python lies uncompressed here; in real wheels it is a hundredth"
-    print(f"fetched {max(fetched):,} bytes of {whole:,} for a thin step")
+    python = sum(len(contents) for contents in fetch_python(bench.wheels[builds[0].version].url).files.values())
+    assert max(fetched) < python + 2_500_000, "the Python and the wheel's directory, and hardly more"
 
 
 def test_the_culprit_commit_is_named_without_an_install(bench: Bench, tmp_path: Path) -> None:
