@@ -1,0 +1,98 @@
+"""A real bug of the installed torch, hidden in a program, through the real probe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.minimizer.minimize import Budget, minimize
+from torchbisect.minimizer.tree import nodes, parse
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import Repro
+
+# Compiled keeps what a deque of no length is given: true of torch up to 2.14.
+PROGRAM = '''
+import collections
+from dataclasses import dataclass
+import torch
+import torch.nn as nn
+
+@dataclass
+class Config:
+    width: int = 4
+    history: int = 0
+    scale: float = 0.5
+
+def unused_helper(x):
+    """Nobody calls this."""
+    return x.relu()
+
+class Window:
+    def __init__(self, length):
+        self.length = length
+    def total(self, values):
+        kept = collections.deque(values, maxlen=self.length)
+        kept.append(0.5)
+        return len(kept)
+
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.lin = nn.Linear(config.width, config.width)
+        self.window = Window(config.history)
+    def forward(self, x, values):
+        h = torch.tanh(self.lin(x)) * self.config.scale
+        if len(values) > 100:
+            raise ValueError("too many")
+        return h + self.window.total(values)
+
+def main():
+    config = Config()
+    torch.manual_seed(0)
+    model = Net(config)
+    forward = torch.compile(model, backend="eager")
+    for step in range(2):
+        out = forward(torch.randn(3, config.width), [1.0, 2.0])
+        print(step, float(out.mean()) < 100)
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    """Questions to the torch beside this Python."""
+    interpreter = Interpreter.of(Path(sys.executable))
+    venvs = Venvs(Cache(tmp_path_factory.mktemp("cache")), interpreter, Indexes.gather())
+    with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
+        yield probe
+    venvs.close()
+
+
+@pytest.mark.torch
+def test_a_program_shrinks_to_what_a_person_would_write(probe: Probe) -> None:
+    mismatch = probe.mismatch(Repro(PROGRAM))
+    if mismatch is None:
+        pytest.skip("the installed torch has this bug no more")
+    result = minimize(
+        PROGRAM,
+        lambda text: probe.ask(Repro(text), mismatch.signature),
+        trace=lambda text: probe.trace(Repro(text)),
+        budget=Budget(questions=200),
+    )
+    assert result.finished
+    assert "deque" in result.source
+    assert "class" not in result.source
+    assert result.lines <= 8
+    assert result.nodes == nodes(parse(result.source)) <= 60
+    assert probe.confirm(Repro(result.source), mismatch.signature).same
