@@ -51,6 +51,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ("parameters", "def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
         ("layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
         ("imports", "import torch\nimport torch.nn.functional as F\nkeep(F.relu(x))", ["keep"], "keep(torch.relu(x))"),
+        ("torch by name", "import torch as th\nkeep(th.ones(2))", ["keep"], "import torch\nkeep(torch.ones(2))"),
         ("forms", "def f(x):\n    return x + 1\nkeep(torch.compile(f)(y))", ["keep", "lambda"], "(lambda x: x + 1)"),
         ("naming", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
         ("shortcuts", "def f(x, y):\n    z = x * 2\n    return torch.cat((z, z))\nf(keep, 1)", ["keep"], "return x"),

@@ -43,6 +43,7 @@ Tracer = Callable[[str], "Trace | None"]
 Pass = Callable[[Search], None]
 
 _OPENING: tuple[tuple[str, Pass], ...] = (
+    ("torch by name", imports.plain),
     ("descend", descend.run),
     ("unrun", unrun.run),
     ("unused", unused.run),

@@ -176,9 +176,8 @@ def _kept(tree: ast.Module) -> list[ast.stmt]:
     for node in settings:
         key = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ast.unparse(node)
         torch_settings.setdefault(key, node)
-    if (
-        torch_settings and not any(isinstance(item, ast.Import) and "torch" in ast.unparse(item) for item in found)
-    ) or not any(isinstance(item, ast.Import) and any(alias.name == "torch" for alias in item.names) for item in found):
+    imports = [alias for item in found if isinstance(item, ast.Import) for alias in item.names]
+    if not any((alias.asname or alias.name) == "torch" for alias in imports):
         found.insert(0, ast.Import(names=[ast.alias(name="torch")]))
     return found + [item for item in torch_settings.values() if item not in found]
 

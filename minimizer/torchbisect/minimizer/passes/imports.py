@@ -39,6 +39,29 @@ def run(search: Search) -> None:
             return
 
 
+def unaliased(tree: ast.Module) -> ast.Module:
+    """``import torch as th`` as ``import torch``: what a trace says is written with torch's own name."""
+    other = {
+        alias.asname: alias
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name == "torch" and alias.asname not in (None, "torch")
+    }
+    edits = [Edit.of(alias, ast.alias(name="torch")) for alias in other.values()]
+    edits += [
+        Edit.of(node, ast.Name(id="torch", ctx=node.ctx))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in other
+    ]
+    return apply(tree, edits)
+
+
+def plain(search: Search) -> None:
+    """Torch under its own name, before anything else."""
+    search.reworded(unaliased(search.tree))
+
+
 def _candidates(tree: ast.Module) -> Iterator[ast.Module]:
     full, removals = _imported(tree)
     if not full:
