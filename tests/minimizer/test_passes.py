@@ -38,6 +38,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
     ("name", "program", "words", "left"),
     [
         ("unused", "import os, sys\nx: int = 1\ndef f(a: int) -> int:\n    return sys\nf(1)", ["f(1)"], "import sys"),
+        ("unused", "class A:\n    N = 2\n    M = 3\nkeep(A().N)", ["keep"], "class A:\n    N = 2\nkeep(A().N)"),
         ("statements", "a = 1\nb = 2\nif a:\n    c = 3\n    keep(b)\nd = 4", ["keep"], "b = 2\nif a:"),
         ("unwrap", "with open(p) as f:\n    for i in range(3):\n        keep()", ["keep"], "keep()"),
         ("unwrap", "a, b = (f(), g())\nkeep(a)", ["keep", "f()\n"], "a = f()\nb = g()\nkeep(a)"),

@@ -35,6 +35,7 @@ def edits(tree: ast.Module) -> list[Edit]:
     keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
     shared = {name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     used = reads | shared
+    fields = {id(item) for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     found: list[Edit] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
@@ -44,7 +45,7 @@ def edits(tree: ast.Module) -> list[Edit]:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found += [Edit.remove(alias) for alias in node.names if _unused_import(node, alias, used)]
         elif isinstance(node, ast.Assign):
-            if all(_never_read(target, used, attributes) for target in node.targets):
+            if id(node) not in fields and all(_never_read(target, used, attributes) for target in node.targets):
                 found.append(Edit.remove(node))
         elif isinstance(node, ast.AugAssign) and _never_read(node.target, used, attributes):
             found.append(Edit.remove(node))
@@ -84,8 +85,10 @@ def _members(owner: ast.ClassDef, used: set[str]) -> list[Edit]:
             special = item.name.startswith("__") and item.name.endswith("__")
             if not special and item.name not in used and item.name not in _CALLED_BY_OTHERS:
                 found.append(Edit.remove(item))
-        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.target.id not in used:
-            found.append(Edit.remove(item))
+        elif isinstance(item, (ast.AnnAssign, ast.Assign)):
+            targets = item.targets if isinstance(item, ast.Assign) else [item.target]
+            if all(isinstance(target, ast.Name) and target.id not in used for target in targets):
+                found.append(Edit.remove(item))
     return found
 
 
