@@ -62,7 +62,8 @@ def standalone(source: str, mismatch: Seen, *, limit: int = 12) -> list[str]:
 
 def with_comment(source: str, eager: str, compiled: str) -> str:
     """The script with what differs said behind its last statement: ``# eager: True, compiled: False``."""
-    words = [re.sub(r"\s+", " ", side).strip() for side in (eager, compiled)]
+    plain = ["".join(letter if letter.isprintable() else " " for letter in side) for side in (eager, compiled)]
+    words = [re.sub(r"\s+", " ", side).strip() for side in plain]
     if not all(words) or any(len(word) > 60 for word in words):
         return source
     comment = f"  # eager: {words[0]}, compiled: {words[1]}"
