@@ -51,6 +51,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ("parameters", "def f(x, y, z):\n    return x + y\nkeep(f(a, 1, b))", ["keep"], "def f(x):\n    return x + 1"),
         ("parameters", "def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
         ("layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
+        ("layers", "keep(torch.nn.Parameter(torch.ones(1)))", ["keep", "grad"], "ones(1, requires_grad=True)"),
         ("imports", "import torch\nimport torch.nn.functional as F\nkeep(F.relu(x))", ["keep"], "keep(torch.relu(x))"),
         ("torch by name", "import torch as th\nkeep(th.ones(2))", ["keep"], "import torch\nkeep(torch.ones(2))"),
         ("forms", "def f(x):\n    return x + 1\nkeep(torch.compile(f)(y))", ["keep", "lambda"], "(lambda x: x + 1)"),

@@ -25,6 +25,11 @@ def options(tree: ast.Module) -> Iterator[Edit]:
             called = ast.unparse(node.value.func)
             if called.split(".")[0] in ("nn", "torch") and called.split(".")[-1][:1].isupper():
                 yield from _layer(tree, node, node.value, called)
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith("nn.Parameter"):
+            inner = node.args[0]
+            yield Edit.of(node, inner)
+            if isinstance(inner, ast.Call):
+                yield Edit.of(node, _with_gradient(inner.func, inner.args, inner.keywords))
 
 
 def _layer(tree: ast.Module, assign: ast.Assign, call: ast.Call, called: str) -> Iterator[Edit]:
@@ -39,11 +44,6 @@ def _layer(tree: ast.Module, assign: ast.Assign, call: ast.Call, called: str) ->
             weight = _with_gradient(_dotted("torch", "ones"), list(call.args[:2]), [])
             products = [(node, ast.BinOp(left=node.args[0], op=ast.MatMult(), right=_loaded(target))) for node in calls]
             yield Edit(((call, weight), *products))
-    if called.endswith("Parameter") and call.args:
-        inner = call.args[0]
-        yield Edit.of(call, inner)
-        if isinstance(inner, ast.Call):
-            yield Edit.of(call, _with_gradient(inner.func, inner.args, inner.keywords))
 
 
 def _reads(tree: ast.Module, name: str) -> list[ast.expr]:
