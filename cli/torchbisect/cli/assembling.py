@@ -19,7 +19,6 @@ from torchbisect.cli.minimizing import Shrunk
 from torchbisect.cli.observing import Observed
 from torchbisect.cli.options import Options, repeat_command
 from torchbisect.cli.tools import Tools
-from torchbisect.cli.workspace import MINIMAL
 from torchbisect.containers.builds import Build
 from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import InstallFailed
@@ -27,6 +26,7 @@ from torchbisect.probe.localise import Localisation
 from torchbisect.probe.plain import PlainRun, run_plain
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.version import __version__
+from torchbisect.reports import files
 from torchbisect.reports import report as shapes
 
 # Of a day's worth of commits the report names so many; the compare link has them all.
@@ -104,7 +104,7 @@ class Draft:
         build = self._failing.name if self._failing else ""
         size, made = size_of(shrunk.text), shrunk.reduction
         self._minimal = shapes.Minimal(
-            path=MINIMAL,
+            path=files.MINIMAL,
             bytes=size.bytes,
             lines=size.lines,
             nodes=size.nodes,

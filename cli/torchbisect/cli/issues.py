@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from torchbisect.cli.exits import Exit
-from torchbisect.containers.disk import disk_errors, writable_directory
+from torchbisect.containers.disk import writable_directory
 from torchbisect.containers.errors import InputError
+from torchbisect.reports import files
 from torchbisect.reports.github import API, GitHub, Post, Reference
 from torchbisect.reports.issue_body import Issue, read_issue
 
@@ -39,8 +40,7 @@ def read(reference: str | None, file: Path | None, out: Path, *, as_json: bool) 
     if issue.script is not None and issue.runnable:
         folder = writable_directory(out, option="--out")
         script = folder / SCRIPT
-        with disk_errors(folder):
-            script.write_text(issue.script.text, encoding="utf-8", errors="backslashreplace")
+        files.replace_text(script, issue.script.text)
     _show(issue, script, as_json)
     return Exit.FINISHED if script is not None else Exit.INPUT
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
-from torchbisect.containers.disk import disk_errors, writable_directory
+from torchbisect.containers.disk import writable_directory
 from torchbisect.reports import files
 from torchbisect.reports.report import Report
 
-MINIMAL = "minimal.py"
 JOURNAL = "journal.jsonl"
 
 
@@ -32,12 +29,7 @@ class Workspace:
 
     def save_minimal(self, source: str) -> None:
         """Keep the smallest script so far; a reader sees the old one or the new one, never a half."""
-        with disk_errors(self.folder):
-            with tempfile.NamedTemporaryFile(
-                "w", dir=self.folder, prefix=".minimal", encoding="utf-8", errors="backslashreplace", delete=False
-            ) as part:
-                part.write(source)
-            os.replace(part.name, self.folder / MINIMAL)
+        files.replace_text(self.folder / files.MINIMAL, source)
 
     def save(self, report: Report) -> tuple[Path, ...]:
         """Write all that a report is rendered to; returns the files."""

@@ -37,8 +37,8 @@ def write(report: Report, directory: Path) -> tuple[Path, ...]:
     texts |= {MARKDOWN: markdown.render(report), PAGE: html.render(report), JSON: to_text(report)}
     with _reported(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            _replace(directory / name, text)
+    for name, text in texts.items():
+        replace_text(directory / name, text)
     return tuple(directory / name for name in texts)
 
 
@@ -73,8 +73,18 @@ def load(place: Path) -> Report:
         raise InputError(f"{path}: {error}") from error
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Put a text where ``path`` is, all of it or nothing.
+
+    Raises:
+        DiskFull: there is no room; what stood there before still does.
+        InputError: the folder may not be written to.
+    """
+    with _reported(path.parent):
+        _replace(path, text)
+
+
 def _replace(path: Path, text: str) -> None:
-    """Put a text where ``path`` is, all of it or nothing."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with open(descriptor, "wb") as file:
