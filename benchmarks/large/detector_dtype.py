@@ -125,7 +125,7 @@ def train(config: Config) -> None:
     loader = DataLoader(Shapes(config), batch_size=config.batch, shuffle=False)
     meter = Meter()
     for epoch in range(config.epochs):
-        for step, (images, targets) in enumerate(loader):
+        for images, targets in loader:
             optimizer.zero_grad(set_to_none=True)
             loss = criterion(model(images), targets)
             if loss.dtype is not torch.bfloat16:

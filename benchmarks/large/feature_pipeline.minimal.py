@@ -1,7 +1,13 @@
-import operator, torch
+import operator
+
+import torch
+
+
 @torch.compile(backend="eager")
 def f(x):
     s = {1}
     operator.isub(s, {1})
     return x + len(s)
+
+
 assert f(torch.zeros(1)) == 0

@@ -1,4 +1,5 @@
 """Differentiable architecture search in miniature: gates are frozen once they are sure of themselves."""
+
 import torch
 import torch.nn as nn
 from torch.func import functional_call, vmap

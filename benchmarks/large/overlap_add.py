@@ -1,7 +1,7 @@
 """Streaming audio denoiser: frames are taken from a ring buffer as windows, scaled in place, and added up again."""
+
 import math
 from collections import deque
-from typing import Optional
 
 import torch
 from torch import Tensor, nn
@@ -79,7 +79,7 @@ class SoftLimit(BaseStage):
 
 
 class Denoiser(nn.Module):
-    def __init__(self, frame: int = 3, hop: int = 5, use_emphasis: bool = True, limit: Optional[float] = None):
+    def __init__(self, frame: int = 3, hop: int = 5, use_emphasis: bool = True, limit: float | None = None):
         super().__init__()
         stages = [FrameGain(frame, hop), SoftLimit(limit if limit is not None else 4.0)]
         if use_emphasis:

@@ -52,7 +52,9 @@ class History:
 class Agent(th.nn.Module):
     def __init__(self, obs: int = 4, hidden: int = 16, actions: int = 4, history: int = 0, discount: float = 0.9):
         super().__init__()
-        self.body = th.nn.Sequential(th.nn.Linear(obs, hidden), th.nn.ReLU(), th.nn.Linear(hidden, hidden), th.nn.ReLU())
+        self.body = th.nn.Sequential(
+            th.nn.Linear(obs, hidden), th.nn.ReLU(), th.nn.Linear(hidden, hidden), th.nn.ReLU()
+        )
         self.advantage = th.nn.Linear(hidden, actions)
         self.value = th.nn.Linear(hidden, 1)
         self.history, self.discount = History(history), discount
@@ -62,7 +64,7 @@ class Agent(th.nn.Module):
         a = self.advantage(h)
         return self.value(h) + a - a.mean(-1, keepdim=True)
 
-    def forward(self, state, rewards: t.List[float]):
+    def forward(self, state, rewards: list[float]):
         bonus = self.history.fold(rewards, self.discount)
         return self.q(state) + bonus
 
