@@ -300,3 +300,35 @@ def test_a_copy_and_the_layout_say_the_same(program: str) -> None:
     assert ast.dump(copied(tree)) == ast.dump(tree) == ast.dump(apply(tree, []))
     assert ast.dump(parse(laid_out(tree))) == ast.dump(parse(text_of(tree)))
     assert nodes(tree) == len(list(ast.walk(tree)))
+
+
+def test_a_field_with_the_name_of_a_library_function_is_no_hindrance() -> None:
+    """``torch.compile`` is not a use of a field called ``compile``."""
+    source = """\
+import torch
+from dataclasses import dataclass
+
+@dataclass
+class Config:
+    compile: bool = True
+    width: int = 4
+
+@torch.compile(backend='eager')
+def f(x):
+    y = torch.zeros(1)
+    y[:] = x
+    assert y.requires_grad
+
+config = Config()
+if config.compile:
+    f(torch.ones(1, requires_grad=True))
+"""
+
+    def ask(text: str) -> Verdict:
+        """Fails as the script does: the compiled function is called, and its assertion is reached."""
+        tree = ast.parse(text)
+        called = any(isinstance(node, ast.Call) and ast.unparse(node.func) == "f" for node in ast.walk(tree))
+        whole = all(part in text for part in ("@torch.compile(backend='eager')\ndef f(x", "[:] = x", "assert y.req"))
+        return Verdict(Answer.SAME if called and whole and "import torch" in text else Answer.NONE)
+
+    assert "Config" not in minimize(source, ask).source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from torchbisect.minimizer.tree import Comprehension
 
@@ -54,6 +54,27 @@ def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
                 found.add(name)
         stack.extend(ast.iter_child_nodes(node))
     return found
+
+
+def members_read(nodes: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
+    """The attributes that are read and may be a member of one of the script's objects.
+
+    What hangs on an imported name is the library's: ``torch.compile`` says nothing of a field called ``compile``.
+    """
+    nodes = list(nodes)
+    imported = {
+        alias.asname or alias.name.split(".")[0]
+        for node in nodes
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            root: ast.expr = node.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if not (isinstance(root, ast.Name) and root.id in imported):
+                yield node
 
 
 def parameters(arguments: ast.arguments) -> list[ast.arg]:

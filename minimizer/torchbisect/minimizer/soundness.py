@@ -11,6 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
+from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.tree import Function
 
 _CONSTRUCTORS = frozenset(
@@ -204,13 +205,15 @@ def _fits(arguments: ast.arguments, call: ast.Call, skip: int) -> bool:
 def _attributes(nodes: list[ast.AST], members: frozenset[str]) -> Iterator[str]:
     """What is read from ``self`` and made nowhere in the script; a base class's attributes count too, always."""
     made: set[str] = set()
-    read: set[str] = set()
+    read = {
+        node.attr
+        for node in members_read(nodes)
+        if node.attr in members or (isinstance(node.value, ast.Name) and node.value.id == "self")
+    }
     for node in nodes:
         if isinstance(node, ast.Attribute):
             if not isinstance(node.ctx, ast.Load):
                 made.add(node.attr)
-            elif node.attr in members or (isinstance(node.value, ast.Name) and node.value.id == "self"):
-                read.add(node.attr)
         elif isinstance(node, (*Function, ast.ClassDef)):
             made.add(node.name)
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit
 
@@ -22,10 +23,11 @@ def run(search: Search) -> None:
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each expression or branch that is decided."""
     fields = dict(_fields(tree))
+    for read in members_read(ast.walk(tree)):
+        if read.attr in fields:
+            yield Edit.of(read, fields[read.attr])
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.attr in fields:
-            yield Edit.of(node, fields[node.attr])
-        elif isinstance(node, (ast.If, ast.IfExp)):
+        if isinstance(node, (ast.If, ast.IfExp)):
             truth = _truth(node.test)
             if truth is not None:
                 taken = node.body if truth else node.orelse

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 
+from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Function, apply
 
@@ -29,9 +30,7 @@ def run(search: Search) -> None:
 def edits(tree: ast.Module) -> list[Edit]:
     """An edit for each thing that is bound and never read, and for each annotation."""
     reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
-    attributes = {
-        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }
+    attributes = {node.attr for node in members_read(ast.walk(tree))}
     keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
     shared = {name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     used = reads | shared
