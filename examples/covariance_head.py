@@ -69,17 +69,18 @@ class CovarianceHead(nn.Module):
         self.register_buffer("rows", rows)
         self.register_buffer("cols", cols)
 
-    def factor(self, entries: torch.Tensor) -> torch.Tensor:
-        """Lay the entries into the lower triangle and make the diagonal positive."""
+    def factor(self, entries: torch.Tensor) -> tuple:
+        """Lay the entries into the lower triangle and make the diagonal positive; says what it knows of the result."""
         matrix = torch.zeros(entries.shape[0], self.targets, self.targets, dtype=entries.dtype)
         matrix[:, self.rows, self.cols] = entries
-        assert matrix.requires_grad, "the factor lost its gradient"
+        checks = {"learns": matrix.requires_grad, "size": matrix.shape[-1]}
         diagonal = torch.diagonal(matrix, dim1=-2, dim2=-1)
         positive = nn.functional.softplus(diagonal) + self.jitter
-        return matrix - torch.diag_embed(diagonal) + torch.diag_embed(positive)
+        return matrix - torch.diag_embed(diagonal) + torch.diag_embed(positive), checks
 
     def forward(self, features: torch.Tensor) -> tuple:
-        return self.mean(features), self.factor(self.entries(features))
+        factor, checks = self.factor(self.entries(features))
+        return self.mean(features), factor, checks
 
 
 class GaussianRegressor(nn.Module):
@@ -140,7 +141,8 @@ def train(config: Config) -> float:
         meter = Meter()
         for x, y in loader:
             optimizer.zero_grad()
-            mean, factor = step(x)
+            mean, factor, checks = step(x)
+            assert checks["learns"], "the factor lost its gradient"
             loss = negative_log_likelihood(mean, factor, y)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)

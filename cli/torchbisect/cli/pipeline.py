@@ -31,7 +31,7 @@ from torchbisect.probe.repro import Repro, Settings
 from torchbisect.reports.terminal import summary
 
 # So often a shrunk script that has another history than the original is shrunk again with that build as a witness.
-WITNESSES = 3
+WITNESSES = 2
 COLLECT_SECONDS = 120.0
 
 
