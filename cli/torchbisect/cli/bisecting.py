@@ -120,21 +120,31 @@ class Bisection:
             target: what it is asked about.
             again: a question of its own, in an environment started anew.
         """
+        known = self.known(build, target, again=again)
+        if known is not None:
+            return known
+        self._tools.display.status(f"torch {build}" + (" once more" if again else ""))
+        finding = self._ask(build, target)
+        facts = self.facts.get(build.name)
+        kept = {**asdict(finding), "status": finding.status.value, "facts": facts and asdict(facts)}
+        self._tools.journal.put(self._key(build, target, again), kept)
+        return finding
+
+    def known(self, build: Build, target: Target, *, again: bool = False) -> Finding | None:
+        """What the journal says of a question; ``None`` if it was not asked before."""
+        kept = self._tools.journal.get(self._key(build, target, again))
+        if kept is None:
+            return None
+        if kept["facts"]:
+            self.facts[build.name] = Facts(**kept["facts"])
+        return Finding(Status(kept["status"]), kept["reason"], kept["detail"], kept["seconds"])
+
+    def _key(self, build: Build, target: Target, again: bool) -> str:
         tools = self._tools
-        key = fingerprint(
+        return fingerprint(
             "build", __version__, build.requirement, tools.interpreter.identity, tools.options.packages,
             target.repro.to_json(), target.settings.to_json(), target.signature.to_json(), tools.options.repeat, again,
         )  # fmt: skip
-        known = tools.journal.get(key)
-        if known is not None:
-            if known["facts"]:
-                self.facts[build.name] = Facts(**known["facts"])
-            return Finding(Status(known["status"]), known["reason"], known["detail"], known["seconds"])
-        tools.display.status(f"torch {build}" + (" once more" if again else ""))
-        finding = self._ask(build, target)
-        facts = self.facts.get(build.name)
-        tools.journal.put(key, {**asdict(finding), "status": finding.status.value, "facts": facts and asdict(facts)})
-        return finding
 
     def _search(self, channel: Channel, listing: Listing, target: Target) -> Level:
         options = self._tools.options
@@ -156,6 +166,7 @@ class Bisection:
             find=which,
             cached=lambda build: self._tools.channels.maker(build).has(build),
             rank=_rank if listing.builds[0].channel is Channel.NIGHTLY else None,
+            known=lambda build: self.known(build, target),
             jobs=self._tools.options.jobs,
             ask_again=lambda build: self.ask(build, target, again=True),
             on_answer=self._say,

@@ -131,7 +131,9 @@ def _progress(tools: Tools) -> Callable[[Progress], None]:
 def _alone(tools: Tools, probe: Probe, subject: Subject, reduction: Reduction, settings: Settings) -> Shrunk:
     """Make the result fail by itself, and see it do so."""
     tools.display.status("confirming under plain python")
-    for text in standalone(reduction.source, subject.mismatch):
+    # Where it is seen in the shrunk script, which is not where it was seen in the original.
+    seen = probe.mismatch(Repro(reduction.source, seed=subject.repro.seed, name="minimal.py"), settings)
+    for text in standalone(reduction.source, seen or subject.mismatch):
         runs = confirm(probe, text)
         if runs is not None:
             tools.workspace.save_minimal(text)
