@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from pypi_simple import ProjectPage
@@ -44,19 +41,6 @@ def page_text(hrefs: list[str], project: str = "torch") -> str:
             "<!--TIMESTAMP 1755400000-->",
         ]
     )
-
-
-@pytest.fixture(scope="session")
-def nightly_index() -> ModuleType:
-    """The module beside this one; what pytest imports here is on no path."""
-    place = Path(__file__).with_name("nightly_index.py")
-    spec = importlib.util.spec_from_file_location("nightly_index", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["nightly_index"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

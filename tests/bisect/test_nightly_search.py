@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import nightly_index
 import pytest
+from pytorch_clone import LISTS, Clone, history_of
 
 from torchbisect.bisect.channels.listing import Wheel
 from torchbisect.bisect.channels.nightly import nightlies
@@ -41,64 +42,6 @@ pytestmark = pytest.mark.e2e
 #: The first date with the dynamo bug; the date before it can't be imported.
 DYNAMO_DATE = 37
 DECOMPOSITION_DATE = 33
-LISTS = "torch/_dynamo/variables/lists.py"
-DECOMPOSITIONS = "torch/_decomp/decompositions.py"
-COMMITS = 12
-CULPRIT = 8
-
-
-@dataclass
-class Clone:
-    """A repository laid out as PyTorch's, with the sources of the torch that is installed."""
-
-    path: Path
-    culprit: str = ""
-    nightlies: dict[int, str] = field(default_factory=dict)
-
-    def git(self, *arguments: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
-        return subprocess.run(
-            ["git", *who, *arguments], cwd=self.path, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    def write(self, name: str, text: str, subject: str) -> str:
-        place = self.path / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-        self.git("add", "-A")
-        self.git("commit", "-q", "-m", subject)
-        return self.git("rev-parse", "HEAD")
-
-    def nightly(self, number: int, date: str, main: str) -> None:
-        parent = ["-p", "nightly"] if self.nightlies else []
-        subject = f"{date} nightly release ({main})"
-        self.nightlies[number] = self.git("commit-tree", *parent, f"{main}^{{tree}}", "-m", subject)
-        self.git("update-ref", "refs/heads/nightly", self.nightlies[number])
-
-
-def history_of(change: Any, site: Path, path: Path, date: Callable[[int], Any]) -> Clone:
-    """Commits between the last good nightly and the first bad one: one brings the bug, one doesn't import."""
-    clone = Clone(path)
-    clone.git("init", "-q", "-b", "main")
-    clone.write(LISTS, (site / LISTS).read_text(), "Base (#100)")
-    base = clone.write(DECOMPOSITIONS, (site / DECOMPOSITIONS).read_text(), "Another (#101)")
-    clone.nightly(DYNAMO_DATE - 2, str(date(DYNAMO_DATE - 2)), base)
-    last = base
-    for number in range(1, COMMITS + 1):
-        name = LISTS if number % 2 == 0 else DECOMPOSITIONS
-        text = (path / name).read_text()
-        if number == CULPRIT:
-            last = clone.culprit = clone.write(name, change.applied(text), "[dynamo] Keep lists as they are (#108)")
-        elif number == CULPRIT - 2:
-            last = clone.write(name, f"{text}\nraise ImportError('not yet')\n", "[dynamo] Half of a change (#106)")
-        elif number == CULPRIT - 1:
-            clone.write(LISTS, (site / LISTS).read_text(), "[dynamo] The other half (#107)")
-        else:
-            last = clone.write(name, f"{text}\n# {number}\n", f"Comment {number} (#{100 + number})")
-        if number == 3:
-            last = clone.write("aten/src/add.cpp", "// faster\n", "Speed up add (#203)")
-    clone.nightly(DYNAMO_DATE, str(date(DYNAMO_DATE)), last)
-    return clone
 
 
 @dataclass
@@ -171,10 +114,10 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(nightly_index: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     interpreter = Interpreter.of(sys.executable)
     shape = nightly_index.NightlyIndex()
-    clone = history_of(nightly_index.DYNAMO, shape.site, tmp_path_factory.mktemp("pytorch"), shape.date)
+    clone = history_of(nightly_index.DYNAMO, shape, tmp_path_factory.mktemp("pytorch"), DYNAMO_DATE - 2, DYNAMO_DATE)
     index = nightly_index.NightlyIndex(
         changes={nightly_index.DYNAMO: (DYNAMO_DATE, 60), nightly_index.DECOMPOSITION: (DECOMPOSITION_DATE, 60)},
         missing=frozenset({4, 20, 21, 39, 50}),

@@ -6,7 +6,7 @@ together from the installed files, so sixty dates cost nothing. The pages, the n
 are those of PyTorch's own index. Only the shared libraries, three quarters of the bytes, come as a wheel of their own
 that all dates need, as CUDA's do: so an install costs 150 MB of disk and not 600.
 
-Run it by hand to look at such an index: ``python tests/bisect/nightly_index.py`` prints its address.
+Run it by hand to look at such an index: ``python tests/support/nightly_index.py`` prints its address.
 """
 
 from __future__ import annotations
