@@ -12,6 +12,7 @@ from torchbisect.probe.observation import Observation
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro
 from torchbisect.reports import report as shapes
+from torchbisect.reports.paths import without_machine
 
 # A mismatch is looked for so often before a day is spent on it; a run is a fork and costs little.
 RUNS = 3
@@ -69,8 +70,10 @@ class Observed:
         )
 
     def logs(self) -> shapes.Logs:
-        """The last part of what the two runs wrote to standard error."""
-        return shapes.Logs(self.observation.eager.errors, self.observation.compiled.errors)
+        """The last part of what the two runs wrote to standard error, without this machine's paths."""
+        return shapes.Logs(
+            without_machine(self.observation.eager.errors), without_machine(self.observation.compiled.errors)
+        )
 
 
 def observe(probe: Probe, repro: Repro, display: Display) -> Observed:
