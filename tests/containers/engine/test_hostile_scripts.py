@@ -179,7 +179,7 @@ def test_the_environment_read_for_secrets(victim: DockerEnvironment, monkeypatch
     code = (
         "import glob, os\n"
         "print(dict(os.environ))\n"
-        "for place in glob.glob('/proc/*/environ') + ['/etc/shadow', '/root/.netrc']:\n"
+        "for place in glob.glob('/proc/*/environ') + ['/etc/shadow', '/etc/gshadow']:\n"
         "    try: print(open(place, 'rb').read())\n"
         "    except OSError: pass\n"
         "print(glob.glob('/var/run/docker*'), glob.glob('/run/docker*'), glob.glob('/run/secrets*'))"
