@@ -41,6 +41,10 @@ class Heads:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
         self._client.close()
 
     def exists(self, url: str) -> bool:

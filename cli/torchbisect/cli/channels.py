@@ -190,8 +190,6 @@ class Channels:
 
     def close(self) -> None:
         """Give everything back."""
-        if "_heads" in self.__dict__:
-            self._heads.__exit__(None, None, None)
-        for name in ("_release_maker", "_nightly_maker"):
+        for name in ("_heads", "_release_maker", "_nightly_maker"):
             if name in self.__dict__:
                 self.__dict__[name].close()
