@@ -32,8 +32,9 @@ test-torch: setup
 test-e2e: setup
 	$(BIN)/python -m pytest -q -m e2e
 
+# Two at a time: an install waits for the disk and the network while a compile has a core.
 test: check
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadgroup --durations 25
 
 clean:
 	rm -rf $(VENV) demo-out build dist

@@ -13,7 +13,10 @@ from running import Tool
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One cache for all tests; a developer may name one that lasts with ``TORCHBISECT_TEST_CACHE``."""
     kept = os.environ.get("TORCHBISECT_TEST_CACHE")
-    return Path(kept) if kept else tmp_path_factory.mktemp("cache")
+    if kept:
+        return Path(kept)
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    return tmp_path_factory.mktemp("cache") if alone else tmp_path_factory.getbasetemp().parent / "cache"
 
 
 @pytest.fixture
