@@ -1,11 +1,12 @@
 """Shrinks large scripts with torchbisect and with the peers that are installed, all through the same oracle.
 
-    python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [FOLDER ...]
+    python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [--keep FOLDER] [FOLDER ...]
 
 PATH is a Python that has the failing torch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or
 ``NAME/large.py`` beside ``NAME/minimal.py``; the default is ``benchmarks/large``. Peers that are not installed are
 left out and named: pysource-minimize, shrinkray, lithium (lithium-reducer), picire, cvise. Prints a table of nodes,
-bytes, questions and seconds; nodes are also given as a multiple of the script that a person wrote.
+bytes, questions and seconds; nodes are also given as a multiple of the script that a person wrote. ``--keep`` writes
+each result to a folder as ``NAME.TOOL.py``.
 """
 
 from __future__ import annotations
@@ -94,9 +95,14 @@ class Row:
     tool: str
     nodes: int
     times: float
-    bytes: int
+    result: str
     asked: int
     seconds: float
+
+    def line(self) -> str:
+        """Its line of the table."""
+        size = f"{self.nodes} | {self.times:.2f} | {len(self.result.encode())}"
+        return f"| {self.case} | {self.tool} | {size} | {self.asked} | {self.seconds:.0f} |"
 
 
 def cases(folders: list[Path]) -> Iterator[Case]:
@@ -229,7 +235,7 @@ def measured(probe: Probe, case: Case, chosen: list[str] | None, seconds: float)
         result = run(oracle, source, seconds)
         took = time.monotonic() - began
         size = _nodes(result)
-        yield Row(case.name, name, size, size / by_hand, len(result.encode()), oracle.asked, took)
+        yield Row(case.name, name, size, size / by_hand, result, oracle.asked, took)
 
 
 def _nodes(text: str) -> int:
@@ -244,6 +250,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--only", action="append")
     parser.add_argument("--tools")
+    parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
     interpreter = Interpreter.of(arguments.python)
     chosen = arguments.tools.split(",") if arguments.tools else None
@@ -258,8 +265,10 @@ def main() -> int:
                     if arguments.only and case.name not in arguments.only:
                         continue
                     for row in measured(probe, case, chosen, arguments.seconds):
-                        cells = f"{row.nodes} | {row.times:.2f} | {row.bytes} | {row.asked} | {row.seconds:.0f}"
-                        print(f"| {row.case} | {row.tool} | {cells} |", flush=True)
+                        print(row.line(), flush=True)
+                        if arguments.keep:
+                            arguments.keep.mkdir(parents=True, exist_ok=True)
+                            (arguments.keep / f"{row.case}.{row.tool}.py").write_text(row.result)
         finally:
             venvs.close()
     return 0

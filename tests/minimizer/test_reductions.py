@@ -179,7 +179,6 @@ def test_nothing_is_asked_twice_and_all_of_it_compiles(program: str, oracle: Cal
     assert all(_parses(text) or len(text) >= 500 for text in asked.texts)
 
 
-@pytest.mark.xfail(strict=False, reason="a rare example is reduced further by a second run: if x: x = f(x)")
 @settings(max_examples=FEW)
 @given(programs, oracles)
 def test_a_second_reduction_removes_nothing(program: str, oracle: Callable[[str], bool]) -> None:

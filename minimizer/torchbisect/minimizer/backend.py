@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.minimizer.tree import Edit, Function, apply, parse, text_of
+from torchbisect.minimizer.tree import Edit, Function, apply, parse, text_of, walk
 
 _FOR_INDUCTOR_ONLY = frozenset({"mode", "options"})
 
@@ -16,10 +16,10 @@ def with_backend(source: str, backend: str) -> str | None:
     call is found (it may be reached under another name). Raises ``SyntaxError`` if the script is not Python.
     """
     tree = parse(source)
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "torch"]
+    imports = [node for node in walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "torch"]
     names = {alias.asname or alias.name for node in imports for alias in node.names if alias.name == "compile"}
     edits: list[Edit] = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, (*Function, ast.ClassDef)):
             edits += [Edit.of(item, _called(item, backend)) for item in node.decorator_list if _is_compile(item, names)]
         if isinstance(node, ast.Call) and _is_compile(node.func, names):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchbisect.minimizer.scope import bound_in, parameters
-from torchbisect.minimizer.tree import Function, copied, expression
+from torchbisect.minimizer.tree import Function, copied, expression, walk
 from torchbisect.probe.trace import Trace
 
 
@@ -65,8 +65,8 @@ def _around(tree: ast.Module, inner: ast.AST) -> list[ast.FunctionDef]:
     """The functions that a function lies in, the innermost first."""
     holding = [
         node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node is not inner and any(item is inner for item in ast.walk(node))
+        for node in walk(tree)
+        if isinstance(node, ast.FunctionDef) and node is not inner and any(item is inner for item in walk(node))
     ]
     return holding[::-1]
 
@@ -82,6 +82,6 @@ def _bound(function: ast.FunctionDef) -> set[str]:
 def _free(function: ast.FunctionDef) -> set[str]:
     """Names that a function reads, or declares nonlocal, and doesn't bind itself."""
     own = _bound(function)
-    reads = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    shared = {name for node in ast.walk(function) if isinstance(node, ast.Nonlocal) for name in node.names}
+    reads = {node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    shared = {name for node in walk(function) if isinstance(node, ast.Nonlocal) for name in node.names}
     return (reads - own) | shared

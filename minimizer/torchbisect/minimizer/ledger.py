@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from torchbisect.minimizer.scope import unbound
-from torchbisect.minimizer.soundness import faults
+from torchbisect.minimizer.soundness import faults, members
+from torchbisect.minimizer.tree import nodes
 from torchbisect.probe.verdict import Verdict
 
 
@@ -61,6 +62,8 @@ class Ledger:
         ask: the question.
         budget: what may be spent.
         answers: every text asked about, and whether it showed the mismatch.
+        turn: the texts that this turn of the reduction wanted to know of, remembered ones included.
+        most_turn: how many of them there may be; a venture sets it.
         statistics: by pass.
         stage: the name of the pass at work.
         asked: how many questions were asked.
@@ -74,6 +77,8 @@ class Ledger:
     budget: Budget
     on_progress: Callable[[Progress], None]
     answers: dict[str, bool] = field(default_factory=dict)
+    turn: set[str] = field(default_factory=set)
+    most_turn: int | None = None
     statistics: dict[str, Statistics] = field(default_factory=dict)
     stage: str = ""
     asked: int = 0
@@ -82,6 +87,16 @@ class Ledger:
     known_faults: dict[str, int] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     started: float = field(default_factory=time.monotonic)
+    _sound: dict[str, bool] = field(default_factory=dict)
+
+    def begin(self, tree: ast.Module) -> None:
+        """Start a turn from this script, as if nothing had been asked; what is remembered only saves questions."""
+        self.known_unbound = unbound(tree)
+        self.most_nodes = nodes(tree)
+        self.members = members(tree)
+        self.known_faults = dict(faults(tree, self.members))
+        self.turn.clear()
+        self._sound.clear()
 
     @property
     def seconds(self) -> float:
@@ -90,6 +105,10 @@ class Ledger:
 
     def answer(self, text: str) -> bool:
         """Whether this text shows the mismatch, from memory if it was asked before. Raises ``BudgetSpent``."""
+        if text not in self.turn:
+            if self.most_turn is not None and len(self.turn) >= self.most_turn:
+                raise BudgetSpent
+            self.turn.add(text)
         if text not in self.answers:
             limit = self.budget
             if limit.questions is not None and self.asked >= limit.questions:
@@ -106,8 +125,11 @@ class Ledger:
 
     def sound(self, tree: ast.Module, text: str) -> bool:
         """Whether a candidate is worth a question: it parses, binds its names and is about something."""
-        if text in self.answers:
-            return True
+        if text not in self._sound:
+            self._sound[text] = self._worth(tree, text)
+        return self._sound[text]
+
+    def _worth(self, tree: ast.Module, text: str) -> bool:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

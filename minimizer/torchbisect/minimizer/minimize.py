@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from operator import itemgetter
 
 from torchbisect.minimizer.layout import laid_out
 from torchbisect.minimizer.ledger import Budget, BudgetSpent, Ledger, Progress, Statistics
+from torchbisect.minimizer.order import measure
 from torchbisect.minimizer.passes import (
     constants,
     descend,
@@ -30,10 +33,8 @@ from torchbisect.minimizer.passes import (
     unwrap,
     values,
 )
-from torchbisect.minimizer.scope import unbound
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.soundness import faults, members
-from torchbisect.minimizer.tree import nodes, parse, tidy
+from torchbisect.minimizer.tree import nodes, parse, text_of, tidy
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Verdict
 
@@ -132,14 +133,11 @@ def minimize(
     Raises:
         SyntaxError: the script is not Python.
     """
-    tree = tidy(parse(source))
+    tree = parse(source)
     ledger = Ledger(ask, budget or Budget(), on_progress)
-    ledger.known_unbound = unbound(parse(source))
-    ledger.most_nodes = nodes(parse(source))
-    ledger.members = members(parse(source))
-    ledger.known_faults = dict(faults(parse(source), ledger.members))
-    tracer = trace if callable(trace) else lambda text: trace if text == source else None
-    search = Search(tree, ledger, trace=tracer(source), on_best=on_best)
+    ledger.begin(tree)
+    tracer = _remembered(trace, source)
+    search = Search(tidy(tree), ledger, trace=tracer(source), on_best=on_best)
     finished = True
     ledger.stage = "plain text"
     try:
@@ -147,11 +145,53 @@ def minimize(
             # Not even its own text without comments and docstrings shows it: the script reads itself.
             return _result(source, source, search, finished=True)
         on_best(search.text + "\n")
-        _opening(search, tracer, backend)
-        _fixpoint(search, tracer)
+        _to_the_end(search, source, tracer, backend)
     except BudgetSpent:
         finished = False
     return _result(source, laid_out(search.tree), search, finished=finished)
+
+
+def _remembered(trace: Tracer | Trace | None, source: str) -> Tracer:
+    """A trace by its text; a text is traced once."""
+    if not callable(trace):
+        return lambda text: trace if text == source else None
+    return cache(trace)
+
+
+def _to_the_end(search: Search, source: str, tracer: Tracer, backend: str | None) -> None:
+    """One turn after the other, each as a new reduction of what the last one left, until that is where it began.
+
+    So a reduction of the result gives the result: it would be one more turn. Turns that lead round in a circle (what
+    reads well is reworded, and reworded back) end at the smallest text of it, wherever they came into it.
+    """
+    texts = [source]
+    while True:
+        _turn(search, tracer, backend)
+        text = laid_out(search.tree)
+        if text in texts:
+            break
+        texts.append(text)
+        search.begin(text, tracer(text))
+    circle = [(measure(tree, text_of(tree)), tree) for tree in map(parse, texts[texts.index(text) :])]
+    if len(circle) > 1:
+        search.settle(min(circle, key=itemgetter(0))[1])
+
+
+def _turn(search: Search, tracer: Tracer, backend: str | None) -> None:
+    """The opening, rounds of all the passes until one wins nothing, and what makes it read well."""
+    _opening(search, tracer, backend)
+    before = ""
+    while search.text != before:
+        before = search.text
+        for name, run in _ROUND:
+            search.ledger.stage = name
+            run(search)
+        search.ledger.stage = "values"
+        _retrace(search, tracer)
+        values.run(search)
+    for name, run in _FINISH:
+        search.ledger.stage = name
+        run(search)
 
 
 def _opening(search: Search, tracer: Tracer, backend: str | None) -> None:
@@ -165,33 +205,6 @@ def _opening(search: Search, tracer: Tracer, backend: str | None) -> None:
             run(search)
         if search.text != before:
             _retrace(search, tracer)
-
-
-def _fixpoint(search: Search, tracer: Tracer) -> None:
-    """All the passes, until a whole round of them wins nothing though it leaves no question out."""
-    search.thorough = False
-    while True:
-        before = search.text
-        for name, run in _ROUND:
-            search.ledger.stage = name
-            run(search)
-        if search.text == before:
-            if search.thorough:
-                _finish(search)
-                return
-            search.thorough = True
-        else:
-            search.thorough = False
-        search.ledger.stage = "values"
-        _retrace(search, tracer)
-        values.run(search)
-
-
-def _finish(search: Search) -> None:
-    """What makes it read well, and isn't about size."""
-    for name, run in _FINISH:
-        search.ledger.stage = name
-        run(search)
 
 
 def _retrace(search: Search, tracer: Tracer) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from torchbisect.minimizer.tree import walk
+
 
 @dataclass(frozen=True, order=True)
 class Measure:
@@ -23,7 +25,7 @@ def measure(tree: ast.AST, text: str) -> Measure:
     """The measure of a tree whose text is known."""
     count = 0
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         count += 1
         for field in ("id", "name", "arg", "attr", "asname"):
             value = getattr(node, field, None)

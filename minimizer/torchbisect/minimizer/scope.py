@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator
 
-from torchbisect.minimizer.tree import Comprehension
+from torchbisect.minimizer.tree import Comprehension, children, walk
 
 _ALWAYS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__class__", "__annotations__"}
 
@@ -17,14 +17,12 @@ def unbound(tree: ast.Module) -> frozenset[str]:
     The walk follows the order of evaluation. What runs later (the body of a function) may use any name that its
     surroundings bind anywhere; what a loop's body binds may be used anywhere in it. ``import *`` binds everything.
     """
-    if any(
-        isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names) for node in ast.walk(tree)
-    ):
+    if any(isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names) for node in walk(tree)):
         return frozenset()
-    walk = _Walk(frozenset(), set())
-    walk.block(tree.body)
-    walk.run_deferred()
-    return frozenset(walk.missing)
+    order = _Walk(frozenset(), set())
+    order.block(tree.body)
+    order.run_deferred()
+    return frozenset(order.missing)
 
 
 def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
@@ -41,7 +39,7 @@ def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
             continue
         if isinstance(node, Comprehension):
             # A walrus in a comprehension binds outside it; its own targets stay inside.
-            found |= {item.target.id for item in ast.walk(node) if isinstance(item, ast.NamedExpr)}
+            found |= {item.target.id for item in walk(node) if isinstance(item, ast.NamedExpr)}
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             found.add(node.id)
@@ -52,7 +50,7 @@ def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
             name = getattr(node, "name", None) or getattr(node, "rest", None)
             if isinstance(name, str):
                 found.add(name)
-        stack.extend(ast.iter_child_nodes(node))
+        stack.extend(children(node))
     return found
 
 
@@ -109,7 +107,7 @@ class _Walk:
         if method is not None:
             method(node)
             return
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.visit(child)
         name = getattr(node, "name", None) or getattr(node, "rest", None)
         if isinstance(name, str):
@@ -201,7 +199,7 @@ class _Walk:
             self.visit(generator.target)
             self.block(generator.ifs)
         self.block([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
-        walrus = {item.target.id for item in ast.walk(node) if isinstance(item, ast.NamedExpr)}
+        walrus = {item.target.id for item in walk(node) if isinstance(item, ast.NamedExpr)}
         # The names inside are gone again, but not for the functions made inside. The set is kept: it still grows.
         gone = self.bound - before - walrus
         self.bound -= gone
@@ -230,4 +228,4 @@ def _own(node: ast.AST) -> Iterable[ast.AST]:
         item = stack.pop()
         yield item
         if not isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(item))
+            stack.extend(children(item))

@@ -6,9 +6,9 @@ import ast
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from torchbisect.minimizer.ledger import Budget, BudgetSpent, Ledger, Progress, Statistics
+from torchbisect.minimizer.ledger import BudgetSpent, Ledger, Progress, Statistics
 from torchbisect.minimizer.order import Measure, measure
-from torchbisect.minimizer.tree import Edit, Replacement, Unfit, apply, text_of
+from torchbisect.minimizer.tree import Edit, Replacement, Unfit, apply, children, parse, text_of, tidy
 from torchbisect.probe.trace import Trace
 
 ROOM = 8
@@ -36,9 +36,15 @@ class Search:
         self.ledger = ledger
         self.trace = trace
         self.trajectory: list[tuple[int, float, int]] = []
-        self.thorough = False
         self._failed: set[tuple[str, str]] = set()
         self._on_best = on_best
+
+    def begin(self, text: str, trace: Trace | None) -> None:
+        """Start a turn from the best so far, written so, as a new reduction of it would."""
+        self.tree = tidy(parse(text))
+        self.trace = trace
+        self.ledger.begin(self.tree)
+        self._failed.clear()
 
     def attempt(self, tree: ast.Module) -> bool:
         """Ask about a tree if it is smaller than the best, and make it the best if the mismatch is still there."""
@@ -64,6 +70,12 @@ class Search:
             return False
         self._take(tree, text, size)
         return True
+
+    def settle(self, tree: ast.Module) -> None:
+        """Go back to a tree that was the best before."""
+        text = text_of(tree)
+        if text != self.text:
+            self._take(tree, text, measure(tree, text))
 
     def _take(self, tree: ast.Module, text: str, size: Measure) -> None:
         ledger = self.ledger
@@ -91,7 +103,7 @@ class Search:
         """
         base, kept = self.tree, list[Edit]()
         keys = self._keys(base)
-        edits = [edit for edit in edits if self.thorough or keys(edit) not in self._failed]
+        edits = [edit for edit in edits if keys(edit) not in self._failed]
 
         def halve(part: Sequence[Edit]) -> None:
             if not part:
@@ -121,7 +133,7 @@ class Search:
         while True:
             keys = self._keys(self.tree)
             for number, edit in enumerate(options(self.tree)):
-                if number < place or (not self.thorough and keys(edit) in self._failed):
+                if number < place or keys(edit) in self._failed:
                     continue
                 if self.edited([edit]):
                     place, wins = number, wins + 1
@@ -133,20 +145,27 @@ class Search:
     def _keys(self, tree: ast.Module) -> Callable[[Edit], tuple[str, str]]:
         """What an edit is known by when the rest of the tree has changed: its statements, and what it does.
 
-        An edit that failed once in a statement mostly fails again: it is asked about again when ``thorough``.
+        An edit that failed once in a statement mostly fails again: it is only asked about again in another turn.
         """
         owners: dict[int, ast.AST] = {}
 
         def own(node: ast.AST, statement: ast.AST) -> None:
             inner = node if isinstance(node, ast.stmt) else statement
             owners[id(node)] = inner
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 own(child, inner)
 
         own(tree, tree)
 
+        texts: dict[int, str] = {}
+
+        def text(owner: ast.AST) -> str:
+            if id(owner) not in texts:
+                texts[id(owner)] = text_of(owner)
+            return texts[id(owner)]
+
         def key(edit: Edit) -> tuple[str, str]:
-            where = "\n".join(text_of(owners[id(node)]) for node, _ in edit.changes if id(node) in owners)
+            where = "\n".join(text(owners[id(node)]) for node, _ in edit.changes if id(node) in owners)
             what = "\n".join(f"{_shown(old)} -> {_shown(new)}" for old, new in edit.changes)
             return f"{self.ledger.stage}\n{where}", what
 
@@ -191,17 +210,15 @@ class Search:
         if text == self.text or not ledger.sound(tree, text) or not ledger.answer(text):
             return False
         branch = Search(tree, ledger, trace=self.trace)
-        outer = ledger.budget
-        limit = ledger.asked + questions
-        own = Budget(outer.seconds, limit if outer.questions is None else min(limit, outer.questions))
-        ledger.budget = own
+        outer, limit = ledger.most_turn, len(ledger.turn) + questions
+        ledger.most_turn = limit if outer is None else min(limit, outer)
         try:
             if not branch.measure < self.measure:
                 finish(branch)
         except BudgetSpent:
             pass
         finally:
-            ledger.budget = outer
+            ledger.most_turn = outer
         if branch.measure < self.measure:
             self._take(branch.tree, branch.text, branch.measure)
             return True

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from torchbisect.minimizer.scope import members_read
-from torchbisect.minimizer.tree import Function
+from torchbisect.minimizer.tree import Function, walk
 
 _CONSTRUCTORS = frozenset(
     ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "linspace", "eye", "tensor")
@@ -23,7 +23,7 @@ _CONSTRUCTORS = frozenset(
 def members(tree: ast.Module) -> frozenset[str]:
     """The fields and methods of the script's classes, by name."""
     found: set[str] = set()
-    for owner in ast.walk(tree):
+    for owner in walk(tree):
         if isinstance(owner, ast.ClassDef):
             for item in owner.body:
                 if isinstance(item, Function):
@@ -48,7 +48,7 @@ def faults(tree: ast.Module, members: frozenset[str] = frozenset()) -> Counter[s
     - ``no compile``: nothing is compiled.
     """
     found: Counter[str] = Counter()
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     for node in nodes:
         if isinstance(node, ast.Call):
             found["empty"] += _constructs(node.func) and _of_nothing(node)
@@ -120,7 +120,7 @@ def _lacks_super(node: ast.ClassDef) -> bool:
     init = next((item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None)
     if init is None or not node.bases:
         return False
-    return not any(isinstance(item, ast.Attribute) and item.attr == "__init__" for item in ast.walk(init))
+    return not any(isinstance(item, ast.Attribute) and item.attr == "__init__" for item in walk(init))
 
 
 def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _makes(owner: ast.ClassDef, call: ast.Call) -> bool:
 def _gives(function: ast.FunctionDef) -> bool:
     return any(
         isinstance(node, (ast.Yield, ast.YieldFrom)) or (isinstance(node, ast.Return) and node.value is not None)
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 

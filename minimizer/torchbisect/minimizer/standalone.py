@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from torchbisect.minimizer.layout import laid_out
-from torchbisect.minimizer.tree import Edit, apply, copied, expression, parse
+from torchbisect.minimizer.tree import Edit, apply, copied, expression, parse, walk
 from torchbisect.probe.observation import Kind
 
 _ENDS_BY_ITSELF = frozenset({Kind.CRASH, Kind.HANG, Kind.RAISES, Kind.RAISES_DIFFERENTLY, Kind.SLOW, Kind.COMMAND})
@@ -133,7 +133,7 @@ def _gradients(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.Module]]:
     """Leaves that have a gradient in the end, and what ``torch.autograd.grad`` gave."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and "autograd.grad" in ast.unparse(node.value):
-            for item in ast.walk(node.targets[0]):
+            for item in walk(node.targets[0]):
                 if isinstance(item, ast.Name):
                     yield expression(item.id), tree
     for node in tree.body:
@@ -150,7 +150,7 @@ def _bound(tree: ast.Module) -> list[str]:
     found: list[str] = []
     for node in reversed(tree.body):
         if isinstance(node, ast.Assign):
-            found += [item.id for target in node.targets for item in ast.walk(target) if isinstance(item, ast.Name)]
+            found += [item.id for target in node.targets for item in walk(target) if isinstance(item, ast.Name)]
     return list(dict.fromkeys(found))
 
 
@@ -193,7 +193,7 @@ def _statement(text: str) -> ast.stmt:
 
 def _pairs(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
     """Each call of a compiled thing at module level, with the expression for the same thing not compiled."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and _compiles(node.func) and node.func.args:
             yield tree, node, node.func.args[0]
     for function in tree.body:
@@ -215,12 +215,12 @@ def _decorated(
     wrapped = ast.Call(func=func, args=[name], keywords=keywords)
     uses = [
         node
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function.name
     ]
     if len(uses) == 1:
         changed = apply(tree, [Edit(((function, bare), (uses[0].func, wrapped)))])
-        for node in ast.walk(changed):
+        for node in walk(changed):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and _compiles(node.func):
                 yield changed, node, name
 

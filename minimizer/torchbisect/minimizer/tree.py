@@ -194,7 +194,7 @@ def expression(text: str) -> ast.expr:
     Raises ``SyntaxError``.
     """
     body = ast.parse(text, mode="eval").body
-    for node in ast.walk(body):
+    for node in walk(body):
         for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
             if hasattr(node, name):
                 delattr(node, name)
@@ -203,25 +203,45 @@ def expression(text: str) -> ast.expr:
 
 def bodies(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
     """Every list of statements with the node that it belongs to, outer ones first."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list) and block:
                 yield node, block
 
 
+def children(node: ast.AST) -> list[ast.AST]:
+    """What lies directly in a node, as ``ast.iter_child_nodes`` has it, but quicker; a reduction does little else."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+    return found
+
+
+def walk(node: ast.AST) -> list[ast.AST]:
+    """A node and all inside it, outer ones first, as ``ast.walk`` has them."""
+    found = [node]
+    for item in found:
+        found += children(item)
+    return found
+
+
 def preorder(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes in the order of the text."""
     yield node
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield from preorder(child)
 
 
 def parents(tree: ast.AST) -> dict[int, ast.AST]:
     """From the identity of a node to its parent."""
-    return {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    return {id(child): node for node in walk(tree) for child in children(node)}
 
 
 def nodes(tree: ast.AST) -> int:
     """How many nodes a tree has; the size that results are compared by."""
-    return sum(1 for _ in ast.walk(tree))
+    return sum(1 for _ in walk(tree))

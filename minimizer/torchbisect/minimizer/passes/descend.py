@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from torchbisect.minimizer.closures import taken_out
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Function, apply, copied, expression, tidy
+from torchbisect.minimizer.tree import Function, apply, copied, expression, tidy, walk
 from torchbisect.probe.trace import Call, Trace
 
 MOST = 24
@@ -40,7 +40,7 @@ def run(search: Search, backend: str | None = None) -> None:
 
 def backend_of(tree: ast.Module) -> str | None:
     """The backend that the script's own calls of ``torch.compile`` name, where it is written out."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("compile"):
             for keyword in node.keywords:
                 if (
@@ -104,7 +104,7 @@ def alone(tree: ast.Module, call: Call, trace: Trace, backend: str | None) -> It
 
 
 def _takes_gradients(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr in ("backward", "grad") for node in ast.walk(tree))
+    return any(isinstance(node, ast.Attribute) and node.attr in ("backward", "grad") for node in walk(tree))
 
 
 def _compiled_texts(trace: Trace) -> set[str]:
@@ -152,7 +152,7 @@ def _callee(tree: ast.Module, call: Call, trace: Trace) -> tuple[list[ast.stmt],
         return [], ast.Attribute(value=owner, attr=method, ctx=ast.Load())
     if "<locals>" not in call.function:
         return [], ast.Name(id=call.function, ctx=ast.Load())
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]
     inner = next((node for node in functions if _first_line(node) == call.line), None)
     if inner is None:
         return None
@@ -171,7 +171,7 @@ def _kept(tree: ast.Module) -> list[ast.stmt]:
             found.append(_without_compile(statement))
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and not _runs_user_code(tree, statement):
             found.append(statement)
-    settings = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _sets_torch(node)]
+    settings = [node for node in walk(tree) if isinstance(node, ast.stmt) and _sets_torch(node)]
     torch_settings: dict[str, ast.stmt] = {}
     for node in settings:
         key = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ast.unparse(node)
@@ -196,7 +196,7 @@ def _runs_user_code(tree: ast.Module, statement: ast.stmt) -> bool:
     return any(
         (isinstance(node, ast.Name) and node.id in functions)
         or (isinstance(node, ast.Attribute) and node.attr == "compile")
-        for node in ast.walk(statement)
+        for node in walk(statement)
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit
+from torchbisect.minimizer.tree import Edit, walk
 
 
 def run(search: Search) -> None:
@@ -23,10 +23,10 @@ def run(search: Search) -> None:
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each expression or branch that is decided."""
     fields = dict(_fields(tree))
-    for read in members_read(ast.walk(tree)):
+    for read in members_read(walk(tree)):
         if read.attr in fields:
             yield Edit.of(read, fields[read.attr])
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, (ast.If, ast.IfExp)):
             truth = _truth(node.test)
             if truth is not None:
@@ -46,14 +46,14 @@ def options(tree: ast.Module) -> Iterator[Edit]:
 
 def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
     """Fields with a constant default that no call gives and no statement sets."""
-    given = {keyword.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords}
+    given = {keyword.arg for node in walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords}
     given |= {
-        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+        node.attr for node in walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
     }
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in walk(tree) if isinstance(node, ast.ClassDef)]
     positional = {
         node.func.id
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args
     }
     seen: dict[str, int] = {}

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, preorder
+from torchbisect.minimizer.tree import Edit, Function, preorder, walk
 
 
 def run(search: Search) -> None:
@@ -75,8 +75,8 @@ def _compiling(node: ast.AST, name: str) -> bool:
 
 
 def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
-    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
-    calls = [node for node in ast.walk(tree) if _compiling(node, function.name)]
+    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    calls = [node for node in walk(tree) if _compiling(node, function.name)]
     if len(named) == 1 and len(calls) == 1 and not function.decorator_list:
         call = calls[0]
         assert isinstance(call, ast.Call)
@@ -89,10 +89,10 @@ def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]
 
 def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
     """A function of one expression that is only handed to ``torch.compile``."""
-    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
     if len(named) != 1 or function.decorator_list or len(function.body) != 1:
         return
-    if not any(_compiling(node, function.name) for node in ast.walk(tree)):
+    if not any(_compiling(node, function.name) for node in walk(tree)):
         return
     only = function.body[0]
     value = only.value if isinstance(only, (ast.Return, ast.Expr)) else None
@@ -108,7 +108,7 @@ def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
 
 def _tails(tree: ast.Module) -> Iterator[Edit]:
     """``return x`` at the end of a function whose value nobody takes; ``y = f(x)`` with a ``y`` that nobody reads."""
-    reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    reads = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for node in preorder(tree):
         if isinstance(node, ast.Assign) and all(
             isinstance(item, ast.Name) and item.id not in reads for item in node.targets

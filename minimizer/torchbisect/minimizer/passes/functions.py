@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.passes.parameters import fewer
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Replacement
+from torchbisect.minimizer.tree import Edit, Replacement, walk
 
 
 def run(search: Search) -> None:
@@ -22,7 +22,7 @@ def run(search: Search) -> None:
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef, dict[str, ast.FunctionDef]]]:
-    for owner in ast.walk(tree):
+    for owner in walk(tree):
         if isinstance(owner, ast.ClassDef) and any(ast.unparse(base).endswith("Function") for base in owner.bases):
             yield owner, {item.name: item for item in owner.body if isinstance(item, ast.FunctionDef)}
 
@@ -34,11 +34,11 @@ def _arguments(tree: ast.Module) -> Iterator[Edit]:
             continue
         calls = [
             node
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{owner.name}.apply"
         ]
         first = 0 if "setup_context" in methods else 1
-        returned = [node for node in ast.walk(backward) if isinstance(node, ast.Return)] if backward else []
+        returned = [node for node in walk(backward) if isinstance(node, ast.Return)] if backward else []
         for number in reversed(range(first, len(forward.args.args))):
             changes: list[tuple[ast.AST, Replacement]] = [(forward.args, fewer(forward.args, number))]
             place = number - first
@@ -54,7 +54,7 @@ def _arguments(tree: ast.Module) -> Iterator[Edit]:
 def _saved(tree: ast.Module) -> Iterator[Edit]:
     """One saved tensor fewer, on both sides."""
     for _, methods in _functions(tree):
-        nodes = [node for method in methods.values() for node in ast.walk(method)]
+        nodes = [node for method in methods.values() for node in walk(method)]
         saves = [
             node
             for node in nodes

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, apply
+from torchbisect.minimizer.tree import Edit, apply, walk
 
 # What torch itself documents of torch.nn.functional; of the others it has an undocumented half under the same name.
 _ALSO_IN_TORCH = frozenset(
@@ -43,7 +43,7 @@ def unaliased(tree: ast.Module) -> ast.Module:
     """``import torch as th`` as ``import torch``: what a trace says is written with torch's own name."""
     other = {
         alias.asname: alias
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Import)
         for alias in node.names
         if alias.name == "torch" and alias.asname not in (None, "torch")
@@ -51,7 +51,7 @@ def unaliased(tree: ast.Module) -> ast.Module:
     edits = [Edit.of(alias, ast.alias(name="torch")) for alias in other.values()]
     edits += [
         Edit.of(node, ast.Name(id="torch", ctx=node.ctx))
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Name) and node.id in other
     ]
     return apply(tree, edits)
@@ -66,11 +66,11 @@ def _candidates(tree: ast.Module) -> Iterator[ast.Module]:
     full, removals = _imported(tree)
     if not full:
         return
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    names = [node for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     long = [Edit.of(node, _dotted(full[node.id])) for node in names if node.id in full]
     functional = [
         node
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and full.get(node.value.id) == "torch.nn.functional"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.scope import bound_in, parameters
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents
+from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, children, copied, nodes, parents, walk
 
 
 def run(search: Search) -> None:
@@ -40,7 +40,7 @@ def run(search: Search) -> None:
 
 def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
     """Each function that can be inlined, with the tree in which it is."""
-    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+    for function in [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]:
         site = _site(tree, function)
         if site is None:
             continue
@@ -60,7 +60,7 @@ class _Site:
 
 def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
     """Where the function is called, if it is named nowhere else and statements can take the call's place."""
-    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
     if len(named) != 1 or function.decorator_list or not _straight(function):
         return None
     above = parents(tree)
@@ -84,7 +84,7 @@ def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
 
 def _straight(function: ast.FunctionDef) -> bool:
     """Whether it returns at its end or not at all, and shares no names with the scopes round it by declaration."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)):
             return False
         if isinstance(node, ast.Return) and node is not function.body[-1] and _returns_from(function, node):
@@ -99,7 +99,7 @@ def _returns_from(function: ast.FunctionDef, wanted: ast.Return) -> bool:
         if node is wanted:
             return True
         if not isinstance(node, (*Function, ast.Lambda, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))
     return False
 
 
@@ -167,7 +167,7 @@ def names_of(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
             value = getattr(node, field, None)
             if isinstance(value, str) and not isinstance(node, ast.keyword):
                 found.add(value.split(".")[0])
-        stack.extend(ast.iter_child_nodes(node))
+        stack.extend(children(node))
     return found
 
 

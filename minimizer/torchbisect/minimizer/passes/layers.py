@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, copied
+from torchbisect.minimizer.tree import Edit, copied, walk
 
 
 def run(search: Search) -> None:
@@ -20,7 +20,7 @@ def run(search: Search) -> None:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each layer that is made by an assignment and called, and each parameter."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
             called = ast.unparse(node.value.func)
             if called.split(".")[0] in ("nn", "torch") and called.split(".")[-1][:1].isupper():
@@ -35,9 +35,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
 def _layer(tree: ast.Module, assign: ast.Assign, call: ast.Call, called: str) -> Iterator[Edit]:
     target = assign.targets[0]
     name = ast.unparse(target)
-    calls = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name and node.args
-    ]
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name and node.args]
     if calls and len(_reads(tree, name)) == len(calls):
         yield Edit(((assign, None), *((node, node.args[0]) for node in calls)))
         if called.endswith("Linear") and len(call.args) >= 2:
@@ -49,7 +47,7 @@ def _layer(tree: ast.Module, assign: ast.Assign, call: ast.Call, called: str) ->
 def _reads(tree: ast.Module, name: str) -> list[ast.expr]:
     return [
         node
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and ast.unparse(node) == name
     ]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.scope import bound_in, parameters
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, apply, copied
+from torchbisect.minimizer.tree import Edit, apply, copied, walk
 
 _CONSTRUCTORS = frozenset({"ones", "zeros", "rand", "randn", "eye", "arange", "linspace", "full", "empty"})
 
@@ -46,7 +46,7 @@ def _made(function: ast.FunctionDef) -> Iterator[ast.Call]:
     """Tensors that would be inputs: those that take gradients, or any if the function has no argument at all."""
     bare = not parameters(function.args)
     for statement in function.body:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             made = ast.unparse(node.func.value) == "torch" and node.func.attr in _CONSTRUCTORS
@@ -56,10 +56,10 @@ def _made(function: ast.FunctionDef) -> Iterator[ast.Call]:
 
 def _only_call(tree: ast.Module, function: ast.FunctionDef) -> ast.Call | None:
     """The call of the function, also through ``torch.compile``, if there is one and no more."""
-    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
     if len(named) != 1:
         return None
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call):
             through = isinstance(node.func, ast.Call) and named[0] in node.func.args
             if node.func is named[0] or through:
@@ -69,5 +69,5 @@ def _only_call(tree: ast.Module, function: ast.FunctionDef) -> ast.Call | None:
 
 def _fresh(function: ast.FunctionDef) -> str:
     taken = {item.arg for item in parameters(function.args)} | bound_in(function.body)
-    taken |= {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    taken |= {node.id for node in walk(function) if isinstance(node, ast.Name)}
     return next(name for name in ("x", "y", "z", "w", *(f"x{n}" for n in range(99))) if name not in taken)

@@ -14,7 +14,7 @@ from torchbisect.minimizer.passes import substitute, unused
 from torchbisect.minimizer.passes.inline import arguments_of, names_of, substituted
 from torchbisect.minimizer.scope import bound_in
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents
+from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents, walk
 
 
 def run(search: Search) -> None:
@@ -48,10 +48,10 @@ def _finish(search: Search) -> None:
 def flattened(tree: ast.Module) -> Iterator[ast.Module]:
     """Each class that is made in one place, taken apart there."""
     above = parents(tree)
-    for owner in ast.walk(tree):
+    for owner in walk(tree):
         if not isinstance(owner, ast.ClassDef):
             continue
-        named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == owner.name]
+        named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == owner.name]
         made = above.get(id(named[0])) if len(named) == 1 else None
         if not isinstance(made, ast.Call) or made.func is not named[0]:
             continue
@@ -107,14 +107,10 @@ def _prepared(
     if init is None:
         return None if made.args or made.keywords else result
     bound = arguments_of(init, made, skip=1)
-    if (
-        bound is None
-        or not init.args.args
-        or any(isinstance(item, ast.Return) and item.value for item in ast.walk(init))
-    ):
+    if bound is None or not init.args.args or any(isinstance(item, ast.Return) and item.value for item in walk(init)):
         return None
     me = init.args.args[0].arg
-    members = {node.attr for node in ast.walk(owner) if isinstance(node, ast.Attribute)}
+    members = {node.attr for node in walk(owner) if isinstance(node, ast.Attribute)}
     clash = (bound_in(init.body) | set(bound)) & (names_of(tree, but=owner) | members)
     renames = {name: f"{name}_" for name in sorted(clash)}
     assigned = bound_in(init.body)
@@ -171,11 +167,11 @@ class _WithoutSelf(ast.NodeTransformer):
 
 def _members_as_names(tree: ast.Module, name: str) -> ast.Module:
     """``model.lin`` as ``lin``, now that there is no object."""
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    bound |= {node.name for node in ast.walk(tree) if isinstance(node, Function)}
+    bound = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.name for node in walk(tree) if isinstance(node, Function)}
     edits = [
         Edit.of(node, ast.Name(id=node.attr, ctx=node.ctx))
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == name

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.scope import parameters
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, Replacement, apply, copied, preorder
+from torchbisect.minimizer.tree import Edit, Function, Replacement, apply, copied, preorder, walk
 
 _VALUES = ("x", "y", "z", "w", "a", "b", "c", "d", "e", "u", "v", "p", "q", "r", "s", "t")
 _FUNCTIONS = ("f", "g", "h", "k")
@@ -32,9 +32,9 @@ def run(search: Search) -> None:
 def chosen(tree: ast.Module) -> dict[str, str]:
     """A new name for each name that the script binds, in the order in which they come."""
     kinds = dict(_bound(tree))
-    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imports = [node for node in walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
     imported = {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
-    called = {item.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for item in node.keywords}
+    called = {item.arg for node in walk(tree) if isinstance(node, ast.Call) for item in node.keywords}
     kept = {name for name in _all_names(tree) if name not in kinds} | imported
     found: dict[str, str] = {}
     for name, pool in kinds.items():
@@ -50,7 +50,7 @@ def chosen(tree: ast.Module) -> dict[str, str]:
 
 
 def _bound(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
-    methods = {id(item) for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
+    methods = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     for node in preorder(tree):
         if isinstance(node, Function):
             if id(node) not in methods:
@@ -71,15 +71,15 @@ def _bound(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _all_names(tree: ast.Module) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {
-        node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)
-    } | {node.name for node in ast.walk(tree) if isinstance(node, (*Function, ast.ClassDef))}  # fmt: skip
+    return {node.id for node in walk(tree) if isinstance(node, ast.Name)} | {
+        node.arg for node in walk(tree) if isinstance(node, ast.arg)
+    } | {node.name for node in walk(tree) if isinstance(node, (*Function, ast.ClassDef))}  # fmt: skip
 
 
 def renamed(tree: ast.Module, names: dict[str, str]) -> ast.Module:
     """The tree with names exchanged, wherever they are bound."""
     changes: list[tuple[ast.AST, Replacement]] = []
-    methods = {id(item) for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
+    methods = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     new = copied(tree)
     for old_node, node in zip(preorder(tree), preorder(new)):
         if isinstance(node, ast.Name):

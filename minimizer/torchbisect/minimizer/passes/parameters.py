@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from torchbisect.minimizer.passes.inline import substituted
 from torchbisect.minimizer.scope import bound_in, parameters
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, copied
+from torchbisect.minimizer.tree import Edit, Function, copied, walk
 
 
 def run(search: Search) -> None:
@@ -23,8 +23,8 @@ def run(search: Search) -> None:
 
 
 def _parameters(tree: ast.Module) -> Iterator[Edit]:
-    definitions = {node.name for node in ast.walk(tree) if isinstance(node, (*Function, ast.ClassDef))}
-    for function in ast.walk(tree):
+    definitions = {node.name for node in walk(tree) if isinstance(node, (*Function, ast.ClassDef))}
+    for function in walk(tree):
         if not isinstance(function, Function):
             continue
         calls = _calls(tree, function.name)
@@ -37,7 +37,7 @@ def _parameters(tree: ast.Module) -> Iterator[Edit]:
 
 def _method(tree: ast.Module, function: ast.AST) -> int:
     """1 for a function whose first parameter calls don't give."""
-    for owner in ast.walk(tree):
+    for owner in walk(tree):
         if isinstance(owner, ast.ClassDef) and function in owner.body:
             decorators = [ast.unparse(item) for item in getattr(function, "decorator_list", [])]
             return 0 if "staticmethod" in decorators else 1
@@ -49,15 +49,15 @@ def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
     found = []
     aliases = {name} | {
         node.targets[0].id
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
         and isinstance(node.value, ast.Call)
         and any(isinstance(item, ast.Name) and item.id == name for item in node.value.args)
     }
     if name == "__init__":
-        aliases = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    for node in ast.walk(tree):
+        aliases = {node.name for node in walk(tree) if isinstance(node, ast.ClassDef)}
+    for node in walk(tree):
         if isinstance(node, ast.Call):
             called = node.func
             if isinstance(called, ast.Call) and called.args:
@@ -85,7 +85,7 @@ def _without(
 ) -> Iterator[Edit]:
     positional = [*function.args.posonlyargs, *function.args.args]
     name = positional[number].arg
-    reads = any(isinstance(node, ast.Name) and node.id == name for item in function.body for node in ast.walk(item))
+    reads = any(isinstance(node, ast.Name) and node.id == name for item in function.body for node in walk(item))
     arguments = fewer(function.args, number)
     removals = [(item, None) for item in given if item is not None]
     if not reads:
@@ -102,7 +102,7 @@ def _without(
         # A tensor stays an argument: made inside it would be traced, and read as a global it reads worse.
         return
     local = {item.arg for item in parameters(function.args)} | bound_in(function.body)
-    if any(isinstance(node, ast.Name) and node.id in local for node in ast.walk(value)):
+    if any(isinstance(node, ast.Name) and node.id in local for node in walk(value)):
         return
     body = [substituted(item, {}, {name: value}) for item in function.body]
     new = copied(function)
@@ -130,16 +130,16 @@ def fewer(arguments: ast.arguments, number: int) -> ast.arguments:
 
 def _returns(tree: ast.Module) -> Iterator[Edit]:
     """``return a, b`` with ``x, y = f()`` becomes ``return a`` with ``x = f()``."""
-    for function in ast.walk(tree):
+    for function in walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue
-        returned = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        returned = [node for node in walk(function) if isinstance(node, ast.Return)]
         if len(returned) != 1 or not isinstance(returned[0].value, ast.Tuple):
             continue
         elements = returned[0].value.elts
         unpacked = [
             node.targets[0]
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Assign)
             and isinstance(node.targets[0], (ast.Tuple, ast.List))
             and isinstance(node.value, ast.Call)

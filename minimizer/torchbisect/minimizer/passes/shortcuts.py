@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.scope import parameters
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, Unfit, apply
+from torchbisect.minimizer.tree import Edit, Function, Unfit, apply, walk
 
 MOST = 3
 """How many parameters are tried: the tensors come first by custom."""
@@ -46,17 +46,17 @@ def swept(search: Search, edit: Edit) -> bool:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each result with each parameter."""
-    for function in ast.walk(tree):
+    for function in walk(tree):
         if not isinstance(function, Function):
             continue
         names = [item.arg for item in parameters(function.args) if item.arg not in ("self", "cls", "ctx")][:MOST]
         values: list[ast.expr] = []
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Return) and node.value is not None:
                 parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
                 values += [part for part in parts if not isinstance(part, (ast.Name, ast.Constant, ast.Attribute))]
         for value in reversed(values):
-            if not any(isinstance(node, ast.Attribute) and node.attr == "compile" for node in ast.walk(value)):
+            if not any(isinstance(node, ast.Attribute) and node.attr == "compile" for node in walk(value)):
                 yield from (Edit.of(value, ast.Name(id=name, ctx=ast.Load())) for name in names)
                 if function.name == "backward" and len(names) == 1:
                     # The gradient handed through may hide that backward wasn't called; twice the gradient can't.

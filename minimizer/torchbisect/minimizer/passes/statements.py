@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit
+from torchbisect.minimizer.tree import Edit, children
 
 
 def run(search: Search) -> None:
@@ -25,7 +25,7 @@ def _level(tree: ast.Module, depth: int) -> list[ast.stmt]:
     found: list[ast.stmt] = []
 
     def collect(node: ast.AST, around: int) -> None:
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.stmt) and around == depth:
                 if not isinstance(child, ast.Pass):
                     found.append(child)

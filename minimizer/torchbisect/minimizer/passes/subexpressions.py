@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Comprehension, Edit, parents
+from torchbisect.minimizer.tree import Comprehension, Edit, parents, walk
 
 
 def run(search: Search) -> None:
@@ -22,10 +22,10 @@ def run(search: Search) -> None:
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each expression with each part that may stand for it."""
     above = parents(tree)
-    modules = {alias.asname or alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import)
+    modules = {alias.asname or alias.name.split(".")[0] for node in walk(tree) if isinstance(node, ast.Import)
                for alias in node.names}  # fmt: skip
     modules |= {"nn", "F"}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if not isinstance(node, ast.expr) or not isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load):
             continue
         owner = above.get(id(node))

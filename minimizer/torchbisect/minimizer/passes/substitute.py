@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.scope import bound_in
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, copied
+from torchbisect.minimizer.tree import Edit, Function, copied, walk
 
 
 def run(search: Search) -> None:
@@ -23,7 +23,7 @@ def run(search: Search) -> None:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each assignment of a plain name in the scope it belongs to."""
-    for scope in ast.walk(tree):
+    for scope in walk(tree):
         if isinstance(scope, (ast.Module, *Function)):
             yield from _scope(scope)
 
@@ -34,12 +34,10 @@ def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             bindings.setdefault(node.targets[0].id, []).append(node)
     for name, assigned in bindings.items():
-        stores = [
-            node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name and not _reads(node)
-        ]
+        stores = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and not _reads(node)]
         if len(assigned) != 1 or len(stores) != 1 or _rebound(scope, name):
             continue
-        uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name and _reads(node)]
+        uses = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and _reads(node)]
         value = assigned[0].value
         plain = isinstance(value, (ast.Constant, ast.Name))
         # What is made outside a function stays outside: inside it would be traced, and that is another program.
@@ -53,16 +51,14 @@ def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
 def _deeper(scope: ast.AST, use: ast.Name) -> bool:
     """Whether a use stands in a function inside the scope."""
     inner = [
-        node
-        for node in ast.walk(scope)
-        if isinstance(node, (*Function, ast.Lambda, ast.ClassDef)) and node is not scope
+        node for node in walk(scope) if isinstance(node, (*Function, ast.Lambda, ast.ClassDef)) and node is not scope
     ]
-    return any(node is use for function in inner for node in ast.walk(function))
+    return any(node is use for function in inner for node in walk(function))
 
 
 def _chains(scope: ast.AST) -> Iterator[Edit]:
     """``x = a`` directly followed by one use of ``x`` in a statement that binds ``x`` anew."""
-    for node in ast.walk(scope):
+    for node in walk(scope):
         block = getattr(node, "body", None)
         if not isinstance(block, list):
             continue
@@ -76,7 +72,7 @@ def _chains(scope: ast.AST) -> Iterator[Edit]:
             name = first.targets[0].id
             if not isinstance(second, (ast.Assign, ast.Return)) or second.value is None:
                 continue
-            uses = [item for item in ast.walk(second.value) if isinstance(item, ast.Name) and item.id == name]
+            uses = [item for item in walk(second.value) if isinstance(item, ast.Name) and item.id == name]
             rebinds = isinstance(second, ast.Return) or any(
                 isinstance(target, ast.Name) and target.id == name for target in second.targets
             )
@@ -98,7 +94,7 @@ def _reads(node: ast.Name) -> bool:
 
 def _rebound(scope: ast.AST, name: str) -> bool:
     """Whether something else in the scope binds the name: a definition, an import, a parameter, an inner scope."""
-    for node in ast.walk(scope):
+    for node in walk(scope):
         if isinstance(node, ast.arg) and node.arg == name:
             return True
         if isinstance(node, (*Function, ast.ClassDef)) and node is not scope:

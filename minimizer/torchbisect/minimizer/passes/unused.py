@@ -11,7 +11,7 @@ import ast
 
 from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, apply
+from torchbisect.minimizer.tree import Edit, Function, apply, walk
 
 _CALLED_BY_OTHERS = frozenset({"forward", "backward", "setup_context", "jvp", "vmap", "training_step"})
 
@@ -29,17 +29,17 @@ def run(search: Search) -> None:
 
 def edits(tree: ast.Module) -> list[Edit]:
     """An edit for each thing that is bound and never read, and for each annotation."""
-    reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
-    attributes = {node.attr for node in members_read(ast.walk(tree))}
-    keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
-    shared = {name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    reads = {node.id for node in walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+    attributes = {node.attr for node in members_read(walk(tree))}
+    keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
+    shared = {name for node in walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     used = reads | shared
-    fields = {id(item) for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
+    fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     found: list[Edit] = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ClassDef):
             found += _members(node, attributes | keywords | reads)
-        if isinstance(node, (*Function, ast.ClassDef)) and node.name not in used and not _method(tree, node):
+        if isinstance(node, (*Function, ast.ClassDef)) and node.name not in used and id(node) not in fields:
             found.append(Edit.remove(node))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found += [Edit.remove(alias) for alias in node.names if _unused_import(node, alias, used)]
@@ -62,18 +62,14 @@ def edits(tree: ast.Module) -> list[Edit]:
 
 def _values_alone(tree: ast.Module) -> list[Edit]:
     """``unread = f(x)`` as ``f(x)``: what has an effect can't go, but nobody needs its name."""
-    reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
-    shared = {name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    reads = {node.id for node in walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+    shared = {name for node in walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     return [
         Edit.of(node, ast.Expr(node.value))
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Assign) and all(_never_read(item, reads | shared, {""}) for item in node.targets)
         if all(isinstance(item, (ast.Name, ast.Tuple)) for item in node.targets)
     ]
-
-
-def _method(tree: ast.Module, node: ast.AST) -> bool:
-    return any(isinstance(owner, ast.ClassDef) and node in owner.body for owner in ast.walk(tree))
 
 
 def _members(owner: ast.ClassDef, used: set[str]) -> list[Edit]:
@@ -115,7 +111,7 @@ def _annotations(node: ast.AST) -> list[Edit]:
     if isinstance(node, Function):
         inner = [
             Edit.of(item, ast.Assign([item.target], item.value) if item.value else None)
-            for item in ast.walk(node)
+            for item in walk(node)
             if isinstance(item, ast.AnnAssign) and hasattr(item, "lineno")
         ]
         return inner + ([Edit.remove(node.returns)] if node.returns is not None else [])

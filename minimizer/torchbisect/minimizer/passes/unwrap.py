@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Replacement
+from torchbisect.minimizer.tree import Edit, Replacement, walk
 
 
 def run(search: Search) -> None:
@@ -27,7 +27,7 @@ def run(search: Search) -> None:
 def options(tree: ast.Module) -> Iterator[Edit]:
     """What each block may become, the likeliest first."""
     weights = _weights(tree)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.For):
             yield from (Edit.of(node, replacement) for replacement in _over_weights(node, weights))
         for replacement in _instead(node):
@@ -38,7 +38,7 @@ def _weights(tree: ast.Module) -> list[str]:
     """The names of the parameters that the script's modules have of their own."""
     return [
         node.targets[0].attr
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Attribute)
         and isinstance(node.value, ast.Call)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.passes.shortcuts import swept
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, expression, nodes
+from torchbisect.minimizer.tree import Edit, expression, nodes, walk
 
 
 def run(search: Search) -> None:
@@ -32,7 +32,7 @@ def options(search: Search) -> Iterator[Edit]:
     if search.trace is None:
         return
     texts = {(value.line, value.name): value.text for value in search.trace.values}
-    for node in reversed(list(ast.walk(search.tree))):
+    for node in reversed(list(walk(search.tree))):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.end_lineno is None:
             continue
         name = ast.unparse(node.targets[0])
