@@ -34,7 +34,7 @@ test-e2e: setup
 
 # Two at a time: an install waits for the disk and the network while a compile has a core.
 test: check
-	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadgroup --durations 25
+	$(BIN)/python -m pytest -q --numprocesses 2 --no-loadscope-reorder --durations 25
 
 clean:
 	rm -rf $(VENV) demo-out build dist

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+class KeepTogether(LoadFileScheduling):  # type: ignore[misc]
+    """Where several processes share the tests, a module's tests stay together, and so do all of the container engine:
+    two engines would take each other's bridge."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "engine" if "/engine/" in nodeid else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> KeepTogether:
+    return KeepTogether(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where two processes share the tests, keep together what shares something costly, and begin with the longest.
-
-    A module's tests share their fixtures; all tests of the container engine share the one engine.
-    """
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        folder = item.path.parent
-        item.add_marker(pytest.mark.xdist_group("engine" if folder.name == "engine" else _name(config, item.path)))
-    items.sort(key=lambda item: (item.get_closest_marker("e2e") is None, item.get_closest_marker("torch") is None))
-
-
-def _name(config: pytest.Config, path: Path) -> str:
-    return str(path.relative_to(config.rootpath))
+    """What takes longest comes first where several processes share the tests, and last where one runs them."""
+    shared = hasattr(config, "workerinput")
+    items.sort(key=lambda item: (item.get_closest_marker("e2e") is None) is shared)
