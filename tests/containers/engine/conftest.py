@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -96,16 +97,19 @@ def debootstrap(packed: Path) -> None:
     program = shutil.which("debootstrap")
     if program is None:
         pytest.skip("there is no debootstrap to make a base image with: install it")
-    root = packed.with_suffix(".root")
-    partial = packed.with_suffix(".partial")
+    place = Path(tempfile.mkdtemp(prefix="base-", dir=packed.parent))
+    root, partial = place / "root", place / "packed"
     try:
-        subprocess.run([program, "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(root)], check=True)
+        command = [program, "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(root)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-2000:]
         for waste in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists"):
             shutil.rmtree(root / waste, ignore_errors=True)
         subprocess.run(["tar", "-C", str(root), "-cf", str(partial), "."], check=True)
         partial.rename(packed)
     finally:
-        shutil.rmtree(root, ignore_errors=True)
+        subprocess.run(["umount", "--quiet", root / "proc", root / "sys"], capture_output=True, check=False)
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @pytest.fixture
