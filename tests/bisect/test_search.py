@@ -236,8 +236,8 @@ def test_already_bad_in_the_oldest_and_not_fixed_in_the_newest_are_answers() -> 
     assert found.fix is not None
     assert (found.regression.before, found.regression.after) == (None, "a")
     assert (found.fix.before, found.fix.after) == ("f", None)
-    assert found.regression.words == "already bad in a, the oldest build that can be tested"
-    assert found.fix.words == "not fixed in f, the newest build that can be tested"
+    assert found.regression.words == "Already bad in a, the oldest build that could be tested."
+    assert found.fix.words == "Still bad in f, the newest build that could be tested."
 
 
 def test_a_typed_end_that_is_untestable_slides_and_says_so() -> None:

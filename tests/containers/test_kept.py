@@ -9,9 +9,10 @@ import pytest
 
 from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache
+from torchbisect.containers.disk import size_of
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.kept import kept_here, prune_here, size_of
+from torchbisect.containers.kept import kept_here, prune_here
 from torchbisect.containers.venvs import Venvs
 
 

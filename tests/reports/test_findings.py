@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchbisect.bisect.words import listed
 from torchbisect.reports import report
-from torchbisect.reports.findings import in_order, left_out, listed, ordered, ranges, sentence
+from torchbisect.reports.findings import in_order, left_out, ordered, ranges, sentence
 from torchbisect.reports.report import Bisect, Fix, Regression
 from torchbisect.reports.report import Tested as Asked
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Generic, TypeVar
 
 from torchbisect.bisect import words
 
@@ -53,6 +54,15 @@ class Finding:
     reason: str | None = None
     detail: str = ""
     seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As a journal keeps it."""
+        return {**asdict(self), "status": self.status.value}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Finding:
+        """What ``to_json`` made; other entries beside it are passed over."""
+        return cls(Status(kept["status"]), kept["reason"], kept["detail"], kept["seconds"])
 
 
 @dataclass(frozen=True)
@@ -133,7 +143,14 @@ class Edge(Generic[T]):
     def words(self) -> str:
         """The answer as one sentence."""
         side = words.REGRESSION if self.which is Which.REGRESSION else words.FIX
-        return side.sentence(_text(self.before), _text(self.after), len(self.between))
+        return words.sentence(
+            side,
+            _text(self.before),
+            _text(self.after),
+            [str(skipped.item) for skipped in self.between],
+            exact=self.exact,
+            confidence=self.confidence,
+        )
 
 
 def _text(item: object) -> str | None:

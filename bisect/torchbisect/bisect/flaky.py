@@ -102,7 +102,7 @@ class NoisySearch(Generic[T]):
         bad = self.items[last]
         confidence = round(self._belief.mass(first, last), 4)
         rate = self._belief.having_rate()
-        notice = f"the mismatch shows in about {rate:.0%} of the runs of a bad build; {confidence:.1%} sure"
+        notice = f"the mismatch shows in about {rate:.0%} of the runs of a bad build"
         edge = Edge(
             which=which,
             before=good,
@@ -129,6 +129,7 @@ def find_flaky(
     confidence: float = 0.95,
     limit: int = 200,
     cost: Callable[[T], float] = lambda _: 1.0,
+    known: Callable[[T], Sequence[Finding]] = lambda _: (),
     on_answer: Callable[[Tested[T]], None] = lambda _: None,
 ) -> Findings[T]:
     """Search for the edges of a mismatch that shows only in some runs.
@@ -142,6 +143,7 @@ def find_flaky(
         confidence: how sure to be of each edge.
         limit: questions at most for each edge; what isn't certain then is given as the range that is.
         cost: what one question about a build costs.
+        known: what an earlier search was told in its runs of a build; all of it is evidence from the start.
         on_answer: told of each answer.
 
     Raises:
@@ -151,16 +153,23 @@ def find_flaky(
     if not 0 <= bad < len(items) or (good is not None and not 0 <= good < len(items)) or good == bad:
         raise ValueError("the ends are two positions among the builds")
     having = UNKNOWN.after(shown, asked)
-    tested: list[Tested[T]] = []
+    tested = [
+        Tested(item, finding.status, finding.reason, finding.detail, finding.seconds)
+        for item in items
+        for finding in known(item)
+    ]
     edges: dict[Which, Edge[T]] = {}
     for which in (Which.REGRESSION, Which.FIX):
         if wanted not in (which, Which.BOTH):
             continue
         older = which is Which.REGRESSION
-        known = good if good is not None and (good < bad) is older else None
-        far = (0 if older else len(items) - 1) if known is None else known
+        end = good if good is not None and (good < bad) is older else None
+        far = (0 if older else len(items) - 1) if end is None else end
         line = items[far : bad + 1] if older else items[bad : far + 1][::-1]
-        search = NoisySearch(line, good_known=known is not None, having=having, confidence=confidence, cost=cost)
+        search = NoisySearch(line, good_known=end is not None, having=having, confidence=confidence, cost=cost)
+        for place, item in enumerate(line):
+            for finding in known(item):
+                search.answer(place, finding)
         for _ in range(limit):
             position = search.next()
             if position is None:

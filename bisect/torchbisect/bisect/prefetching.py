@@ -16,10 +16,12 @@ class Prefetcher(Generic[T]):
     Args:
         fetch: fetches a build, until the event is set; it keeps its failures to itself, for whoever asks for the build
             will meet them again, and nobody may ever ask.
-        room: whether the disk has room for one more.
+        room: whether the disk has room for one more, beside so many that are being fetched.
     """
 
-    def __init__(self, fetch: Callable[[T, threading.Event], None], room: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, fetch: Callable[[T, threading.Event], None], room: Callable[[int], bool] = lambda _: True
+    ) -> None:
         self._fetch = fetch
         self._room = room
         self._running: dict[T, tuple[threading.Event, threading.Thread]] = {}
@@ -43,7 +45,7 @@ class Prefetcher(Generic[T]):
         for item in [item for item in self._running if item not in likely and item not in asking]:
             self._stop(item)
         for item in likely:
-            if item not in self._running and self._room():
+            if item not in self._running and self._room(self._alive()):
                 event = threading.Event()
                 thread = threading.Thread(target=self._fetch, args=(item, event), name=f"fetch {item}", daemon=True)
                 self._running[item] = event, thread
@@ -56,6 +58,10 @@ class Prefetcher(Generic[T]):
         for thread in self._stopping:
             thread.join()
         self._stopping.clear()
+
+    def _alive(self) -> int:
+        """How many are being fetched, those counted that were told to stop and have not yet."""
+        return sum(thread.is_alive() for thread in [*self._stopping, *(thread for _, thread in self._running.values())])
 
     def _stop(self, item: T) -> None:
         event, thread = self._running.pop(item)

@@ -2,51 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Side:
-    """The words for one direction of search.
+    """The words for the two sides of an edge, in the order of time."""
 
-    Attributes:
-        before: what the older end is called.
-        after: what the newer end is called.
-        no_older: said of ``after`` when nothing older of the other kind was met; ``None`` where that can't be.
-        no_newer: said of ``before`` when nothing newer of the other kind was met.
-    """
-
-    name: str
+    title: str
+    changed: str
     before: str
     after: str
-    no_older: str
-    no_newer: str
-
-    def sentence(self, before: str | None, after: str | None, between: int) -> str:
-        """One sentence for an edge; ``between`` is how many builds lie inside it."""
-        if before is None and after is None:
-            return f"no {self.name} was found: no build could be tested"
-        if before is None:
-            return f"{self.no_older} {after}, the oldest build that can be tested"
-        if after is None:
-            return f"{self.no_newer} {before}, the newest build that can be tested"
-        ends = f"{self.before} {before}, {self.after} {after}"
-        if between:
-            return f"{ends}; {between} {'build' if between == 1 else 'builds'} between them could not be tested"
-        return ends
+    before_open: str
+    after_open: str
+    nothing: str
 
 
 REGRESSION = Side(
-    name="regression",
+    title="Last good and first bad",
+    changed="broke",
     before="last good",
     after="first bad",
-    no_older="already bad in",
-    no_newer="still good in",
+    before_open="Already bad in {build}, the oldest build that could be tested.",
+    after_open="Good in {build}, and no bad build was found after it.",
+    nothing="Where it broke could not be found.",
 )
 FIX = Side(
-    name="fix",
+    title="Last bad and first fixed",
+    changed="was fixed",
     before="last bad",
     after="first fixed",
-    no_older="already good in",
-    no_newer="not fixed in",
+    before_open="Already fixed in {build}, the oldest build that could be tested.",
+    after_open="Still bad in {build}, the newest build that could be tested.",
+    nothing="Where it was fixed could not be found.",
 )
+
+
+def sentence(
+    side: Side,
+    before: str | None,
+    after: str | None,
+    between: Sequence[str] = (),
+    *,
+    exact: bool = False,
+    confidence: float | None = None,
+) -> str:
+    """What was found, as one plain sentence; no markup.
+
+    Args:
+        side: the words.
+        before: the build on the older side, or ``None``.
+        after: the build on the newer side, or ``None``.
+        between: what lies between the two and gave no verdict.
+        exact: the two are neighbours.
+        confidence: how likely it is true, where single answers are not certain; from 0 to 1.
+    """
+    said = _said(side, before, after, between, exact)
+    if confidence is None:
+        return said
+    return f"{said.removesuffix('.')} (the script is flaky: this is {_percent(confidence)} sure)."
+
+
+def _said(side: Side, before: str | None, after: str | None, between: Sequence[str], exact: bool) -> str:
+    if before is None and after is None:
+        return side.nothing
+    if before is None:
+        return side.before_open.format(build=after)
+    if after is None:
+        return side.after_open.format(build=before)
+    if not between and exact:
+        return f"It {side.changed} in {after}: {side.before} {before}, {side.after} {after}."
+    if not between:
+        return f"It {side.changed} between {before} ({side.before}) and {after} ({side.after})."
+    return (
+        f"It {side.changed} after {before} ({side.before}) and not later than {after} ({side.after}); "
+        f"{listed(between)} between them gave no verdict."
+    )
+
+
+def _percent(share: float) -> str:
+    """Rounded down, for a confidence must not be overstated: 0.9999 is 99.9%."""
+    return f"{int(share * 1000) / 10:g}%"
+
+
+def listed(names: Sequence[str], limit: int = 8) -> str:
+    """Names as a sentence has them: ``a``, ``a and b``, ``a, b and c``, ``a, b and 7 more``."""
+    if len(names) > limit:
+        return f"{', '.join(names[: limit - 1])} and {len(names) - limit + 1} more"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -138,7 +138,7 @@ class Draft:
             channel=levels[-1].channel.value,
         )
         named = {build.name: build for level in levels for build in level.listing.builds}
-        for name, facts in bisection.facts.items():
+        for name, facts in bisection.asker.facts.items():
             self._builds.setdefault(name, _build_facts(named.get(name, Build(facts.torch)), facts))
 
     def commits(self, which: Which, between: Between | str) -> None:
@@ -234,13 +234,23 @@ def _finest(levels: Sequence[Level], which: Which) -> tuple[Edge[Build], Level] 
 
 
 def _regression(edge: Edge[Build], level: Level) -> shapes.Regression:
-    between, skipped = _inside(edge, level.findings)
-    return shapes.Regression(_name(edge.before), _name(edge.after), between, skipped, edge.exact, edge.words)
+    return shapes.Regression(_name(edge.before), _name(edge.after), **_alike(edge, level))
 
 
 def _fix(edge: Edge[Build], level: Level) -> shapes.Fix:
+    return shapes.Fix(_name(edge.before), _name(edge.after), **_alike(edge, level))
+
+
+def _alike(edge: Edge[Build], level: Level) -> dict[str, Any]:
+    """What both kinds of edge have."""
     between, skipped = _inside(edge, level.findings)
-    return shapes.Fix(_name(edge.before), _name(edge.after), between, skipped, edge.exact, edge.words)
+    return {
+        "between": between,
+        "skipped": skipped,
+        "exact": edge.exact,
+        "words": edge.words,
+        "confidence": edge.confidence,
+    }
 
 
 def _inside(edge: Edge[Build], findings: Findings[Build]) -> tuple[tuple[str, ...], tuple[shapes.Skip, ...]]:

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import math
-import time
+import threading
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from torchbisect.bisect.channels.listing import Listing
 from torchbisect.bisect.channels.minors import between_cuts
-from torchbisect.bisect.judging import finding_of
-from torchbisect.bisect.search import Edge, Finding, Findings, Status, Tested, Which, find
+from torchbisect.bisect.plan import footprint
+from torchbisect.bisect.prefetching import Prefetcher
+from torchbisect.bisect.search import Edge, Finding, Findings, Tested, Which, find
 from torchbisect.bisect.selection import check_order
+from torchbisect.cli.asking import Asker, Target
+from torchbisect.cli.flaky import Rate, search_runs
+from torchbisect.cli.thinning import Contradicted, Thin, may_be_thin
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build, Channel
-from torchbisect.containers.environments import Facts
-from torchbisect.containers.errors import IndexUnreachable, InputError, InstallFailed
-from torchbisect.probe.client import AgentFailed
-from torchbisect.probe.matching import Strictness
-from torchbisect.probe.repro import Repro, Settings, fingerprint
-from torchbisect.probe.signature import Signature
-from torchbisect.probe.version import __version__
+from torchbisect.containers.disk import human
+from torchbisect.containers.errors import IndexUnreachable, InputError
 
 
 @dataclass(frozen=True)
-class Target:
-    """What builds are asked about.
+class Scope:
+    """What is searched.
 
     Attributes:
-        repro: the script.
-        settings: what it is compiled with.
-        signature: the mismatch that counts.
+        channel: the channel.
+        listing: what it offers.
+        bad: the position of the build believed to be bad.
+        good: the position of the build believed to be good, where one was named.
+        which: which edges are looked for.
     """
 
-    repro: Repro
-    settings: Settings
-    signature: Signature
+    channel: Channel
+    listing: Listing
+    bad: int
+    good: int | None
+    which: Which
 
 
 @dataclass(frozen=True)
@@ -54,21 +57,45 @@ class Level:
 
 
 class Bisection:
-    """Asks builds about one target; may be asked from several threads.
+    """Searches builds about one target.
 
     Attributes:
-        facts: what was read back from each build that was installed, by its name.
+        asker: asks each build, and holds what was read back from it.
+        rate: how often the failing build shows the mismatch, if not always.
 
     Args:
         tools: what the run works with.
         failing: the build where the target is known to fail.
+        component: the compiler stage that localisation named.
+        rate: see above.
     """
 
-    def __init__(self, tools: Tools, failing: Build) -> None:
+    def __init__(self, tools: Tools, failing: Build, component: str | None = None, rate: Rate | None = None) -> None:
         self._tools = tools
         self._failing = failing
+        self._component = component
         self._answered = self._total = 0
-        self.facts: dict[str, Facts] = {}
+        self.rate = rate
+        self.asker = Asker(tools)
+
+    def scope(self) -> Scope:
+        """What will be searched first: the coarsest channel that was asked for.
+
+        Raises:
+            InputError: ``--good`` and ``--bad`` can't be what they are said to be.
+            IndexUnreachable: the channel's index did not answer.
+        """
+        options = self._tools.options
+        nightly = options.channels and "release" not in options.channels
+        channel = Channel.NIGHTLY if nightly else Channel.RELEASE
+        listing = self._nightlies() if nightly else self._tools.channels.releases
+        builds = listing.builds
+        bad = self._position(builds, options.bad) if options.bad else self._position_of(builds, self._failing)
+        good = self._position(builds, options.good) if options.good else None
+        which = Which(options.find)
+        if good is not None:
+            check_order(builds[good], builds[bad], which)
+        return Scope(channel, listing, bad, good, which)
 
     def search(self, target: Target) -> Level:
         """Find where it broke and where it was mended, in the coarsest channel that was asked for.
@@ -77,10 +104,8 @@ class Bisection:
             InputError: ``--good`` and ``--bad`` can't be what they are said to be.
             MachineError: the search could not go on.
         """
-        channels, options = self._tools.channels, self._tools.options
-        if options.channels and "release" not in options.channels:
-            return self._search(Channel.NIGHTLY, self._nightlies(), target)
-        return self._search(Channel.RELEASE, channels.releases, target)
+        scope = self.scope()
+        return Level(scope.channel, scope.listing, self._find(scope, target))
 
     def has_finer(self, level: Level, edge: Edge[Build]) -> bool:
         """Whether an edge is one between two releases, and nightlies may be looked at."""
@@ -104,73 +129,75 @@ class Bisection:
         except IndexUnreachable as error:
             if "nightly" in options.channels:
                 raise
-            return f"nightlies could not be searched: {error}"
+            self._tools.display.detail(str(error))
+            return "the nightlies between them were not searched: their index can't be reached from here"
         if len(listing.builds) < 2:
             return f"no nightlies to search from {days.words}"
         self._tools.display.result(f"{len(listing.builds)} nightlies of {days.words}")
         first, last = 0, len(listing.builds) - 1
         good, bad = (first, last) if edge.which is Which.REGRESSION else (last, first)
-        return Level(Channel.NIGHTLY, listing, self._find(listing, target, bad, good, edge.which))
+        scope = Scope(Channel.NIGHTLY, listing, bad, good, edge.which)
+        return Level(Channel.NIGHTLY, listing, self._find(scope, target))
 
-    def ask(self, build: Build, target: Target, *, again: bool = False) -> Finding:
-        """What this build shows; from the journal if it was asked before.
+    def ask(self, build: Build, target: Target) -> Finding:
+        """What this build shows; from the journal if it was asked before."""
+        return self.asker.ask(build, target)
 
-        Args:
-            build: the build.
-            target: what it is asked about.
-            again: a question of its own, in an environment started anew.
-        """
-        known = self.known(build, target, again=again)
-        if known is not None:
-            return known
-        self._tools.display.status(f"torch {build}" + (" once more" if again else ""))
-        finding = self._ask(build, target)
-        facts = self.facts.get(build.name)
-        kept = {**asdict(finding), "status": finding.status.value, "facts": facts and asdict(facts)}
-        self._tools.journal.put(self._key(build, target, again), kept)
-        return finding
+    def _find(self, scope: Scope, target: Target) -> Findings[Build]:
+        builds = scope.listing.builds
+        if self.rate is not None:
+            self._tools.display.result(
+                "the script is flaky: builds are asked again and again till one is likely enough"
+            )
+            return search_runs(
+                self._tools, self.asker, builds, target, self.rate, bad=scope.bad, good=scope.good, which=scope.which
+            )
+        if may_be_thin(self._tools, builds, self._component):
+            thin = Thin(self._tools, self.asker, scope.listing, target)
+            try:
+                return _with_notice(self._find_surely(scope, target, thin), thin)
+            except Contradicted as error:
+                self._tools.display.warn(f"{error} says otherwise when it is installed whole: asking whole installs")
+        return self._find_surely(scope, target)
 
-    def known(self, build: Build, target: Target, *, again: bool = False) -> Finding | None:
-        """What the journal says of a question; ``None`` if it was not asked before."""
-        kept = self._tools.journal.get(self._key(build, target, again))
-        if kept is None:
-            return None
-        if kept["facts"]:
-            self.facts[build.name] = Facts(**kept["facts"])
-        return Finding(Status(kept["status"]), kept["reason"], kept["detail"], kept["seconds"])
+    def _find_surely(self, scope: Scope, target: Target, thin: Thin | None = None) -> Findings[Build]:
+        """The search for a mismatch that is there each time; with ``thin`` all but the ends by their Python alone."""
+        channels, builds = self._tools.channels, scope.listing.builds
+        self._answered, self._total = 0, _estimate(len(builds), scope.which)
+        whole_ends = {builds[end] for end in (scope.bad, scope.good) if end is not None}
 
-    def _key(self, build: Build, target: Target, again: bool) -> str:
-        tools = self._tools
-        return fingerprint(
-            "build", __version__, build.requirement, tools.interpreter.identity, tools.options.packages,
-            target.repro.to_json(), target.settings.to_json(), target.signature.to_json(), tools.options.repeat, again,
-        )  # fmt: skip
+        def ask(build: Build) -> Finding:
+            return self.asker.ask(build, target) if thin is None or build in whole_ends else thin.ask(build)
 
-    def _search(self, channel: Channel, listing: Listing, target: Target) -> Level:
-        options = self._tools.options
-        builds = listing.builds
-        bad = self._position(builds, options.bad) if options.bad else self._position_of(builds, self._failing)
-        good = self._position(builds, options.good) if options.good else None
-        which = Which(options.find)
-        if good is not None:
-            check_order(builds[good], builds[bad], which)
-        return Level(channel, listing, self._find(listing, target, bad, good, which))
+        def again(build: Build) -> Finding:
+            return thin.ask_again(build) if thin else self.asker.ask(build, target, again=True)
 
-    def _find(self, listing: Listing, target: Target, bad: int, good: int | None, which: Which) -> Findings[Build]:
-        self._answered, self._total = 0, _estimate(len(listing.builds), which)
-        return find(
-            listing.builds,
-            lambda build: self.ask(build, target),
-            bad=bad,
-            good=good,
-            find=which,
-            cached=lambda build: self._tools.channels.maker(build).has(build),
-            rank=_rank if listing.builds[0].channel is Channel.NIGHTLY else None,
-            known=lambda build: self.known(build, target),
-            jobs=self._tools.options.jobs,
-            ask_again=lambda build: self.ask(build, target, again=True),
-            on_answer=self._say,
-        )
+        def fetch(build: Build, cancel: threading.Event) -> None:
+            channels.maker(build).prefetch(build, cancel)
+
+        # A thin step needs no install, so none is made ready for it.
+        with Prefetcher(fetch, lambda running: thin is None and self._has_room(running)) as prefetcher:
+            return find(
+                builds,
+                ask,
+                bad=scope.bad,
+                good=scope.good,
+                find=scope.which,
+                cached=lambda build: channels.maker(build).has(build),
+                rank=rank if builds[0].channel is Channel.NIGHTLY else None,
+                known=thin.known if thin else lambda build: self.asker.known(build, target),
+                jobs=self._tools.options.jobs,
+                ask_again=again,
+                both_again=thin is not None,
+                prefetch=prefetcher,
+                on_answer=self._say,
+            )
+
+    def _has_room(self, running: int) -> bool:
+        """Whether one build more can be fetched beside those that are, and the one at work still has its room."""
+        weight = footprint(self._tools.options.variant)
+        one = weight.download + weight.installed + weight.shared_download + weight.shared_installed
+        return self._tools.channels.cache.room() >= (running + 2) * one
 
     def _nightlies(self) -> Listing:
         """The nightlies of the index's page, and those out to the ends that were typed."""
@@ -185,18 +212,6 @@ class Bisection:
         if all(day in page for day in typed):
             return listed
         return channels.nightlies_between(min(days), max(days))
-
-    def _ask(self, build: Build, target: Target) -> Finding:
-        began = time.monotonic()
-        try:
-            with self._tools.probe(build) as probe:
-                self.facts[build.name] = probe.environment.facts
-                verdict = probe.ask(target.repro, target.signature, target.settings, Strictness.TOLERANT)
-                return replace(finding_of(verdict), seconds=time.monotonic() - began)
-        except InstallFailed as error:
-            return Finding(Status.UNTESTABLE, error.reason, str(error), time.monotonic() - began)
-        except AgentFailed as error:
-            return Finding(Status.UNTESTABLE, "broken-environment", str(error), time.monotonic() - began)
 
     def _position(self, builds: Sequence[Build], text: str) -> int:
         return self._position_of(builds, self._tools.build(text))
@@ -230,7 +245,17 @@ def edge_builds(findings: Findings[Build]) -> Sequence[Build]:
     return tuple(found.values())
 
 
-def _rank(build: Build) -> int:
+def _with_notice(findings: Findings[Build], thin: Thin) -> Findings[Build]:
+    if not thin.asked:
+        return findings
+    notice = (
+        f"{len(thin.asked)} of the builds were asked by their Python alone ({human(thin.fetched)} fetched for them); "
+        "both ends of what was found were installed whole"
+    )
+    return replace(findings, notices=(*findings.notices, notice))
+
+
+def rank(build: Build) -> int:
     """A nightly's day: midpoints then are the same few days in every search of a range."""
     return build.date.toordinal() if build.date else 0
 

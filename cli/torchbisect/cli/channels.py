@@ -56,7 +56,7 @@ class Channels:
     @functools.cached_property
     def cache(self) -> Cache:
         """Where environments are kept."""
-        return Cache(self.options.cache_dir)
+        return Cache(self.options.cache_dir, limit=self.options.cache_limit)
 
     # Releases
 

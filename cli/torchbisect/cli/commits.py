@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import functools
-import time
-from dataclasses import asdict, dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 from torchbisect.bisect.channels.commit import Culprit, native_changes
 from torchbisect.bisect.commits import CommitRange, by_overlay, commits_between
 from torchbisect.bisect.history import PYTORCH, Commit, History
-from torchbisect.bisect.judging import finding_of
-from torchbisect.bisect.search import Edge, Finding, Status, Tested
+from torchbisect.bisect.search import Edge, Tested
 from torchbisect.bisect.suspects import Suspect, rank
-from torchbisect.cli.bisecting import Bisection, Target
+from torchbisect.cli.asking import Asker, Target
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build
-from torchbisect.containers.errors import InputError, InstallFailed, MachineError
+from torchbisect.containers.errors import InputError, MachineError
 from torchbisect.containers.venvs import Venv
-from torchbisect.probe.client import AgentFailed
-from torchbisect.probe.matching import Strictness
-from torchbisect.probe.repro import fingerprint
 from torchbisect.probe.signature import Signature
-from torchbisect.probe.version import __version__
 
 
 @dataclass(frozen=True)
@@ -56,12 +51,12 @@ class Commits:
 
     Args:
         tools: what the run works with.
-        bisection: knows what was read back from the builds.
+        asker: asks, and knows what was read back from the builds.
         component: the compiler stage that localisation named.
     """
 
-    def __init__(self, tools: Tools, bisection: Bisection, component: str | None) -> None:
-        self._tools, self._bisection, self._component = tools, bisection, component
+    def __init__(self, tools: Tools, asker: Asker, component: str | None) -> None:
+        self._tools, self._asker, self._component = tools, asker, component
 
     @property
     def wanted(self) -> bool:
@@ -81,7 +76,7 @@ class Commits:
             InputError, MachineError: commits were asked for by name, and the history can't be read.
             InstallFailed: the older build can't be had any more.
         """
-        older, newer = (self._bisection.facts.get(str(build)) for build in (edge.before, edge.after))
+        older, newer = (self._asker.facts.get(str(build)) for build in (edge.before, edge.after))
         if older is None or newer is None or edge.before is None:
             return "nothing was read back from the builds, so their commits are not known"
         try:
@@ -107,37 +102,23 @@ class Commits:
                 self._history,
                 span,
                 older,
-                lambda laid: self._ask(laid, target),
+                lambda laid: self._asker.ask_in("commit", _name(laid), lambda: nullcontext(laid), target),
                 edge.which,
                 cache=self._tools.channels.cache,
+                jobs=self._tools.options.jobs,
                 on_answer=self._say,
             )
         finally:
             maker.release(build)
 
-    def _ask(self, laid: Venv, target: Target) -> Finding:
-        """What a commit's Python over the older build's binaries shows; from the journal if it was asked before."""
-        tools, began = self._tools, time.monotonic()
-        key = fingerprint(
-            "commit", __version__, laid.build.version, laid.build.commit, tools.interpreter.identity,
-            tools.options.packages, target.repro.to_json(), target.settings.to_json(), target.signature.to_json(),
-        )  # fmt: skip
-        known = tools.journal.get(key)
-        if known is not None:
-            return Finding(Status(known["status"]), known["reason"], known["detail"], known["seconds"])
-        tools.display.status(f"commit {laid.build.commit}")
-        try:
-            with tools.probe_in(laid) as probe:
-                verdict = probe.ask(target.repro, target.signature, target.settings, Strictness.TOLERANT)
-            finding = replace(finding_of(verdict), seconds=time.monotonic() - began)
-        except (AgentFailed, InstallFailed) as error:
-            finding = Finding(Status.UNTESTABLE, "import-failed", str(error), time.monotonic() - began)
-        tools.journal.put(key, {**asdict(finding), "status": finding.status.value})
-        return finding
-
     def _say(self, tested: Tested[Commit]) -> None:
         reason = f" ({tested.reason})" if tested.reason else ""
         self._tools.display.result(f"commit {tested.item}: {tested.status}{reason}")
+
+
+def _name(laid: Venv) -> str:
+    """A commit's Python over a build's binaries."""
+    return f"{laid.build.commit} over torch {laid.build.version}"
 
 
 def _files(signature: Signature) -> frozenset[str]:

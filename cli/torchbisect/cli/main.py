@@ -12,8 +12,9 @@ import click
 
 from torchbisect.cli import inspecting, issues
 from torchbisect.cli.exits import Exit
-from torchbisect.cli.options import CHANNELS, Options, options_from, shared_options
+from torchbisect.cli.options import CHANNELS, SEARCH_OPTIONS, Options, options_from, shared_options
 from torchbisect.cli.pipeline import Pipeline
+from torchbisect.cli.planning import show_plan
 from torchbisect.containers.errors import TorchbisectError
 from torchbisect.probe.version import __version__
 
@@ -55,7 +56,8 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> No
     """Add a command about a script; all of them differ only in the stages they go through."""
 
     def command(**given: Any) -> None:
-        code = Pipeline(options_from(name, given)).execute()
+        options = options_from(name, given)
+        code = show_plan(options) if options.plan else Pipeline(options).execute()
         click.get_current_context().exit(code)
 
     command.__doc__ = summary
@@ -71,10 +73,13 @@ _script_command(
     """,
     click.option("--minimize/--no-minimize", default=True, help="Shrink the script."),
     click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and was mended."),
+    *SEARCH_OPTIONS,
 )
 _script_command("check", "Observe SCRIPT and name the compiler stage at fault.")
 _script_command("minimize", "Observe and localise SCRIPT, then shrink it.")
-_script_command("bisect", "Observe SCRIPT, then find where it broke and was mended, with the script as it is.")
+_script_command(
+    "bisect", "Observe SCRIPT, then find where it broke and was mended, with the script as it is.", *SEARCH_OPTIONS
+)
 
 
 @main.command()

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from torchbisect.containers.disk import parse_size
 from torchbisect.containers.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,6 +40,9 @@ class Options:
         timeout: seconds that the script may take in eager; ``None`` for the probe's own limit.
         repeat: how often each question is asked.
         seed: of every random generator.
+        cache_limit: bytes that environments may take on disk.
+        plan: say what the search will cost, and do nothing else.
+        build_cmd: builds the torch of a commit, where its Python alone does not tell.
         out: the folder of the results.
         as_json: the final report on standard output.
         verbosity: 1 for ``-v``, -1 for ``-q``, else 0.
@@ -67,6 +71,9 @@ class Options:
     repeat: int = 1
     seed: int = 0
     cache_dir: Path | None = None
+    cache_limit: int | None = None
+    plan: bool = False
+    build_cmd: str | None = None
     out: Path = Path("torchbisect-out")
     as_json: bool = False
     verbosity: int = 0
@@ -82,7 +89,7 @@ def repeat_command(options: Options, script: str) -> str:
     """
     defaults = {field.name: field.default for field in fields(Options)}
     words = ["torchbisect", options.command, script]
-    single = "torch good bad find index_url sandbox image variant device git jobs timeout repeat seed"
+    single = "torch good bad find index_url sandbox image variant device git build_cmd jobs timeout repeat seed"
     for name in single.split():
         value = getattr(options, name)
         if value != defaults[name]:
@@ -95,6 +102,29 @@ def repeat_command(options: Options, script: str) -> str:
     if options.arguments:
         words += ["--", *options.arguments]
     return shlex.join(words)
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on only
+    """A number of bytes as people write it."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return value if isinstance(value, int) else parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+#: What only commands that search have.
+SEARCH_OPTIONS = (
+    click.option("--plan", is_flag=True, help="Print what the search will cost, and do nothing else."),
+    click.option(
+        "--build-cmd",
+        metavar="COMMAND",
+        help="Builds a commit in its work tree, where its Python alone doesn't tell; status 125 skips it.",
+    ),
+)
 
 
 def shared_options(command: Command) -> Command:
@@ -130,6 +160,8 @@ def shared_options(command: Command) -> Command:
         click.option("--seed", type=int, default=0, show_default=True, help="Of every random generator."),
         click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False),
                      help="Where environments are kept."),
+        click.option("--cache-limit", type=Size(), metavar="SIZE",
+                     help="Keep that folder under this size (20GB): what is longest unused goes."),
         click.option("--out", type=click.Path(path_type=Path), default=Path("torchbisect-out"), show_default=True,
                      help="The folder of the results."),
         click.option("--json", "as_json", is_flag=True, help="Print report.json on standard output at the end."),
@@ -154,6 +186,8 @@ def options_from(command: str, given: dict[str, Any]) -> Options:
     options = Options(command=command, verbosity=-1 if quiet else min(verbose, 1), **given)
     if options.image is not None and options.sandbox != "docker":
         raise InputError("--image is for --sandbox docker: add that, or leave --image out")
+    if options.cache_limit is not None and options.sandbox == "docker":
+        raise InputError("--cache-limit is for --sandbox venv: leave it out, and use torchbisect cache --docker")
     if options.out.exists() and not options.out.is_dir():
         raise InputError(f"--out {options.out}: this is a file and not a folder; name another folder")
     if any(not package.strip() for package in options.packages):

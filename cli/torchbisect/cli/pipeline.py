@@ -13,11 +13,13 @@ import click
 from rich.console import Console
 
 from torchbisect.bisect.search import Edge, Finding, Status, Which
+from torchbisect.cli.asking import Target
 from torchbisect.cli.assembling import Draft
-from torchbisect.cli.bisecting import Bisection, Level, Target, edge_builds
+from torchbisect.cli.bisecting import Bisection, Level, edge_builds
 from torchbisect.cli.commits import Commits
 from torchbisect.cli.display import Display
 from torchbisect.cli.exits import Exit
+from torchbisect.cli.flaky import Rate
 from torchbisect.cli.minimizing import Shrunk, Subject, Witness, shrink
 from torchbisect.cli.observing import Observed, observe
 from torchbisect.cli.options import Options
@@ -105,6 +107,9 @@ class Pipeline:
             self.draft.observed(observed)
         self._save()
         if observed.mismatch is None or observed.verdict != "mismatch":
+            if observed.verdict == "flaky" and observed.mismatch is not None and self.stages.bisect:
+                self._bisect(probe, failing, observed, Settings(), None)
+                self._describe(probe)
             return self._without_mismatch(observed)
         settings = self._localise(probe, observed)
         shrunk = self._minimize(probe, observed, settings)
@@ -170,7 +175,8 @@ class Pipeline:
     ) -> None:
         assert observed.mismatch is not None
         self.draft.stage = "bisect"
-        bisection = Bisection(self.tools, failing)
+        rate = Rate(observed.shown, observed.runs) if observed.verdict == "flaky" else None
+        bisection = Bisection(self.tools, failing, self.draft.component, rate)
         signature = observed.mismatch.signature
         original = Target(self.repro, Settings(), signature)
         with ExitStack() as stack:
@@ -204,7 +210,7 @@ class Pipeline:
     def _refine(self, bisection: Bisection, level: Level, target: Target) -> None:
         """From releases to nightlies, and from nightlies to commits, as far as can be reached and was asked for."""
         levels = [level]
-        commits = Commits(self.tools, bisection, self.draft.component)
+        commits = Commits(self.tools, bisection.asker, self.draft.component)
         for edge in (level.findings.regression, level.findings.fix):
             if edge is None:
                 continue
@@ -215,7 +221,8 @@ class Pipeline:
                 self.draft.bisected(levels, bisection)
             finest = finer or level
             narrowed = finest.findings.regression if edge.which is Which.REGRESSION else finest.findings.fix
-            if finest.channel is Channel.NIGHTLY and narrowed is not None and not narrowed.open and commits.wanted:
+            certain = narrowed is not None and not narrowed.open and bisection.rate is None
+            if finest.channel is Channel.NIGHTLY and narrowed is not None and certain and commits.wanted:
                 with self.display.stage(f"Commits of the {edge.which}"):
                     between = commits.between(narrowed, target)
                 self.draft.commits(edge.which, between)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,11 +31,23 @@ class Tools:
         self.options = options
         self.display = display
         _refuse_what_is_missing(options)
-        self.workspace = Workspace(options.out)
         self.channels = Channels(options, display)
         self.interpreter = self.channels.interpreter
         self.limits = Limits() if options.timeout is None else Limits(eager=options.timeout)
-        self.journal = Journal(self.workspace.journal)
+
+    @functools.cached_property
+    def workspace(self) -> Workspace:
+        """The folder of the results.
+
+        Raises:
+            InputError, DiskFull: it can't be made or written to.
+        """
+        return Workspace(self.options.out)
+
+    @functools.cached_property
+    def journal(self) -> Journal:
+        """What was answered before, in this run and earlier ones."""
+        return Journal(self.workspace.journal)
 
     def failing_build(self) -> Build:
         """The build where the script fails: that of ``--torch``, else of ``--bad``, else the one installed.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-from torchbisect.containers.disk import disk_errors, disk_full, free_bytes, human, writable_directory
+from torchbisect.containers.disk import disk_errors, disk_full, free_bytes, human, size_of, writable_directory
 from torchbisect.containers.locks import FileLock
 from torchbisect.containers.retries import Notify, silent
 
@@ -48,15 +48,17 @@ class Kept:
 class Cache:
     """One folder on one filesystem; shared by all runs of this user, also by ones that run at the same time."""
 
-    def __init__(self, directory: Path | str | None = None) -> None:
+    def __init__(self, directory: Path | str | None = None, *, limit: int | None = None) -> None:
         """
         Args:
             directory: the folder; by default what ``TORCHBISECT_CACHE_DIR`` names, else the system's place for caches.
+            limit: bytes that the folder is to keep under; environments go for it as they do for a full disk.
 
         Raises:
             InputError: if it can't be made or written to.
             DiskFull: if there is no room in it at all.
         """
+        self.limit = limit
         option = "--cache-dir" if directory else VARIABLE if os.environ.get(VARIABLE) else "--cache-dir"
         named = directory or os.environ.get(VARIABLE) or platformdirs.user_cache_path("torchbisect")
         self.root = writable_directory(Path(named).expanduser().absolute(), option=option)
@@ -121,6 +123,10 @@ class Cache:
         """The bytes that can still be written here."""
         return free_bytes(self.root)
 
+    def room(self) -> int:
+        """The bytes that can still be kept here: what the disk has free, and no more than the limit leaves."""
+        return self.free() if self.limit is None else min(self.free(), self.limit - size_of(self.root))
+
     def evict(self, key: str) -> bool:
         """Throw one environment away, unless somebody leases it; whether it was done."""
         lock = FileLock(self.locks / f"{key}.lease")
@@ -137,10 +143,15 @@ class Cache:
         finally:
             lock.release()
 
-    def evict_oldest(self, notify: Notify = silent) -> bool:
-        """Throw away the environment that was longest unused among those that nobody leases; whether there was one."""
+    def evict_oldest(self, notify: Notify = silent, *, sparing: str | None = None) -> bool:
+        """Throw away the environment that was longest unused among those that nobody leases; whether there was one.
+
+        Args:
+            notify: told which.
+            sparing: the one that is about to be used and not leased yet.
+        """
         for kept in self.environments():
-            if self.evict(kept.key):
+            if kept.key != sparing and self.evict(kept.key):
                 notify(f"made room: removed the environment {kept.key}, last used {_ago(kept.used)} ago")
                 return True
         return False
@@ -160,14 +171,36 @@ class Cache:
             DiskFull: if there is nothing more to throw away and still too little room.
         """
         while self.free() < needed:
-            gone = self.evict_oldest(notify)
-            unused = self.unlinked_packages() if reclaim else []
-            if reclaim and unused:
-                before = self.free()
-                reclaim(unused)
-                gone = gone or self.free() > before
-            if not gone:
+            if not self._give_up_one(notify, reclaim):
                 raise disk_full(self.root)
+
+    def keep_to_limit(
+        self,
+        *,
+        sparing: str | None = None,
+        notify: Notify = silent,
+        reclaim: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        """Throw environments away, longest unused first, until the folder is under its limit or nothing more can go.
+
+        The arguments are those of ``make_room`` and ``evict_oldest``.
+        """
+        while self.limit is not None and size_of(self.root) > self.limit:
+            if not self._give_up_one(notify, reclaim, sparing):
+                notify(f"{self.root} is over its limit of {human(self.limit)}: all that is left there is in use")
+                break
+
+    def _give_up_one(
+        self, notify: Notify, reclaim: Callable[[list[str]], None] | None, sparing: str | None = None
+    ) -> bool:
+        """Throw one environment away, and the packages that none of the others holds; whether that freed anything."""
+        gone = self.evict_oldest(notify, sparing=sparing)
+        unused = self.unlinked_packages() if reclaim else []
+        if reclaim and unused:
+            before = self.free()
+            reclaim(unused)
+            gone = gone or self.free() > before
+        return gone
 
     def unlinked_packages(self) -> list[str]:
         """The packages among the wheels of which no environment holds a link any more."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from torchbisect.containers.errors import DiskFull, InputError, MachineError
@@ -63,6 +64,20 @@ def free_bytes(where: Path) -> int:
     return shutil.disk_usage(where).free
 
 
+def size_of(folder: Path) -> int:
+    """The bytes that a folder's files take on disk, each file once however many names it has in there."""
+    seen: set[tuple[int, int]] = set()
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                status = os.lstat(os.path.join(place, name))
+                if (status.st_dev, status.st_ino) not in seen:
+                    seen.add((status.st_dev, status.st_ino))
+                    size += status.st_blocks * 512
+    return size
+
+
 def writable_directory(where: Path, *, option: str) -> Path:
     """Make a directory if it isn't there and try that it can be written to.
 
@@ -85,6 +100,19 @@ def writable_directory(where: Path, *, option: str) -> Path:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(f"{where} can't be written to ({reason}): name another place with {option}") from error
     return where
+
+
+def parse_size(text: str) -> int:
+    """Bytes from what people write: ``20GB``, ``500 MB``, ``1.5T``; units are those of ``human``, powers of 1000.
+
+    Raises:
+        ValueError: it is no size above nothing.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", text.lower())
+    size = int(float(found[1]) * 1000 ** " kmgt".index(found[2] or " ")) if found else 0
+    if size <= 0:
+        raise ValueError(f"{text!r} is no size: write it as 20GB or 500MB")
+    return size
 
 
 def human(size: float) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import docker.errors
 
 from torchbisect.containers.cache import Cache, remove_tree
 from torchbisect.containers.commands import run_command
+from torchbisect.containers.disk import size_of
 from torchbisect.containers.docker_engine import LABEL, Engine, engine_errors
 from torchbisect.containers.errors import MachineError
 from torchbisect.containers.installer import find_uv
@@ -123,20 +122,6 @@ def prune_engine(engine: Engine, *, notify: Notify = silent) -> int:
         freed += thing.size
         notify(f"removed the {thing.kind} {thing.name}")
     return freed
-
-
-def size_of(folder: Path) -> int:
-    """The bytes that a folder's files take on disk, each file once however many names it has in there."""
-    seen: set[tuple[int, int]] = set()
-    size = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                status = os.lstat(os.path.join(place, name))
-                if (status.st_dev, status.st_ino) not in seen:
-                    seen.add((status.st_dev, status.st_ino))
-                    size += status.st_blocks * 512
-    return size
 
 
 def _busy(cache: Cache, key: str) -> bool:

@@ -212,7 +212,7 @@ class Venvs:
                 return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._home_of_homes())
             lease.release()
             maker = self._cache.maker(key)
-            waiting = f"waiting for another run that is installing torch {build}"
+            waiting = f"waiting until torch {build} is installed"
             if not maker.acquire(waiting=waiting, notify=notify, cancel=cancel or self._closed):
                 return None
             try:
@@ -248,6 +248,7 @@ class Venvs:
             raise
         finally:
             shared.release()
+        self._cache.keep_to_limit(sparing=key, notify=self._notify, reclaim=self._installer.forget)
 
     def _fill(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
         self._installer.make(place, build, requirements(build, self._packages), cancel)

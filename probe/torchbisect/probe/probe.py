@@ -18,7 +18,7 @@ from torchbisect.probe.judging import Mismatch, Spot, mismatch_of, trouble_of
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.observation import Observation
 from torchbisect.probe.repro import Repro, Settings, fingerprint
-from torchbisect.probe.siblings import siblings_digest
+from torchbisect.probe.siblings import identity
 from torchbisect.probe.signature import Signature
 from torchbisect.probe.slowness import RUN_TIME, Bounds, slowness_of
 from torchbisect.probe.trace import Trace
@@ -144,6 +144,21 @@ class Probe:
             self.journal.put(key, {**asdict(verdict), "answer": str(verdict.answer)})
         return verdict
 
+    def ask_once(
+        self,
+        repro: Repro,
+        signature: Signature,
+        settings: Settings | None = None,
+        strictness: Strictness = Strictness.STRICT,
+    ) -> Verdict:
+        """What one more run shows: never from the journal, and not kept there, for the next one may show otherwise.
+
+        Raises:
+            DiskFull: there is no room to run it.
+        """
+        settings = settings or Settings()
+        return self._judged(self._run(repro, settings), repro, signature, settings, strictness)[0]
+
     def noise(self, repro: Repro) -> frozenset[Spot]:
         """In what a script's eager run does not repeat itself; empty for a script that does.
 
@@ -235,7 +250,7 @@ class Probe:
     def _ask_repeatedly(
         self, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
     ) -> tuple[Verdict, bool]:
-        verdict, passing = self._ask_once(repro, signature, settings, strictness)
+        verdict, passing = self._asked_first(repro, signature, settings, strictness)
         answers = [verdict.answer]
         while len(answers) < self.repeat and not passing:
             again, passing = self._judged(self._run(repro, settings), repro, signature, settings, strictness)
@@ -245,7 +260,7 @@ class Probe:
                 return Verdict(Answer.UNTESTABLE, "flaky", f"shown in {shown} of {len(answers)} runs"), False
         return verdict, passing
 
-    def _ask_once(
+    def _asked_first(
         self, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
     ) -> tuple[Verdict, bool]:
         kept = self.journal.get(self._key("observe", repro, settings))
@@ -323,12 +338,7 @@ class Probe:
         return {(item.place, item.attribute) for item in observation.differences}
 
     def _share(self, repro: Repro, signature: Signature, times: int, settings: Settings | None) -> float:
-        settings = settings or Settings()
-        shown = 0
-        for _ in range(times):
-            verdict, _ = self._judged(self._run(repro, settings), repro, signature, settings, Strictness.STRICT)
-            shown += verdict.same
-        return shown / times
+        return sum(self.ask_once(repro, signature, settings).same for _ in range(times)) / times
 
     def _kept(self, what: str, repro: Repro, make: Callable[[], Any], read: Callable[[Any], _T], *more: Any) -> _T:
         key = self._key(what, repro, *more)
@@ -341,10 +351,9 @@ class Probe:
     def _key(self, what: str, repro: Repro, *more: Any) -> str:
         facts, build = self.environment.facts, self.environment.build
         where = (build.version, facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton)
-        script = (repro.source, repro.arguments, repro.seed, repro.name, siblings_digest(repro.source, repro.directory))
         parts = [part.to_json() if isinstance(part, Settings) else part for part in more]
         return fingerprint(
-            __version__, what, where, self._scope, asdict(self.limits), asdict(self._bounds), script, parts
+            __version__, what, where, self._scope, asdict(self.limits), asdict(self._bounds), identity(repro), parts
         )
 
 

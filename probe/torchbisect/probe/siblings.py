@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from torchbisect.probe.repro import Repro
+
 _MOST_FILES = 500
+
+
+def identity(repro: Repro) -> tuple[str, tuple[str, ...], int, str, str]:
+    """All that decides how a script runs, for the keys of journals: its text and its modules', but not its folder."""
+    return repro.source, repro.arguments, repro.seed, repro.name, siblings_digest(repro.source, repro.directory)
 
 
 def siblings_digest(source: str, directory: str | None) -> str:

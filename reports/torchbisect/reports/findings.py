@@ -1,4 +1,4 @@
-"""Every sentence about a range of builds; here only are the words turned round for a search that looks for a fix."""
+"""A search's ranges as all readers of a report show them: whichever way they went, in the order of time."""
 
 from __future__ import annotations
 
@@ -8,47 +8,16 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
+from torchbisect.bisect import words
+from torchbisect.bisect.words import listed
 from torchbisect.reports.report import Bisect, BuildFacts, Fix, Regression, Skip, Suspect, Tested
-
-
-@dataclass(frozen=True)
-class Words:
-    """The words for the two sides of a change, in the order of time."""
-
-    title: str
-    changed: str
-    before: str
-    after: str
-    before_open: str
-    after_open: str
-    nothing: str
-
-
-BROKE = Words(
-    title="Last good and first bad",
-    changed="broke",
-    before="last good",
-    after="first bad",
-    before_open="Already bad in {build}, the oldest build that could be tested.",
-    after_open="Good in {build}, and no bad build was found after it.",
-    nothing="Where it broke could not be found.",
-)
-MENDED = Words(
-    title="Last bad and first fixed",
-    changed="was fixed",
-    before="last bad",
-    after="first fixed",
-    before_open="Already fixed in {build}, the oldest build that could be tested.",
-    after_open="Still bad in {build}, the newest build that could be tested.",
-    nothing="Where it was fixed could not be found.",
-)
 
 
 @dataclass(frozen=True)
 class Range:
     """A change between two builds, whichever way it went; ``before`` and ``after`` are in the order of time."""
 
-    words: Words
+    words: words.Side
     before: str | None
     after: str | None
     exact: bool
@@ -57,6 +26,7 @@ class Range:
     remark: str | None
     compare: str | None
     suspects: tuple[Suspect, ...]
+    confidence: float | None = None
 
 
 def ranges(bisect: Bisect | None) -> tuple[Range, ...]:
@@ -68,16 +38,16 @@ def ranges(bisect: Bisect | None) -> tuple[Range, ...]:
 
 
 def _regression(found: Regression) -> Range:
-    return _range(BROKE, found.last_good, found.first_bad, found)
+    return _range(words.REGRESSION, found.last_good, found.first_bad, found)
 
 
 def _fix(found: Fix) -> Range:
-    return _range(MENDED, found.last_bad, found.first_fixed, found)
+    return _range(words.FIX, found.last_bad, found.first_fixed, found)
 
 
-def _range(words: Words, before: str | None, after: str | None, found: Regression | Fix) -> Range:
+def _range(side: words.Side, before: str | None, after: str | None, found: Regression | Fix) -> Range:
     return Range(
-        words=words,
+        words=side,
         before=before,
         after=after,
         exact=found.exact,
@@ -86,35 +56,17 @@ def _range(words: Words, before: str | None, after: str | None, found: Regressio
         remark=found.words,
         compare=found.compare,
         suspects=found.suspects,
+        confidence=found.confidence,
     )
 
 
 def sentence(found: Range) -> str:
     """What was found, as one plain sentence; no markup."""
-    words = found.words
-    if found.before is None and found.after is None:
-        return found.remark or words.nothing
-    if found.before is None:
-        return words.before_open.format(build=found.after)
-    if found.after is None:
-        return words.after_open.format(build=found.before)
-    if not found.between and found.exact:
-        return f"It {words.changed} in {found.after}: {words.before} {found.before}, {words.after} {found.after}."
-    if not found.between:
-        return f"It {words.changed} between {found.before} ({words.before}) and {found.after} ({words.after})."
-    return (
-        f"It {words.changed} after {found.before} ({words.before}) and not later than {found.after} ({words.after}); "
-        f"{listed(found.between)} between them gave no verdict."
+    if found.before is None and found.after is None and found.remark:
+        return found.remark
+    return words.sentence(
+        found.words, found.before, found.after, found.between, exact=found.exact, confidence=found.confidence
     )
-
-
-def listed(names: Sequence[str], limit: int = 8) -> str:
-    """Names as a sentence has them: ``a``, ``a and b``, ``a, b and c``, ``a, b and 7 more``."""
-    if len(names) > limit:
-        return f"{', '.join(names[: limit - 1])} and {len(names) - limit + 1} more"
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def ordered(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[Tested]:

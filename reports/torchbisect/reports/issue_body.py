@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from torchbisect.bisect.words import listed
 from torchbisect.reports.escape import Markdown, code, prose
-from torchbisect.reports.findings import listed
 from torchbisect.reports.issue_blocks import blocks, outside_code, sections
 from torchbisect.reports.issue_packages import installable
 from torchbisect.reports.issue_script import Script, find_script

@@ -46,6 +46,8 @@ class Regression:
         words: the searcher's own remark, one line.
         compare: the address that shows the commits between the two.
         suspects: likely commits, the likeliest first.
+        confidence: how likely the range is the right one, from 0 to 1, for a script that is flaky; ``None`` where each
+            answer is certain.
     """
 
     last_good: str | None
@@ -56,6 +58,7 @@ class Regression:
     words: str | None = None
     compare: str | None = None
     suspects: tuple[Suspect, ...] = ()
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Fix:
     words: str | None = None
     compare: str | None = None
     suspects: tuple[Suspect, ...] = ()
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
