@@ -1,4 +1,4 @@
-"""Nightlies of real torch, found out: by date over an index, and then by commit without an install."""
+"""The date among sixty nightlies of real torch, as the library finds it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,16 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import nightly_index
 import pytest
-from pytorch_clone import LISTS, Clone, history_of
 
-from torchbisect.bisect.channels.listing import Wheel
 from torchbisect.bisect.channels.nightly import nightlies
-from torchbisect.bisect.commits import by_overlay, commits_between
 from torchbisect.bisect.evidence import Finding, Findings, Status
-from torchbisect.bisect.history import History
 from torchbisect.bisect.judging import finding_of
 from torchbisect.bisect.search import find
-from torchbisect.bisect.suspects import rank
-from torchbisect.bisect.thin import fetch_python, thin_environment
 from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache, remove_tree
 from torchbisect.containers.errors import InstallFailed
@@ -46,13 +39,10 @@ DECOMPOSITION_DATE = 33
 
 @dataclass
 class Bench:
-    """The served index, its clone, the environments and the journal: what a run of the tool holds."""
+    """The served index, the environments and the journal: what a run of the tool holds."""
 
     index: Any
-    clone: Clone
     builds: list[Build]
-    wheels: dict[str, Wheel]
-    cache: Cache
     venvs: Venvs
     journal: Journal
     scripts: ModuleType
@@ -62,9 +52,6 @@ class Bench:
 
     def number(self, build: Build) -> int:
         return next(n for n in range(self.index.count) if self.index.version(n) == build.version)
-
-    def position(self, number: int) -> int:
-        return next(p for p, build in enumerate(self.builds) if self.number(build) == number)
 
     def signature(self, script: str) -> Signature:
         """What a script shows on the newest date."""
@@ -116,15 +103,12 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     interpreter = Interpreter.of(sys.executable)
-    shape = nightly_index.NightlyIndex()
-    clone = history_of(nightly_index.DYNAMO, shape, tmp_path_factory.mktemp("pytorch"), DYNAMO_DATE - 2, DYNAMO_DATE)
     index = nightly_index.NightlyIndex(
         changes={nightly_index.DYNAMO: (DYNAMO_DATE, 60), nightly_index.DECOMPOSITION: (DECOMPOSITION_DATE, 60)},
         missing=frozenset({4, 20, 21, 39, 50}),
         broken=frozenset({DYNAMO_DATE - 1}),
         busy={DYNAMO_DATE: 1},
         short={DECOMPOSITION_DATE - 1: 1},
-        git_versions=clone.nightlies,
     )
     url = index.start()
     own = Indexes.gather()
@@ -134,7 +118,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     page = project_page(url.removesuffix("/torch"), "torch")
     assert page is not None
     listing = nightlies(page, interpreter)
-    yield Bench(index, clone, list(listing.builds), listing.wheels, cache, venvs, Journal(), nightly_index)
+    yield Bench(index, list(listing.builds), venvs, Journal(), nightly_index)
     venvs.close()
     index.stop()
     remove_tree(cache.root)  # gigabytes, which pytest would keep for three runs
@@ -170,58 +154,3 @@ def test_the_same_search_again_asks_and_fetches_nothing(bench: Bench) -> None:
     assert found.regression is not None
     assert bench.asked == asked
     assert sum(bench.index.served.values()) == served
-
-
-def test_thin_steps_find_the_same_date_with_the_bytes_of_the_python_alone(bench: Bench) -> None:
-    """The Python of each date over the older end's binaries; the two final ends once more on whole installs."""
-    script = bench.scripts.DYNAMO_SCRIPT
-    builds = bench.builds[bench.position(DYNAMO_DATE - 7) : bench.position(DYNAMO_DATE + 9)]
-    base = bench.venvs.environment(builds[0])
-    fetched: list[int] = []
-
-    def thin(build: Build) -> Finding:
-        url = bench.wheels[build.version].url
-        with thin_environment(bench.cache, build, url, base) as (environment, count):
-            fetched.append(count)
-            return bench.ask(environment, script)[0]
-
-    found = find(
-        builds,
-        thin,
-        good=0,
-        bad=len(builds) - 1,
-        find="regression",
-        ask_again=lambda build: bench.ask(bench.venvs.environment(build), script)[0],
-        both_again=True,
-    )
-    edge = found.regression
-    assert edge is not None
-    assert edge.first_bad is not None
-    assert edge.last_good is not None
-    assert (bench.number(edge.last_good), bench.number(edge.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
-    assert edge.confirmed
-    python = sum(len(contents) for contents in fetch_python(bench.wheels[builds[0].version].url).files.values())
-    assert max(fetched) < python + 2_500_000, "the Python and the wheel's directory, and hardly more"
-
-
-def test_the_culprit_commit_is_named_without_an_install(bench: Bench, tmp_path: Path) -> None:
-    """From ``git_version`` to main, then each commit's Python over the last good nightly's binaries."""
-    script = bench.scripts.DYNAMO_SCRIPT
-    good = bench.venvs.environment(bench.builds[bench.position(DYNAMO_DATE - 2)])
-    bad = bench.venvs.environment(bench.builds[bench.position(DYNAMO_DATE)])
-    history = History.open(str(bench.clone.path), tmp_path)
-    span = commits_between(history, good.facts, bad.facts)
-    culprit = by_overlay(
-        history,
-        span,
-        good,
-        lambda environment: bench.ask(environment, script)[0],
-        cache=bench.cache,
-    )
-    assert culprit.why_not is None
-    assert culprit.commit is not None
-    assert culprit.commit.sha == bench.clone.culprit
-    assert rank(span.commits, "module: dynamo", [LISTS])[0].commit.pull_request in (106, 107, 108)
-    untouched = good.python.parents[1] / "lib"
-    sources = next(untouched.glob(f"python3*/site-packages/{LISTS}")).read_text()
-    assert bench.scripts.DYNAMO.old in sources, "the installation that lent its binaries is as it was"

@@ -17,6 +17,7 @@ import pytest
 
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
+from torchbisect.containers.disk import size_of
 from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import (
     DiskFull,
@@ -258,3 +259,25 @@ def test_the_interpreter_without_a_torch(tmp_path: Path, cache: Cache, tree: Any
     with pytest.raises(InputError, match="has no torch"):
         venvs.environment(Build("2.8.0", Channel.INSTALLED))
     venvs.close()
+
+
+def test_a_cache_is_kept_under_its_limit_by_giving_up_the_longest_unused(tree: Any, make: Make, cache: Cache) -> None:
+    for minor in (5, 6, 7):
+        tree.add("torch", f"2.{minor}.0", source=f"BALLAST = {'x' * 400_000!r}\n__version__ = '2.{minor}.0'\n")
+    builds = [Build(f"2.{minor}.0") for minor in (5, 6, 7)]
+    said: list[str] = []
+    venvs = make(tree.url, notify=said.append)
+    for build in builds[:2]:
+        venvs.environment(build)
+        venvs.release(build)
+    cache.limit = size_of(cache.root) + 200_000
+    os.utime(cache.venvs / venvs.key(builds[0]) / "torchbisect-facts.json", (time.time() - 60,) * 2)
+    venvs.environment(builds[2])
+    assert [venvs.has(build) for build in builds] == [False, True, True]
+    assert size_of(cache.root) <= cache.limit
+    assert any("2.5.0" in line for line in said)
+    cache.limit = 1
+    venvs.release(builds[1])
+    cache.keep_to_limit(notify=said.append)
+    assert [venvs.has(build) for build in builds] == [False, False, True], "what is in use stays, and that is said"
+    assert "over its limit" in said[-1]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +17,7 @@ from running import Tool
 
 pytestmark = pytest.mark.e2e
 
-GOOD, BAD, COUNT = 2, 4, 7
+GOOD, BAD, COUNT = 7, 9, 14
 
 
 @dataclass(frozen=True)
@@ -24,27 +28,62 @@ class World:
     index: NightlyIndex
     clone: Clone
 
+    def name(self, number: int) -> str:
+        """A date's nightly as a report names it."""
+        return self.index.version(number).partition("+")[0]
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Seven dates: the fourth isn't there, and the fifth brings the bug."""
+    """Fourteen dates: the ninth isn't there, the tenth brings the bug; the index is down at first."""
     (tmp_path / "pytorch").mkdir()
-    clone = history_of(DYNAMO, NightlyIndex(count=COUNT), tmp_path / "pytorch", GOOD, BAD)
-    index = NightlyIndex(
-        count=COUNT, changes={DYNAMO: (BAD, COUNT)}, missing=frozenset({GOOD + 1}), git_versions=clone.nightlies
-    )
+    index = NightlyIndex(count=COUNT, changes={DYNAMO: (BAD, COUNT)}, missing=frozenset({GOOD + 1}), down=2)
+    clone = history_of(DYNAMO, index, tmp_path / "pytorch", GOOD, BAD)
+    index.git_versions.update(clone.nightlies)
     yield World(index.start(), index, clone)
     index.stop()
 
 
+@contextmanager
+def small_disk(place: Path) -> Iterator[bool]:
+    """A disk of 300 MB at ``place``, where one may be mounted, and whether it is there."""
+    place.mkdir()
+    if os.geteuid() != 0:
+        yield False
+        return
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", place], check=True)
+    try:
+        yield True
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
 def test_the_date_and_the_commit_are_named(tmp_path: Path, world: World) -> None:
-    tool = Tool(tmp_path, tmp_path / "cache")
-    tool.write(DYNAMO_SCRIPT)
+    """Also after the disk was full; the steps between the ends are thin, and nothing is asked twice."""
     newest = world.index.date(COUNT - 1).isoformat()
     where = ("--channel", "nightly", "--channel", "commit", "--index-url", world.url, "--git", str(world.clone.path))
-    done = tool.run("bisect", "repro.py", "--torch", newest, "--find", "regression", *where)
-    assert done.returncode == 0, done.stderr
-    regression = tool.report["bisect"]["regression"]
-    names = [world.index.version(number).partition("+")[0] for number in (GOOD, BAD)]
-    assert [regression["last_good"], regression["first_bad"]] == names, done.stderr
+    words = ("run", "repro.py", "--no-minimize", "--torch", newest, "--find", "regression", *where)
+    with small_disk(tmp_path / "cache") as small:
+        tool = Tool(tmp_path, tmp_path / "cache")
+        tool.write(DYNAMO_SCRIPT)
+        if small:
+            done = tool.run(*words)
+            assert done.returncode == 5, done.stderr
+            lines = [line for line in done.stderr.splitlines() if line.startswith("torchbisect:")]
+            assert len(lines) == 1, done.stderr
+            assert "is full" in lines[0]
+            assert "503" in done.stderr, "the index was down at first, and that was said"
+            subprocess.run(["mount", "-o", "remount,size=6g", tool.cache], check=True)
+        done = tool.run(*words)
+        assert done.returncode == 0, done.stderr
+        installed = {path.name for path in tool.cache.glob("venvs/*")}
+
+    found = tool.report["bisect"]
+    regression = found["regression"]
+    assert [regression["last_good"], regression["first_bad"]] == [world.name(GOOD), world.name(BAD)], done.stderr
     assert regression["suspects"][0]["commit"] == world.clone.culprit, done.stderr
+    assert [key for key, times in Counter(tool.asked).items() if times > 1] == []
+
+    assert any("by their Python alone" in notice for notice in found["notices"]), found["notices"]
+    assert {row["build"] for row in found["tested"]} > {world.name(GOOD), world.name(BAD)}
+    assert len(installed) < len({row["build"] for row in found["tested"]}), "some were asked without an install"

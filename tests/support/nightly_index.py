@@ -24,7 +24,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import distribution
-from importlib.util import cache_from_source, source_hash
 from itertools import accumulate
 from pathlib import Path
 from urllib.parse import unquote
@@ -164,14 +163,6 @@ def zipped(members: list[Member]) -> VirtualFile:
     return VirtualFile(parts)
 
 
-def checked(compiled: bytes, source: bytes) -> bytes:
-    """Byte code that is valid for this source wherever it lies and whenever it was written (PEP 552).
-
-    Real wheels have none; here it spares each of a dozen environments the ten seconds of compiling 1,500 modules.
-    """
-    return compiled[:4] + struct.pack("<I", 0b11) + source_hash(source) + compiled[16:]
-
-
 @dataclass
 class NightlyIndex:
     """Sixty dates of nightlies by default, the newest on ``LATEST``.
@@ -183,6 +174,7 @@ class NightlyIndex:
         broken: numbers of dates whose torch can't be imported.
         busy: how often the wheel of a date is answered with 503, by the date's number.
         short: how often the wheel of a date is cut off in the middle.
+        down: how many requests, the first ones, are answered with 503 whatever they ask for.
         roll: the number of the first date of the next minor version.
         git_versions: the commits on the nightly branch of some dates, by number; the others have made-up ones.
         served: bytes sent for each path; several requests for one wheel add up.
@@ -194,6 +186,7 @@ class NightlyIndex:
     broken: frozenset[int] = frozenset()
     busy: dict[int, int] = field(default_factory=dict)
     short: dict[int, int] = field(default_factory=dict)
+    down: int = 0
     roll: int = 20
     git_versions: dict[int, str] = field(default_factory=dict)
     served: Counter[str] = field(default_factory=Counter)
@@ -214,15 +207,8 @@ class NightlyIndex:
         found = []
         for file in self.torch.files or []:
             name = file.as_posix()
-            kept = not name.startswith(("..", *LEFT_OUT)) and not name.endswith(".pyc") and ".dist-info/" not in name
-            if kept:
+            if not name.startswith(("..", *LEFT_OUT)) and not name.endswith(".pyc") and ".dist-info/" not in name:
                 found.append(Member.of(name, self.site / name))
-            compiled = Path(cache_from_source(str(self.site / name))) if kept and name.endswith(".py") else None
-            if compiled is not None and compiled.exists():
-                made = checked(compiled.read_bytes(), (self.site / name).read_bytes())
-                found.append(Member.of(compiled.relative_to(self.site).as_posix(), made))
-        # Byte code last: what a thin step wants lies together, as it does in real wheels, which have none.
-        found.sort(key=lambda member: member.name.endswith(".pyc"))
         self._libraries = [member for member in found if member.name.startswith("torch/lib/")]
         return [member for member in found if not member.name.startswith("torch/lib/")]
 
@@ -262,11 +248,8 @@ class NightlyIndex:
         changed = {change.file: change for change, (first, end) in self.changes.items() if first <= number < end}
         if number in self.broken:
             changed[BROKEN.file] = BROKEN
-        stale = {Path(cache_from_source(name)).as_posix() for name in changed}
         members = []
         for member in self._members:
-            if member.name in stale:
-                continue
             if member.name in changed:
                 text = changed[member.name].applied((self.site / member.name).read_text())
                 members.append(Member.of(member.name, text.encode()))
@@ -343,6 +326,9 @@ class NightlyIndex:
         path = unquote(request.path)
         with self._lock:
             self.requests.append(f"{request.command} {path}")
+            down = len(self.requests) <= self.down
+        if down:
+            return self._refuse(request, 503)
         place = path.rstrip("/").removeprefix("/whl/nightly/cpu/")
         if place in ("torch", LIBRARIES.replace("_", "-")):
             return self._send(request, VirtualFile([self.page(place).encode()]), "text/html")

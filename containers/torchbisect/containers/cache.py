@@ -17,6 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
+from torchbisect.containers.bytecode import forget_unused
 from torchbisect.containers.disk import disk_errors, disk_full, free_bytes, human, size_of, writable_directory
 from torchbisect.containers.locks import FileLock
 from torchbisect.containers.retries import Notify, silent
@@ -79,6 +80,11 @@ class Cache:
     def wheels(self) -> Path:
         """The installer's own cache."""
         return self.root / "uv"
+
+    @property
+    def bytecode(self) -> Path:
+        """The byte code that environments share."""
+        return self.root / "bytecode"
 
     @property
     def journal(self) -> Path:
@@ -195,6 +201,7 @@ class Cache:
     ) -> bool:
         """Throw one environment away, and the packages that none of the others holds; whether that freed anything."""
         gone = self.evict_oldest(notify, sparing=sparing)
+        forget_unused(self.bytecode)
         unused = self.unlinked_packages() if reclaim else []
         if reclaim and unused:
             before = self.free()

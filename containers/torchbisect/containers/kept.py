@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import docker.errors
 
+from torchbisect.containers.bytecode import forget_unused
 from torchbisect.containers.cache import Cache, remove_tree
 from torchbisect.containers.commands import run_command
 from torchbisect.containers.disk import size_of
@@ -65,6 +66,7 @@ def prune_here(cache: Cache, *, journal: bool = False, notify: Notify = silent) 
             notify(f"removed the environment {kept.key}")
         else:
             notify(f"kept the environment {kept.key}: a run uses it")
+    forget_unused(cache.bytecode)
     lock = cache.installer(shared=False)
     if lock.try_acquire():
         try:

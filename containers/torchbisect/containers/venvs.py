@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.bytecode import KEEP, lend, store_of
 from torchbisect.containers.cache import FACTS_FILE, Cache, remove_tree
 from torchbisect.containers.commands import Cancelled, clean_environment, run_command
-from torchbisect.containers.disk import disk_errors
+from torchbisect.containers.disk import disk_errors, writable_directory
 from torchbisect.containers.environments import Completed, Facts
 from torchbisect.containers.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.containers.indexes import Indexes
@@ -24,12 +25,15 @@ from torchbisect.containers.installer import Installer
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.locks import FileLock
 from torchbisect.containers.processes import HostProcess, sweep_processes
-from torchbisect.containers.readback import dump_facts, load_facts, read_facts
+from torchbisect.containers.readback import IMPORT_TIMEOUT, dump_facts, load_facts, read_facts
 from torchbisect.containers.recipes import RECIPE, requirements
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, silent
 
 #: Bytes that are kept free for the next install where old environments can be thrown away for it: a CUDA release's.
 COMFORT = 8 * 10**9
+#: With byte code for this share of its modules an environment needs no import for the sake of it: many of the others
+#: are never imported.
+_ENOUGH = 0.25
 
 
 @dataclass(frozen=True)
@@ -252,7 +256,12 @@ class Venvs:
 
     def _fill(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
         self._installer.make(place, build, requirements(build, self._packages), cancel)
-        facts = self._read(build, place / "bin" / "python", cancel=cancel, warm=True)
+        site, store = _site_packages(place), store_of(self._cache.bytecode, self._interpreter)
+        lent = lend(store, site, self._interpreter)
+        facts = self._read(build, place / "bin" / "python", cancel=cancel, warm=lent < _ENOUGH)
+        if lent < _ENOUGH:
+            writable_directory(store, option="--cache-dir")
+            self._run(place / "bin" / "python", ["-c", KEEP, str(site), str(store)], IMPORT_TIMEOUT, cancel=cancel)
         with disk_errors(place):
             (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
 
@@ -275,17 +284,29 @@ class Venvs:
         warm: bool = False,
     ) -> Facts:
         """Import torch with this Python, as a run would."""
+
+        def run(arguments: list[str], timeout: float) -> Completed:
+            return self._run(python, arguments, timeout, user_base, cancel=cancel)
+
+        return read_facts(run, build, warm=warm)
+
+    def _run(
+        self,
+        python: Path,
+        arguments: list[str],
+        timeout: float,
+        user_base: str = "",
+        *,
+        cancel: threading.Event | None = None,
+    ) -> Completed:
+        """Run a Python to its end in a home of its own."""
         homes = self._home_of_homes()
         with disk_errors(homes):
             home = Path(tempfile.mkdtemp(prefix="home-", dir=homes))
         variables = clean_environment(home, {"PYTHONUSERBASE": user_base} if user_base else None)
-
-        def run(arguments: list[str], timeout: float) -> Completed:
-            command = [str(python), *arguments]
-            return run_command(command, environment=variables, directory=home, timeout=timeout, cancel=cancel)
-
+        command = [str(python), *arguments]
         try:
-            return read_facts(run, build, warm=warm)
+            return run_command(command, environment=variables, directory=home, timeout=timeout, cancel=cancel)
         finally:
             remove_tree(home)
 
@@ -306,6 +327,10 @@ class Venvs:
                 lock.acquire()
                 self._homes = place, lock
             return self._homes[0]
+
+
+def _site_packages(place: Path) -> Path:
+    return next(place.glob("lib/python3*/site-packages"), place / "lib")
 
 
 _HOMES = "torchbisect-homes-"
