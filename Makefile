@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo check test test-pure test-torch test-e2e clean
+.PHONY: setup demo check test test-pure test-torch test-e2e test-corpus clean
 
 setup: $(STAMP)
 
@@ -32,9 +32,14 @@ test-torch: setup
 test-e2e: setup
 	$(BIN)/python -m pytest -q -m e2e
 
+# Hours: every bug of a corpus over all releases. What it came to is kept in docs/corpus.md.
+CORPUS ?= ../shared/corpus
+test-corpus: setup
+	TORCHBISECT_CORPUS=$(abspath $(CORPUS)) $(BIN)/python -m pytest -q tests/corpus
+
 # Two at a time: an install waits for the disk and the network while a compile has a core.
 test: check
 	$(BIN)/python -m pytest -q --numprocesses 2 --no-loadscope-reorder --durations 25
 
 clean:
-	rm -rf $(VENV) demo-out build dist
+	rm -rf $(VENV) demo-out corpus-out build dist

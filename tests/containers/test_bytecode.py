@@ -19,7 +19,7 @@ def imported(site: Path) -> tuple[str, list[str]]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-v", "-c", IMPORT, str(site)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    wrote = [line for line in done.stderr.splitlines() if line.startswith("# wrote") and str(site) in line]
+    wrote = [line for line in done.stderr.splitlines() if line.startswith("# created") and str(site) in line]
     return done.stdout.strip(), sorted(Path(line.split("'")[1]).name.partition(".")[0] for line in wrote)
 
 

@@ -1,0 +1,250 @@
+"""What a bisection costs, beside the loop that people write today: in one go, on one machine, as ratios.
+
+    python benchmarks/bisection.py SCRIPT --good BUILD --bad BUILD [--channel nightly] [--index-url URL] [--keep FOLDER]
+
+The loop: plain binary search between the two ends, which it takes on trust, and for each build a fresh virtual
+environment, ``pip install torch==BUILD``, and the script's exit status. torchbisect: the same range with an empty
+cache, and once more, from the start, with the cache that this left. Both sides install from the index through a
+server on loopback that counts the bytes of every file; what the configuration says beside that index (links, further
+indexes) serves both sides uncounted. SCRIPT must end with another status than 0 where it fails.
+
+It is not called ``bisect.py``: that would hide the standard library's from every benchmark in this folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+from packaging.version import Version
+
+from torchbisect.bisect.channels import nightly, release
+from torchbisect.containers.builds import Build
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.pages import new_client, packages, project_page
+
+COMMAND = Path(sys.executable).with_name("torchbisect")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one way came to.
+
+    Attributes:
+        seconds: wall time.
+        downloaded: bytes of wheels and their metadata.
+        installs: environments with a torch that were made.
+        answer: the two builds between which the answer changes.
+    """
+
+    seconds: float
+    downloaded: int
+    installs: int
+    answer: tuple[str, str]
+
+
+class Counted:
+    """A server that stands before an index and counts what is fetched of each file.
+
+    Attributes:
+        url: its address, as an index.
+        served: bytes by file name.
+    """
+
+    def __init__(self, upstream: str) -> None:
+        self._upstream = upstream.rstrip("/")
+        self._files: dict[str, str] = {}
+        self._client = new_client()
+        self._lock = threading.Lock()
+        self.served: Counter[str] = Counter()
+        self._path = urlsplit(self._upstream).path.rstrip("/") or "/simple"
+        counted = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                counted.answer(self)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_: object) -> None:
+                """The figures are all that is to be seen."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._client.close()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        path = unquote(request.path).rstrip("/")
+        if path.startswith("/files/"):
+            return self._file(request, path.removeprefix("/files/"))
+        return self._send(request, *self._page(path.removeprefix(self._path).strip("/")))
+
+    def _page(self, project: str) -> tuple[int, bytes]:
+        page = project_page(self._upstream, project, client=self._client) if project else None
+        if page is None:
+            return 404, b""
+        lines = []
+        for package in page.packages:
+            with self._lock:
+                self._files[package.filename] = package.url
+            digest = package.digests.get("sha256")
+            python = (package.requires_python or "").replace("<", "&lt;").replace(">", "&gt;")
+            lines.append(
+                f'<a href="/files/{quote(package.filename)}{f"#sha256={digest}" if digest else ""}"'
+                + (f' data-requires-python="{python}"' if python else "")
+                + (' data-yanked=""' if package.is_yanked else "")
+                + (' data-core-metadata="true"' if package.has_metadata else "")
+                + f">{package.filename}</a><br/>"
+            )
+        return 200, ("<!DOCTYPE html>\n<html><body>\n" + "\n".join(lines) + "\n</body></html>").encode()
+
+    def _file(self, request: BaseHTTPRequestHandler, name: str) -> None:
+        url = self._files.get(name.removesuffix(".metadata"))
+        if url is None:
+            return self._send(request, 404, b"")
+        url += ".metadata" if name.endswith(".metadata") else ""
+        asked = {"Range": request.headers["Range"]} if "Range" in request.headers else {}
+        with self._client.stream(request.command, url, headers={**asked, "Accept-Encoding": "identity"}) as response:
+            request.send_response(response.status_code)
+            for header in ("Content-Length", "Content-Range", "Accept-Ranges", "Content-Type"):
+                if header in response.headers:
+                    request.send_header(header, response.headers[header])
+            request.end_headers()
+            try:
+                for chunk in response.iter_raw(_CHUNK) if request.command == "GET" else ():
+                    with self._lock:
+                        self.served[name] += len(chunk)
+                    request.wfile.write(chunk)
+            except (OSError, httpx.HTTPError):
+                request.close_connection = True
+        return None
+
+    def _send(self, request: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
+        request.send_response(status)
+        request.send_header("Content-Type", "text/html")
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        if request.command == "GET":
+            request.wfile.write(body)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("script", type=Path)
+    parser.add_argument("--good", required=True)
+    parser.add_argument("--bad", required=True)
+    parser.add_argument("--channel", choices=("release", "nightly"), default="release")
+    parser.add_argument("--index-url")
+    parser.add_argument("--keep", type=Path, help="leave the last run's results here")
+    options = parser.parse_args(arguments)
+    index = Counted(options.index_url or Indexes.gather().index_url)
+    with tempfile.TemporaryDirectory(prefix="torchbisect-benchmark-") as folder:
+        place = Path(folder)
+        builds = _range(options, index.url)
+        print(f"{len(builds)} builds from {builds[0]} to {builds[-1]}", flush=True)
+        costs = {"the loop": _measured(index, lambda: _loop(builds, options, place / "loop", index.url))}
+        _show("the loop", costs["the loop"], costs["the loop"])
+        for name in ("torchbisect, empty cache", "torchbisect, warm cache"):
+            out = place / name.partition(", ")[2].replace(" ", "-")
+            costs[name] = _measured(index, lambda out=out: _tool(options, place / "cache", out, index.url))
+            _show(name, costs[name], costs["the loop"])
+        if options.keep:
+            shutil.copytree(out, options.keep, dirs_exist_ok=True)
+    index.close()
+    return 0 if len({cost.answer for cost in costs.values()}) == 1 else 1
+
+
+def _range(options: argparse.Namespace, url: str) -> list[Build]:
+    """The builds between the two ends, in the order of time; both ways search these."""
+    interpreter = Interpreter.of(sys.executable)
+    if options.channel == "nightly":
+        page = project_page(url, "torch")
+        listed = nightly.nightlies(page.packages if page else [], interpreter, url.rpartition("/")[2]).builds
+    else:
+        listed = release.releases(packages(Indexes.gather(url), "torch"), interpreter).builds
+    names = [build.name for build in listed]
+    ends = sorted(names.index(end) for end in (options.good, options.bad))
+    return list(listed[ends[0] : ends[1] + 1])
+
+
+def _measured(index: Counted, way: Callable[[], tuple[int, tuple[str, str]]]) -> Cost:
+    before, began = index.served.total(), time.monotonic()
+    installs, answer = way()
+    return Cost(time.monotonic() - began, index.served.total() - before, installs, answer)
+
+
+def _loop(builds: list[Build], options: argparse.Namespace, place: Path, url: str) -> tuple[int, tuple[str, str]]:
+    """What a person types, again and again; a build that can't be asked is taken for its neighbour's like."""
+    low, high, installs = 0, len(builds) - 1, 0
+    older_fails = builds[0].name == options.bad
+    while high - low > 1:
+        middle = (low + high) // 2
+        with _fresh(place) as python:
+            pip = [python, "-m", "pip", "install", "--quiet", "--cache-dir", str(place.with_name("pip"))]
+            subprocess.run([*pip, f"torch=={builds[middle].version}", "numpy", "--index-url", url], check=True)
+            installs += 1
+            fails = subprocess.run([python, str(options.script)], capture_output=True, check=False).returncode != 0
+        low, high = (middle, high) if fails is older_fails else (low, middle)
+    return installs, (builds[low].name, builds[high].name)
+
+
+@contextmanager
+def _fresh(place: Path) -> Iterator[str]:
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    try:
+        yield str(place / "bin" / "python")
+    finally:
+        shutil.rmtree(place)
+
+
+def _tool(options: argparse.Namespace, cache: Path, out: Path, url: str) -> tuple[int, tuple[str, str]]:
+    there = set(cache.glob("venvs/*"))
+    words = ["run" if options.channel == "nightly" else "bisect", str(options.script), "--torch", options.bad]
+    words += ["--no-minimize"] if options.channel == "nightly" else []
+    interpreter = Interpreter.of(sys.executable)
+    forwards = Version(options.good) > Version(options.bad)
+    words += ["--good", options.good, "--find", "fix" if forwards else "regression", "--channel", options.channel]
+    words += ["--index-url", url, "--cache-dir", str(cache), "--out", str(out), "--python", str(interpreter.path)]
+    subprocess.run([str(COMMAND), *words, "-q"], check=True, stdout=subprocess.DEVNULL, env=_quietly())
+    found = json.loads((out / "report.json").read_text())["bisect"]["fix" if forwards else "regression"]
+    ends = (found["last_bad"], found["first_fixed"]) if forwards else (found["last_good"], found["first_bad"])
+    return len(set(cache.glob("venvs/*")) - there), ends
+
+
+def _quietly() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("TORCHBISECT_")}
+
+
+def _show(name: str, cost: Cost, loop: Cost) -> None:
+    times = f"{cost.seconds:7.0f} s ({cost.seconds / loop.seconds:5.2f})"
+    size = f"{cost.downloaded / 1e6:8.0f} MB ({cost.downloaded / max(loop.downloaded, 1):5.2f})"
+    print(f"{name:26} {times}  {size}  {cost.installs:3} installs  {' → '.join(cost.answer)}", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
