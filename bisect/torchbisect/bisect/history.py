@@ -226,6 +226,20 @@ class History:
             raise InputError(f"{path} can't be read at {sha[:10]}: {_last_line(error)}") from error
         return blob
 
+    def check_out(self, sha: str, tree: Path) -> None:
+        """Put a commit's files into a work tree of this clone, made if it isn't there; what isn't tracked stays.
+
+        Raises:
+            MachineError: git can't.
+        """
+        with disk_errors(tree.parent), _git_errors(_git(), f"{sha[:10]} can't be checked out at {tree}"):
+            tree.parent.mkdir(parents=True, exist_ok=True)
+            if (tree / ".git").exists():
+                _git().Repo(tree).git.checkout("--force", "--detach", sha)
+            else:
+                self._repository.git.worktree("prune")
+                self._repository.git.worktree("add", "--force", "--detach", str(tree), sha)
+
     def _branch(self, name: str) -> str | None:
         for reference in (f"refs/heads/{name}", f"refs/remotes/origin/{name}", f"refs/remotes/upstream/{name}"):
             if self._resolve(reference):

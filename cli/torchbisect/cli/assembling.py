@@ -152,7 +152,8 @@ class Draft:
         found = between.culprit.commit
         suspects = [_suspect(one.commit, one.reasons) for one in between.suspects[:SUSPECTS]]
         if found is not None:
-            reason = "the answer changes with this commit's Python files laid over the older build"
+            laid = "Python files laid over the older build"
+            reason = f"the answer changes with this commit's {laid if between.how == 'Python' else between.how}"
             suspects = [_suspect(found, (reason,)), *(one for one in suspects if one.commit != found.sha)]
         more: dict[str, Any] = {"compare": between.span.compare, "suspects": tuple(suspects)}
         regression, fix = self._bisect.regression, self._bisect.fix

@@ -6,10 +6,11 @@ import functools
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+from torchbisect.bisect.building import Builder, by_building
 from torchbisect.bisect.channels.commit import Culprit, native_changes
 from torchbisect.bisect.commits import CommitRange, by_overlay, commits_between
 from torchbisect.bisect.history import PYTORCH, Commit, History
-from torchbisect.bisect.search import Edge, Tested
+from torchbisect.bisect.search import Edge, Finding, Tested
 from torchbisect.bisect.suspects import Suspect, rank
 from torchbisect.cli.asking import Asker, Target
 from torchbisect.cli.tools import Tools
@@ -27,17 +28,19 @@ class Between:
         span: the commits on main.
         suspects: the same, the likeliest first, each with its reasons.
         culprit: what asking them came to.
+        how: how they were asked: by their ``Python`` over the older build, or each one's ``build``.
     """
 
     span: CommitRange
     suspects: tuple[Suspect, ...]
     culprit: Culprit
+    how: str = "Python"
 
     @property
     def words(self) -> str:
         """What was found, in one line."""
         if self.culprit.commit is not None:
-            return f"the answer changes with the Python of {self.culprit.commit}"
+            return f"the answer changes with the {self.how} of {self.culprit.commit}"
         count = f"{len(self.span.commits)} commits lie between the two"
         if self.culprit.why_not is None and self.culprit.edge is not None:
             return f"{count}; the answer changes after {self.culprit.edge.before} and by {self.culprit.edge.after}"
@@ -86,7 +89,11 @@ class Commits:
             signature = target.signature
             suspects = rank(span.commits, self._component, _files(signature), _words(signature))
             self._tools.display.result(f"{len(span.commits)} commits: {span.compare}")
-            return Between(span, suspects, self._culprit(edge, edge.before, span, target))
+            culprit = self._culprit(edge, edge.before, span, target)
+            if culprit.commit is None and self._tools.options.build_cmd is not None:
+                built = self._built(edge, edge.before, _narrowed(span, culprit), target)
+                return Between(span, suspects, built, "build")
+            return Between(span, suspects, culprit)
         except (InputError, MachineError) as error:
             if "commit" in self._tools.options.channels:
                 raise
@@ -111,9 +118,35 @@ class Commits:
         finally:
             maker.release(build)
 
+    def _built(self, edge: Edge[Build], build: Build, span: CommitRange, target: Target) -> Culprit:
+        """By a build of each commit, with the command that was typed."""
+        tools, command = self._tools, self._tools.options.build_cmd
+        maker = tools.channels.maker(build)
+        older = maker.environment(build)
+        try:
+            if command is None or not isinstance(older, Venv):
+                raise InputError("--build-cmd is for --sandbox venv: what it builds is not taken into a container")
+            builder = Builder(self._history, command, tools.channels.cache, older, tools.display.status)
+
+            def ask(commit: Commit) -> Finding:
+                return self._asker.ask_in("build", f"{command} {commit.sha}", lambda: builder.built(commit), target)
+
+            return by_building(span, ask, edge.which, on_answer=self._say)
+        finally:
+            maker.release(build)
+
     def _say(self, tested: Tested[Commit]) -> None:
         reason = f" ({tested.reason})" if tested.reason else ""
         self._tools.display.result(f"commit {tested.item}: {tested.status}{reason}")
+
+
+def _narrowed(span: CommitRange, culprit: Culprit) -> CommitRange:
+    """What is left of a range where asking the Python alone came to an honest range and not to one commit."""
+    if culprit.edge is None or culprit.edge.before is None or culprit.edge.after is None:
+        return span
+    line = [span.base, *span.commits]
+    first, last = line.index(culprit.edge.before), line.index(culprit.edge.after)
+    return CommitRange(line[first], tuple(line[first + 1 : last + 1]))
 
 
 def _name(laid: Venv) -> str:
