@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -156,11 +157,19 @@ except TorchbisectError as error:
 
 
 @pytest.mark.skipif(not can_mount(), reason="this machine lets nobody but root mount a small disk to fill")
-@pytest.mark.parametrize("left", [4096, 200_000, 600_000])
-def test_a_full_disk_is_no_builds_fault(tree: Any, left: int) -> None:
+@pytest.mark.parametrize("left", [4096, 200_000, 600_000, 1_200_000])
+def test_a_full_disk_is_no_builds_fault(tree: Any, serve_tree: Any, left: int) -> None:
     """On a real small disk, full before the environment is made, in the middle of it, and while wheels are unpacked."""
-    tree.add("torch", "2.8.0", source=f"__version__ = '2.8.0'\nDATA = '{'x' * 3_000_000}'\n")
-    code = [sys.executable, "-c", FULL, tree.url, str(left)]
+    # What the torch needs is unpacked before the disk is full: to give that back makes no room for a second try.
+    tree.add("weights", "1.0", source=f"DATA = '{'x' * 300_000}'\n")
+    source = f"__version__ = '2.8.0'\nDATA = '{'x' * 3_000_000}'\n"
+    tree.add("torch", "2.8.0", source=source, requires=("weights==1.0",))
+
+    def torch_comes_last(path: str, told: Any) -> Any:
+        time.sleep(0.5 if "/torch-" in path and path.endswith(".whl") else 0)
+        return told
+
+    code = [sys.executable, "-c", FULL, f"{serve_tree(tree, torch_comes_last).url}/simple", str(left)]
     shell = 'mount -t tmpfs -o size=2m tmpfs /mnt && exec "$@"'
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", shell, "sh", *code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import platform
 import shutil
@@ -234,7 +235,7 @@ class Venvs:
             # A guess at what may be needed; whether it is too little only the install itself can tell.
             self._cache.make_room(self._comfort, notify=self._notify, reclaim=self._installer.forget)
         try:
-            while True:
+            for attempt in itertools.count():
                 remove_tree(place)
                 shared.acquire(waiting="waiting for another run that is clearing the cache", notify=self._notify)
                 try:
@@ -243,7 +244,8 @@ class Venvs:
                 except DiskFull:
                     shared.release()
                     remove_tree(place)
-                    self._cache.make_room(self._cache.free() + 1, notify=self._notify, reclaim=self._installer.forget)
+                    if not self._more_room(first=attempt == 0):
+                        raise
             with disk_errors(self._cache.venvs):
                 remove_tree(self._cache.venvs / key)
                 os.rename(place, self._cache.venvs / key)
@@ -253,6 +255,18 @@ class Venvs:
         finally:
             shared.release()
         self._cache.keep_to_limit(sparing=key, notify=self._notify, reclaim=self._installer.forget)
+
+    def _more_room(self, *, first: bool) -> bool:
+        """Give up an environment for an install that found the disk full; whether another try may come further.
+
+        Wheels that no environment holds are given back too. With no environment less that helps once at the most: from
+        then on they are what the install itself had fetched.
+        """
+        gone = self._cache.evict_oldest(self._notify)
+        unused = self._cache.unlinked_packages()
+        if unused:
+            self._installer.forget(unused)
+        return gone or (first and bool(unused))
 
     def _fill(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
         self._installer.make(place, build, requirements(build, self._packages), cancel)
