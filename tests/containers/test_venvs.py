@@ -281,3 +281,19 @@ def test_a_cache_is_kept_under_its_limit_by_giving_up_the_longest_unused(tree: A
     cache.keep_to_limit(notify=said.append)
     assert [venvs.has(build) for build in builds] == [False, False, True], "what is in use stays, and that is said"
     assert "over its limit" in said[-1]
+
+
+def test_one_package_is_exchanged_in_a_copy_and_the_environment_stays_as_it_is(tree: Any, make: Make) -> None:
+    for version in ("3.4.0", "3.5.0"):
+        tree.add("triton", version, source=f"VERSION = {version!r}\n")
+    tree.add("torch", "2.8.0", requires=("triton==3.4.0",))
+    venvs = make(tree.url)
+    said = ["-c", "import triton, torch; print(triton.VERSION, torch.__version__)"]
+    with venvs.altered(Build("2.8.0"), "triton==3.5.0") as environment:
+        assert environment.facts.triton == "3.5.0"
+        assert environment.run(said, timeout=60).output == "3.5.0 2.8.0\n"
+        copy = environment.python
+    assert not copy.exists()
+    assert venvs.environment(Build("2.8.0")).run(said, timeout=60).output == "3.4.0 2.8.0\n"
+    with pytest.raises(InstallFailed), venvs.altered(Build("2.8.0"), "triton==9.9"):
+        pass

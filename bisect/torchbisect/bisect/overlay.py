@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,10 +13,9 @@ from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache, remove_tree
 from torchbisect.containers.disk import disk_errors
 from torchbisect.containers.errors import MachineError
+from torchbisect.containers.links import link_tree
 from torchbisect.containers.venvs import Venv
 
-#: What says that a filesystem can't link: another device, not permitted, too many links, not supported.
-_NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP})
 _GIT_VERSION = re.compile(r"^git_version = .*$", re.MULTILINE)
 
 
@@ -60,7 +56,7 @@ def _lay_over(base: Venv, layer: Mapping[str, bytes | None], commit: str, place:
     source = base.python.parent.parent
     site = site_packages(base)
     with disk_errors(place.parent):
-        _link_tree(source, place)
+        link_tree(source, place)
         copy = place / site.relative_to(source)
         for path, contents in layer.items():
             _put(copy / path, contents)
@@ -80,31 +76,6 @@ def site_packages(environment: Venv) -> Path:
     if not (place / "pyvenv.cfg").exists() or not found:
         raise MachineError(f"{place} is no virtual environment: files are laid over one that torchbisect made")
     return found[0]
-
-
-def _link_tree(source: Path, target: Path) -> None:
-    """A copy of which every file is the same file; links are copied as links."""
-    for folder, folders, files in os.walk(source):
-        here = target / os.path.relpath(folder, source)
-        here.mkdir(exist_ok=True)
-        for name in list(folders):
-            if os.path.islink(os.path.join(folder, name)):
-                folders.remove(name)
-                files.append(name)
-        for name in files:
-            _link(os.path.join(folder, name), here / name)
-
-
-def _link(source: str, target: Path) -> None:
-    if os.path.islink(source):
-        os.symlink(os.readlink(source), target)
-        return
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        shutil.copy2(source, target)
 
 
 def _put(path: Path, contents: bytes | None) -> None:

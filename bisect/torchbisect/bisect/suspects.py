@@ -55,6 +55,11 @@ def paths_of(component: str | None) -> tuple[str, ...]:
     return next((paths for word, paths in STAGES.items() if word in said), ())
 
 
+def generates_code(component: str | None) -> bool:
+    """Whether a stage hands code on to triton; an unknown one may."""
+    return not paths_of(component) or any(path in _TRITON for path in paths_of(component))
+
+
 def rank(
     commits: Sequence[Commit],
     component: str | None = None,

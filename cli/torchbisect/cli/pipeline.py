@@ -17,6 +17,7 @@ from torchbisect.cli.asking import Target
 from torchbisect.cli.assembling import Draft
 from torchbisect.cli.bisecting import Bisection, Level, edge_builds
 from torchbisect.cli.commits import Commits
+from torchbisect.cli.dependencies import Dependencies
 from torchbisect.cli.display import Display
 from torchbisect.cli.exits import Exit
 from torchbisect.cli.flaky import Rate
@@ -211,6 +212,7 @@ class Pipeline:
         """From releases to nightlies, and from nightlies to commits, as far as can be reached and was asked for."""
         levels = [level]
         commits = Commits(self.tools, bisection.asker, self.draft.component)
+        dependencies = Dependencies(self.tools, bisection.asker, self.draft.component)
         for edge in (level.findings.regression, level.findings.fix):
             if edge is None:
                 continue
@@ -222,6 +224,10 @@ class Pipeline:
             finest = finer or level
             narrowed = finest.findings.regression if edge.which is Which.REGRESSION else finest.findings.fix
             certain = narrowed is not None and not narrowed.open and bisection.rate is None
+            if narrowed is not None and certain:
+                for notice in dependencies.notices(narrowed, target):
+                    self.draft.notice(notice)
+                    self.display.result(notice)
             if finest.channel is Channel.NIGHTLY and narrowed is not None and certain and commits.wanted:
                 with self.display.stage(f"Commits of the {edge.which}"):
                     between = commits.between(narrowed, target)

@@ -81,6 +81,20 @@ class Installer:
             cancel=cancel,
         )
 
+    def exchange(self, python: Path, build: Build, requirement: str) -> None:
+        """Put one package into an environment in place of its other version, whatever torch itself asks for.
+
+        Raises: as ``make`` does.
+        """
+        command = ["pip", "install", "--python", str(python), "--no-deps", "--only-binary", ":all:", requirement]
+        patiently(
+            lambda: self._try(command, python.parent.parent, build, None),
+            build,
+            notify=self.notify,
+            patience=self.patience,
+            cancel=None,
+        )
+
     def forget(self, packages: list[str]) -> None:
         """Take these packages out of the wheels, if no install is under way; their space is free after that."""
         lock = self.cache.installer(shared=False)

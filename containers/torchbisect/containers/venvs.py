@@ -10,8 +10,8 @@ import platform
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchbisect.containers.builds import Build, Channel
@@ -24,6 +24,7 @@ from torchbisect.containers.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.installer import Installer
 from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.links import link_tree
 from torchbisect.containers.locks import FileLock
 from torchbisect.containers.processes import HostProcess, sweep_processes
 from torchbisect.containers.readback import IMPORT_TIMEOUT, dump_facts, load_facts, read_facts
@@ -167,6 +168,30 @@ class Venvs:
     def has(self, build: Build) -> bool:
         """Whether the environment of a build is there already, so that asking for it costs nothing."""
         return build.channel is Channel.INSTALLED or self._cache.finished(self.key(build))
+
+    @contextlib.contextmanager
+    def altered(self, build: Build, requirement: str) -> Iterator[Venv]:
+        """A copy of a build's environment with one package in another version, for as long as the context lasts.
+
+        Raises:
+            InstallFailed: if the index has no such package, or torch can't be imported beside it.
+            InputError, IndexUnreachable, DiskFull, MachineError: as ``environment`` does.
+        """
+        base = self.environment(build)
+        name = f"altered-{hashlib.sha256(f'{self.key(build)} {requirement}'.encode()).hexdigest()[:12]}"
+        lock, place = self._cache.maker(name), self._cache.making / name
+        lock.acquire(waiting=f"waiting for another run that asks {build} with {requirement}", notify=self._notify)
+        try:
+            remove_tree(place)
+            with disk_errors(place.parent):
+                link_tree(base.python.parent.parent, place)
+            python = place / "bin" / "python"
+            self._installer.exchange(python, build, requirement)
+            yield replace(base, facts=self._read(build, python), python=python)
+        finally:
+            remove_tree(place)
+            lock.release()
+            self.release(build)
 
     def release(self, build: Build) -> None:
         """Give back one lease; the environment stays for the next run unless its room is needed."""
