@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import nightly_index
+import psutil
 import pytest
 
 from torchbisect.bisect.channels.nightly import nightlies
@@ -100,6 +104,13 @@ class Bench:
         )
 
 
+def in_memory(prefix: str) -> Path | None:
+    """A folder on the disk that is memory, if there is plenty: a hundred thousand files come and go there quickly."""
+    shared = Path("/dev/shm")
+    plenty = shared.is_dir() and shutil.disk_usage(shared).free > 6e9 and psutil.virtual_memory().available > 10e9
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=shared)) if plenty else None
+
+
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     interpreter = Interpreter.of(sys.executable)
@@ -113,7 +124,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     url = index.start()
     own = Indexes.gather()
     indexes = Indexes(own.index_url, (url, *own.extra_index_urls), own.find_links)
-    cache = Cache(tmp_path_factory.mktemp("cache"))
+    place = in_memory("torchbisect-tests-") or tmp_path_factory.mktemp("cache")
+    cache = Cache(place)
     venvs = Venvs(cache, interpreter, indexes, notify=print)
     page = project_page(url.removesuffix("/torch"), "torch")
     assert page is not None

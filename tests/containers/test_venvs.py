@@ -22,6 +22,7 @@ from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import (
     DiskFull,
     InputError,
+    InstallFailed,
 )
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
