@@ -82,8 +82,8 @@ def _said(side: Side, before: str | None, after: str | None, between: Sequence[s
 
 
 def _percent(share: float) -> str:
-    """Rounded down, for a confidence must not be overstated: 0.9999 is 99.9%."""
-    return f"{int(share * 1000) / 10:g}%"
+    """Rounded down, for a confidence must not be overstated: 0.9999 is 99.9%, and so is what is next to 1."""
+    return f"{int(min(share, 0.999) * 1000) / 10:g}%" if 0 <= share <= 1 else f"{share:g}"
 
 
 def listed(names: Sequence[str], limit: int = 8) -> str:
