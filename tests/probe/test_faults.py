@@ -41,6 +41,19 @@ FAULTS = [
         "Invalid backend: 'aot_eager_decomp_partition', see `torch._dynamo.list_backends()`",
         "no-such-backend",
     ),
+    (
+        "torch._dynamo.exc.Unsupported",
+        "torch.func.grad capture is disabled, it can be turned on by setting "
+        "`torch._dynamo.config.capture_func_transforms=True`\n\nfrom user code:\n",
+        "no-such-feature",
+    ),
+    (
+        "RuntimeError",
+        "Unexpected optimization option max_fusion, known options are ['debug', 'cpp']",
+        "no-such-feature",
+    ),
+    ("RuntimeError", "Unrecognized mode=reduce-everything, should be one of: default", "no-such-feature"),
+    ("TypeError", "compile() got an unexpected keyword argument 'recompile_limit'", "no-such-feature"),
     ("RuntimeError", "can't start new thread", "process-limit"),
     (
         "RuntimeError",
@@ -75,6 +88,8 @@ def test_a_fault_that_the_script_caught_is_seen_too(shown, name: str, message: s
         "shape '[7, 3]' is invalid for input of size 8",
         "Node redefined name aot0_primals_1!",
         "specifying inputs= with .backward() not yet implemented for compiled autograd",
+        "call_function got an unexpected keyword argument 'recompile_limit'",
+        "Unsupported context manager\n  Explanation: Dynamo does not know how to enter a `lock` context manager.",
     ],
 )
 def test_a_bug_is_no_fault(shown, message: str) -> None:

@@ -29,7 +29,8 @@ class Fault:
 
 
 # The text of each fault, as the parts concerned write it: torch/_inductor/{cpp_builder,codecache,exc}.py, triton's
-# runtime/build.py, torch/_dynamo/eval_frame.py (check_if_dynamo_supported), torch/cuda/__init__.py, numpy, ld.so.
+# runtime/build.py, torch/_dynamo/eval_frame.py (check_if_dynamo_supported), torch/_dynamo/variables/torch.py up to 2.3,
+# torch/__init__.py (_TorchCompileInductorWrapper), torch/cuda/__init__.py, numpy, ld.so.
 _FAULTS: tuple[tuple[str, bool, str, re.Pattern[str]], ...] = (
     (
         "disk-full",
@@ -114,6 +115,15 @@ _FAULTS: tuple[tuple[str, bool, str, re.Pattern[str]], ...] = (
         False,
         "this build has no such backend",
         re.compile(r"Invalid backend: |InvalidBackend"),
+    ),
+    (
+        "no-such-feature",
+        False,
+        "torch.compile of this build can't do yet, or not any more, what the script asks of it",
+        re.compile(
+            r"capture is disabled, it can be turned on by setting|Unexpected optimization option|Unrecognized mode=|"
+            r"\b(?:compile|optimize)\(\) got an unexpected keyword argument"
+        ),
     ),
 )
 _MISSING_MODULE = re.compile(r"No module named '?([\w.]+)'?")
