@@ -27,6 +27,7 @@ from .compiling import Compiling
 from .float64 import DoublePrecision
 from .recording import Recorder
 from .tape import Tape
+from .ties import OtherChoice
 
 _exit = os._exit
 MOST_TIMED = 200  # calls whose seconds are told
@@ -38,7 +39,7 @@ class Job(NamedTuple):
 
     Attributes:
         role: ``eager``, ``compiled``, ``perturbed`` (eager again, with all that may vary varied), ``float64``,
-        ``trace``. repro: ``repro.Repro`` as JSON.
+        ``chosen`` (eager again, with another of equal elements chosen), ``trace``. repro: ``repro.Repro`` as JSON.
         settings: ``repro.Settings`` as JSON.
         scratch: a folder of its own.
         memory: bytes of private memory it may add to what it inherits; 0 for no limit.
@@ -94,7 +95,8 @@ def _work(job: Job, tape: Tape) -> int:
     namespace = _main_module(path)
     places = failures.Places(folders, [caches])
     process = os.getpid()
-    mode = DoublePrecision() if job.role == "float64" else contextlib.nullcontext()
+    modes: Dict[str, Callable[[], Any]] = {"float64": DoublePrecision, "chosen": OtherChoice}
+    mode = modes.get(job.role, contextlib.nullcontext)()
     tracer = recorder.tracer = _tracer(job, path, namespace)
 
     def finish(ending: Dict[str, Any]) -> None:

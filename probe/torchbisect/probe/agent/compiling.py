@@ -311,11 +311,18 @@ _MODULE_HOOKS = (
     "register_full_backward_pre_hook",
     "register_backward_hook",
 )
+_EVERY_MODULES_HOOKS = tuple(name.replace("register_", "register_module_") for name in _MODULE_HOOKS)
 
 
 def watch_hooks(recorder: Recorder) -> None:
     """Let the recorder hear of functions that the script registers as hooks. The hooks themselves stay as they are."""
-    for owner, names in ((torch.Tensor, _TENSOR_HOOKS), (torch.nn.Module, _MODULE_HOOKS)):
+    ways = (
+        (torch.Tensor, _TENSOR_HOOKS),
+        (torch.nn.Module, _MODULE_HOOKS),
+        (torch.nn.modules.module, _EVERY_MODULES_HOOKS),
+        (torch.autograd.graph, ("register_multi_grad_hook",)),
+    )
+    for owner, names in ways:
         for name in names:
             real = getattr(owner, name, None)
             if isinstance(real, types.FunctionType):
@@ -324,10 +331,12 @@ def watch_hooks(recorder: Recorder) -> None:
 
 def _registering(real: Any, recorder: Recorder) -> Any:
     @functools.wraps(real)
-    def register(self: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
-        handle = real(self, hook, *args, **kwargs)
+    def register(*args: Any, **kwargs: Any) -> Any:
+        handle = real(*args, **kwargs)
         if not unseen.is_compiling():
-            recorder.hook(hook)
+            for given in (*args, *kwargs.values()):
+                if callable(given) and not isinstance(given, torch.nn.Module):
+                    recorder.hook(given)
         return handle
 
     return unseen.frame(register)

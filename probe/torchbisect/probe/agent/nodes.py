@@ -40,7 +40,17 @@ class Finding(NamedTuple):
     facts: Dict[str, Any]
 
 
-_VALUE_KIND = {Role.OUTPUT: ("values", 2), Role.GRADIENT: ("gradients", 4), Role.GLOBAL: ("values", 4)}
+_VALUE_KIND = {
+    Role.OUTPUT: ("values", 2),
+    Role.GRADIENT: ("gradients", 4),
+    Role.GLOBAL: ("values", 4),
+    Role.HOOKED: ("hooks", 6),
+}
+_META_KIND = {
+    Role.OUTPUT: ("metadata", 1),
+    Role.GRADIENT: ("gradients", 4),
+    Role.HOOKED: ("hooks", 6),
+}
 _STATE_KIND = {
     Role.OUTPUT: ("values", 2),
     Role.GRADIENT: ("gradients", 4),
@@ -152,7 +162,9 @@ class Walk:
         for name, node in left[2]:
             if name in second:
                 inner = place + ("[{!r}]" if left[0] == "D" else ".{}").format(name)
-                self.nodes(inner, node, second[name], others.get(name), role)
+                # What a hook writes into is plain state; a module's own tensors are the work of more than its hooks.
+                own = left[0] == "M" and node[0] == "T" and role is Role.HOOKED
+                self.nodes(inner, node, second[name], others.get(name), Role.GLOBAL if own else role)
 
     # Tensors --------------------------------------------------------------------------------------------------------
 
@@ -181,8 +193,7 @@ class Walk:
                 continue
             if name == "leaf" and first["requires_grad"] != second["requires_grad"]:
                 continue
-            kind = "gradients" if role is Role.GRADIENT else "metadata"
-            rank = {Role.OUTPUT: 1, Role.GRADIENT: 4}.get(role, 3)
+            kind, rank = _META_KIND.get(role, ("metadata", 3))
             words = (_written(first.get(name)), _written(second.get(name)))
             self.add(self.moment, rank, kind, place, _META_NAMES.get(name, name), *words)
             found = True

@@ -7,6 +7,8 @@ callables are called as they are, so that the two tapes can be laid side by side
 
 from __future__ import annotations
 
+import collections
+import dis
 import inspect
 import os
 import sys
@@ -24,6 +26,7 @@ from .tape import Tape
 
 MOST_CALLS = 2000
 _clock = time.perf_counter
+_FILLED = (list, dict, set, collections.deque)
 _SKIPPED_GLOBALS = ("In", "Out", "exit", "quit")
 
 
@@ -57,6 +60,8 @@ class Recorder:
         self._inside: Optional[int] = None
         self._leaves: Dict[int, Tuple[str, Any]] = {}
         self._hooks: List[Any] = []
+        self._hook_names: Set[str] = set()
+        self._hook_cells: List[Any] = []
         self._mine: Dict[type, bool] = {}
         self._open = unseen.apart(self._opened)
         self._close = unseen.apart(self._closed)
@@ -144,7 +149,7 @@ class Recorder:
         )
         if result:
             entry["output"] = snapshot.node(result[0])
-        entry["hooked"] = [name for name, value in inputs if self._is_hooked(value)]
+        entry["hooked"] = [name for name, value in inputs if self._is_hooked(name, value)]
         self._write(entry, snapshot)
 
     def _write(self, entry: Dict[str, Any], snapshot: Snapshot) -> None:
@@ -190,11 +195,14 @@ class Recorder:
     def _registered(self, function: Any) -> None:
         """The script registered a hook: what that function writes to is put down as the work of hooks."""
         for _, value in _reached(function):
-            if isinstance(value, (list, dict, set)) or (hasattr(value, "__dict__") and self.mine(type(value))):
+            if isinstance(value, _FILLED) or (hasattr(value, "__dict__") and self.mine(type(value))):
                 self._hooks.append(value)
+        globals_, cells = _rebound(function)
+        self._hook_names.update("global " + name for name in globals_)
+        self._hook_cells += cells
 
-    def _is_hooked(self, value: Any) -> bool:
-        return any(value is held for held in self._hooks)
+    def _is_hooked(self, name: str, value: Any) -> bool:
+        return name in self._hook_names or any(value is held for held in self._hooks)
 
     # The end --------------------------------------------------------------------------------------------------------
 
@@ -206,11 +214,19 @@ class Recorder:
         held = []
         hooked = []
         for name, value in list(namespace.items()):
+            cells = {"{} closure {}".format(name, cell) for cell in self._hook_cells_of(value)}
             for path, item in self._state(name, value):
                 held.append([path, snapshot.node(item)])
-                if self._is_hooked(item):
+                if self._is_hooked("global " + path, item) or path in cells:
                     hooked.append(path)
         self._write({"e": "end", "ending": ending, "globals": held, "hooked": hooked}, snapshot)
+
+    def _hook_cells_of(self, function: Any) -> Iterator[str]:
+        """The names of a function's cells that a hook rebinds."""
+        if self._hook_cells and isinstance(function, (types.FunctionType, types.MethodType)):
+            for name, cell in _closure(inspect.unwrap(function)):
+                if any(cell is held for held in self._hook_cells):
+                    yield name
 
     def _state(self, name: str, value: Any) -> Iterator[Tuple[str, Any]]:
         """What a global holds that a run can change: the value, a function's cells, a class's plain attributes."""
@@ -234,12 +250,28 @@ class Recorder:
         yield name, value
 
 
-def _cells(function: Any) -> Iterator[Tuple[str, Any]]:
+def _closure(function: Any) -> Iterator[Tuple[str, Any]]:
+    """The cells of a function, by name."""
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
+    if isinstance(code, types.CodeType):
+        yield from zip(code.co_freevars, function.__closure__ or ())
+
+
+def _rebound(function: Any) -> Tuple[Set[str], List[Any]]:
+    """What a function assigns to outside itself: globals by their name, and cells."""
+    inner = getattr(function, "__func__", function)
+    code = getattr(inner, "__code__", None)
     if not isinstance(code, types.CodeType):
-        return
-    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        return set(), []
+    stored = [(item.opname, item.argval) for item in dis.get_instructions(code)]
+    names = {name for operation, name in stored if operation == "STORE_GLOBAL"}
+    outer = {name for operation, name in stored if operation == "STORE_DEREF"}
+    return names, [cell for name, cell in _closure(inner) if name in outer]
+
+
+def _cells(function: Any) -> Iterator[Tuple[str, Any]]:
+    for name, cell in _closure(function):
         try:
             yield name, cell.cell_contents
         except ValueError:

@@ -23,6 +23,7 @@ import torch
 from . import processes
 from .comparing import compare
 from .forking import Bounds, Run, run
+from .ties import may_choose
 from .warming import Warmth
 
 KEPT_BYTES = 512 << 20
@@ -37,11 +38,13 @@ class Eager:
         self.plain: Optional[Run] = None
         self.perturbed: Optional[Run] = None
         self.reference: Optional[Run] = None
+        self.chosen: Optional[Run] = None
 
     @property
     def weight(self) -> int:
         """Bytes held."""
-        return sum(item.weight for item in (self.plain, self.perturbed, self.reference) if item is not None)
+        runs = (self.plain, self.perturbed, self.reference, self.chosen)
+        return sum(item.weight for item in runs if item is not None)
 
 
 class Server:
@@ -113,6 +116,20 @@ class Server:
             half.reference = self._run("float64", repro, {}, limits, limits["eager_seconds"])
         return half.reference
 
+    def _without_ties(
+        self, left: Any, half: Eager, compiled: Run, repro: Dict[str, Any], limits: Dict[str, Any]
+    ) -> Any:
+        """The findings that are there too where an eager run chooses otherwise among equal elements."""
+        eager = half.plain
+        if not left or not may_choose(repro["source"]):
+            return left
+        if half.chosen is None:
+            half.chosen = self._run("chosen", repro, {}, limits, limits["eager_seconds"])
+        if eager is None or half.chosen.ending["how"] != eager.ending["how"]:
+            return left
+        differs = _places(compare(half.chosen, compiled).findings)
+        return [item for item in left if _place(item) in differs]
+
     # Questions ------------------------------------------------------------------------------------------------------
 
     def observe(
@@ -152,7 +169,7 @@ class Server:
                     notes.append("no double-precision reference: that run {}".format(reference.ending["how"]))
             if noise:
                 notes.append("the eager run doesn't repeat itself: {}".format(", ".join(sorted(noise)[:5])))
-            found = found._replace(findings=left)
+            found = found._replace(findings=self._without_ties(left, half, compiled, repro, limits))
         if eager.lost or compiled.lost:
             notes.append("the record was too large: {} entries left out".format(eager.lost + compiled.lost))
         return _observation(eager.ending, compiled.ending, found.findings, notes)
