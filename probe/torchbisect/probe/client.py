@@ -15,7 +15,7 @@ from torchbisect.probe.observation import Ending, Observation
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.trace import Trace
 
-START_SECONDS = 180.0
+START_SECONDS = 400.0
 WARMING_SECONDS = 120.0
 SLACK_SECONDS = 30.0
 # A run's limits count processor time; on a loaded machine it may have this many times as much wall time.
@@ -134,7 +134,8 @@ class Agent:
         if not ready or "ready" not in ready:
             errors = process.errors()
             self.close()
-            last = errors.strip().splitlines()[-1] if errors.strip() else "it said nothing"
+            silent = f"not ready after {START_SECONDS:.0f} s" if line is None else "it said nothing"
+            last = errors.strip().splitlines()[-1] if errors.strip() else silent
             raise AgentFailed(f"torch {self.environment.build} can't run here: {last}", errors)
         self._facts = ready["ready"]
         self.started += 1
