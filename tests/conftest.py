@@ -12,10 +12,11 @@ settings.register_profile("quick", deadline=None, max_examples=40, suppress_heal
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
+pytest_plugins = ["engine"]
+
 
 class KeepTogether(LoadFileScheduling):  # type: ignore[misc]
-    """Where several processes share the tests, a module's tests stay together, and so do all of the container engine:
-    two engines would take each other's bridge."""
+    """Where several processes share the tests, a module's tests stay together, and so do all of one engine's."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "engine" if "/engine/" in nodeid else str(super()._split_scope(nodeid))

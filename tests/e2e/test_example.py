@@ -6,21 +6,33 @@ import json
 import subprocess
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 from running import Tool
+
+from torchbisect.containers.docker_install import NETWORK_VARIABLE
 
 pytestmark = pytest.mark.e2e
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "covariance_head.py"
 
 
-def test_the_whole_way(tool: Tool) -> None:
-    """Towards the fix only: going back through all releases is what ``make demo`` does."""
-    done = tool.run("run", str(EXAMPLE), "--torch", "2.8.0", "--good", "2.9.0", "--find", "fix")
-    assert done.returncode == 0, done.stderr
+# Towards the fix only: going back through all releases is what ``make demo`` does.
+WORDS = ("run", str(EXAMPLE), "--torch", "2.8.0", "--good", "2.9.0", "--find", "fix")
 
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Tool:
+    """The command after it went the whole way."""
+    tool = Tool(tmp_path_factory.mktemp("example"), cache)
+    done = tool.run(*WORDS)
+    assert done.returncode == 0, done.stderr
+    return tool
+
+
+def test_the_whole_way(tool: Tool) -> None:
     report = tool.report
     jsonschema.validate(report, json.loads(resources.files("torchbisect.reports").joinpath("schema.json").read_text()))
     assert report["state"] == "complete"
@@ -36,6 +48,34 @@ def test_the_whole_way(tool: Tool) -> None:
     assert minimal.read_text().strip() in text
     assert str(tool.cache) not in text
     assert str(tool.folder) not in text
+
+
+def test_in_containers_the_report_is_the_same(
+    tool: Tool, own_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NETWORK_VARIABLE, "host")
+    contained = Tool(tmp_path, tmp_path / "cache")
+    done = contained.run(*WORDS, "--sandbox", "docker", "--image", own_image)
+    assert done.returncode == 0, done.stderr
+    assert _findings(contained.report) == _findings(tool.report)
+    assert (contained.out / "minimal.py").read_text() == (tool.out / "minimal.py").read_text()
+
+
+def _findings(report: dict[str, Any]) -> dict[str, Any]:
+    """What a report says of the bug: all but times, paths, and the platform."""
+    picked = {
+        "localisation": ("backend", "component", "fixed_by", "settings"),
+        "minimal": ("bytes", "lines", "nodes", "candidates", "stands_alone"),
+    }
+    fix = report["bisect"]["fix"]
+    return {
+        "state": report["state"],
+        "torch": report["environment"]["torch"],
+        "mismatch": report["mismatch"],
+        **{part: {name: report[part][name] for name in names} for part, names in picked.items()},
+        "asked": [(one["build"], one["verdict"], one["reason"]) for one in report["bisect"]["tested"]],
+        "fix": {name: fix[name] for name in ("last_bad", "first_fixed", "between", "skipped")},
+    }
 
 
 def _status(python: Path, script: Path) -> int:

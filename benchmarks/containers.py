@@ -1,0 +1,103 @@
+"""What a container costs beside a venv: in one go, on one machine, with the torch that is installed here in both.
+
+    python benchmarks/containers.py [--image IMAGE] [--rounds 9]
+
+``start`` is an empty program in a prepared environment, from the call to the end of what was made for it; ``ready`` is
+the agent's start, imports of torch included; ``ask`` is one question to the agent, as the minimizer puts hundreds of
+them. The first two are paid once a build or so, the last every time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+
+from torchbisect.containers.builds import Build
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.docker_environments import DockerEnvironments
+from torchbisect.containers.environments import Environment, Environments
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.probe.client import Agent
+from torchbisect.probe.repro import Repro, Settings
+
+SOURCE = """\
+import torch
+def step(x, w):
+    return torch.tanh(x @ w).sum() * {number}
+x, w = torch.randn(8, 8), torch.randn(8, 8, requires_grad=True)
+torch.compile(step, backend="eager")(x, w).backward()
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--image", help="as the command's own --image")
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args(arguments)
+    interpreter = Interpreter.of(sys.executable)
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Cache(folder)
+        venvs = Venvs(cache, interpreter, Indexes.gather())
+        contained = DockerEnvironments(cache, Indexes.gather(), image=options.image)
+        build = Build(str(interpreter.installed_torch))
+        try:
+            rows = [
+                ("venv", _measure(venvs.environment(installed_build(interpreter)), options.rounds)),
+                ("docker", _measure(_environment(contained, build), options.rounds)),
+            ]
+        finally:
+            contained.close()
+            venvs.close()
+    print(f"torch {build.name}, median of {options.rounds}")
+    print(f"{'sandbox':8} {'start':>8} {'ready':>8} {'ask':>8}")
+    for name, seconds in rows:
+        print(f"{name:8}" + "".join(f" {one:7.3f}s" for one in seconds))
+    (_, first), (_, second) = rows
+    print(f"{'more':8}" + "".join(f" {after - before:+7.3f}s" for before, after in zip(first, second, strict=True)))
+    print(f"{'ratio':8}" + "".join(f" {after / before:8.2f}" for before, after in zip(first, second, strict=True)))
+    return 0
+
+
+def _environment(environments: Environments, build: Build) -> Environment:
+    return environments.environment(build)
+
+
+def _measure(environment: Environment, rounds: int) -> tuple[float, float, float]:
+    """Seconds of an empty program, of the agent's start, and of one question."""
+
+    def start(_: int) -> None:
+        done = environment.run(["-S", "-c", "pass"], timeout=60)
+        assert done.status == 0, done
+
+    def ready(_: int) -> None:
+        with Agent(environment) as agent:
+            agent.start()
+
+    with Agent(environment) as agent:
+        agent.start()
+
+        def ask(number: int) -> None:
+            found = agent.observe(Repro(SOURCE.format(number=number)), Settings())
+            assert found.eager.how == found.compiled.how == "finished", found
+
+        return _median(rounds, start), _median(max(3, rounds // 3), ready), _median(rounds, ask)
+
+
+def _median(rounds: int, act: Callable[[int], None]) -> float:
+    act(-1)
+    taken = []
+    for number in range(rounds):
+        begun = time.perf_counter()
+        act(number)
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
