@@ -56,6 +56,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ("torch by name", "import torch as th\nkeep(th.ones(2))", ["keep"], "import torch\nkeep(torch.ones(2))"),
         ("forms", "def f(x):\n    return x + 1\nkeep(torch.compile(f)(y))", ["keep", "lambda"], "(lambda x: x + 1)"),
         ("naming", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
+        ("lift", "def f():\n    keep(torch.ones(1))\nf()", ["keep"], "def f(x):\n    keep(x)\nf(torch.ones(1))"),
         ("shortcuts", "def f(x, y):\n    z = x * 2\n    return torch.cat((z, z))\nf(keep, 1)", ["keep"], "return x"),
     ],
 )  # fmt: skip
@@ -141,6 +142,65 @@ train(True)
     assert "outer" not in text
     assert "torch.set_default_dtype(torch.float64)" in text
     assert "torch._dynamo.config.capture_scalar_outputs = True" in text
+
+
+def test_descent_puts_an_operation_beside_what_has_none() -> None:
+    """Without one there is no graph: a frame that only handles Python's objects is not compiled at all."""
+    program = """
+import torch, operator
+def pick(names):
+    kept = set(names)
+    operator.isub(kept, {1})
+    return sorted(kept)
+def run(x, names):
+    return [x + name for name in pick(names)]
+torch.compile(run)(torch.ones(1), [1, 2])
+"""
+    names = Argument("names", "[1, 2]", exact=True)
+    tensor = Argument("x", "torch.ones(1)", exact=True)
+    calls = (
+        Call(0, None, "run", 7, (tensor, names), None, None, True, True, 0.1),
+        Call(1, 0, "pick", 3, (names,), None, None, True, False, 0.1),
+    )
+    text = after("descend", program, "isub", "compile", trace=Trace(frozenset(), calls, ()))
+    assert "torch.compile(lambda x, *args, **kwargs: (pick(*args, **kwargs), x + 1))(torch.ones(1), [1, 2])" in text
+
+
+def test_what_a_decorator_registers_is_used_while_the_registry_is_read() -> None:
+    program = """
+REGISTRY = {}
+def register(name):
+    def wrap(function):
+        REGISTRY[name] = function
+        return function
+    return wrap
+def timed(function):
+    return function
+@register('a')
+def first(x):
+    return x
+@timed
+def second(x):
+    return x
+"""
+    assert after("unused", program + "keep(REGISTRY['a'])", "keep").count("def first") == 1
+    assert "second" not in after("unused", program + "keep(REGISTRY['a'])", "keep")
+    assert after("unused", program + "keep()", "keep") == "keep()"
+
+
+def test_a_function_ends_at_the_statement_that_shows_it() -> None:
+    program = """
+def f(x):
+    a = x + 1
+    b = culprit(a)
+    change(b, a)
+    c = b * 2
+    d = c @ c
+    return d, c
+keep(f(y))
+"""
+    text = after("tails", program, "keep", "change")
+    assert text == "def f(x):\n    a = x + 1\n    b = culprit(a)\n    change(b, a)\n    return (b, b)\nkeep(f(y))"
 
 
 def test_descent_takes_a_closure_out_with_what_it_reads() -> None:

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from torchbisect.minimizer.layout import laid_out
@@ -179,6 +179,20 @@ def test_nothing_is_asked_twice_and_all_of_it_compiles(program: str, oracle: Cal
     assert all(_parses(text) or len(text) >= 500 for text in asked.texts)
 
 
+_ONCE_IN_TWO_STEPS = """\
+for delta, rest in enumerate((alpha if (alpha + alpha) else 3)):
+    alpha = (lambda beta=1, *args: alpha)
+    continue
+if (lambda alpha=1, *args: alpha):
+    async def alpha():
+        await (lambda alpha=1, *args: (None if gamma else 3))
+        gamma += delta
+else:
+    pass
+"""
+
+
+@example(_ONCE_IN_TWO_STEPS, by_chance(8, 2))
 @settings(max_examples=FEW)
 @given(programs, oracles)
 def test_a_second_reduction_removes_nothing(program: str, oracle: Callable[[str], bool]) -> None:

@@ -28,6 +28,7 @@ from torchbisect.minimizer.passes import (
     statements,
     subexpressions,
     substitute,
+    tails,
     unrun,
     unused,
     unwrap,
@@ -48,6 +49,7 @@ _OPENING: tuple[tuple[str, Pass], ...] = (
     ("descend", descend.run),
     ("unrun", unrun.run),
     ("unused", unused.run),
+    ("tails", tails.run),
     ("values", values.run),
 )
 _ROUND: tuple[tuple[str, Pass], ...] = (
@@ -55,6 +57,7 @@ _ROUND: tuple[tuple[str, Pass], ...] = (
     ("fold", fold.run),
     ("inline", inline.run),
     ("unused", unused.run),
+    ("tails", tails.run),
     ("statements", statements.run),
     ("substitute", substitute.run),
     ("modules", modules.run),

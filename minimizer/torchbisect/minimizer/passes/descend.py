@@ -10,12 +10,13 @@ dtype, seeds) are kept. Leaves the script alone when the bug needs what surround
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 
 from torchbisect.minimizer.closures import taken_out
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Function, apply, copied, expression, tidy, walk
+from torchbisect.minimizer.tree import Function, copied, expression, tidy, walk
 from torchbisect.probe.trace import Call, Trace
 
 MOST = 24
@@ -81,7 +82,11 @@ def chosen(trace: Trace) -> list[Call]:
 
 
 def alone(tree: ast.Module, call: Call, trace: Trace, backend: str | None) -> Iterator[ast.Module]:
-    """Scripts in which the call is made directly: as it is, then followed by a backward pass."""
+    """Scripts in which the call is made directly: as it is, then followed by a backward pass.
+
+    A function with no operation of torch in it is compiled beside one: alone there would be nothing to compile, and
+    what it does to the interpreter's own objects would be done by the interpreter.
+    """
     if any(argument.text is None for argument in call.arguments):
         return
     callee = _callee(tree, call, trace)
@@ -90,17 +95,50 @@ def alone(tree: ast.Module, call: Call, trace: Trace, backend: str | None) -> It
     definitions, called = callee
     args, keywords = _arguments(call, _compiled_texts(trace), backend)
     compiled = call.compiled
+    if compiled and not _operates(tree, call):
+        called, args = _beside_an_operation(called), [expression("torch.ones(1)"), *args]
     value = _compile(called, backend) if compiled else called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
     preamble = [*_kept(tree), *definitions]
     for ending in _endings(invocation, compiled and _takes_gradients(tree)):
-        candidate = tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[])))
-        for _ in range(20):
-            found = unused.edits(candidate)
-            if not found:
-                break
-            candidate = apply(candidate, found)
-        yield candidate
+        yield unused.without(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
+
+
+_OF_PYTHON = frozenset(name for kind in (list, dict, set, str) for name in dir(kind)) | frozenset(dir(builtins))
+
+
+def _operates(tree: ast.Module, call: Call) -> bool:
+    """Whether a function may do something with a tensor: arithmetic, or a call of what isn't Python's own."""
+    others = {
+        alias.asname or alias.name.split(".")[0]
+        for node in walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if not (getattr(node, "module", None) or alias.name).startswith("torch")
+    }
+    name = call.function.rsplit(".", 1)[-1]
+    functions = [node for node in walk(tree) if isinstance(node, Function) and node.name == name]
+    for node in (item for function in functions for item in walk(function)):
+        if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.AugAssign)):
+            return True
+        if isinstance(node, ast.Call):
+            root: ast.expr = node.func
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            foreign = isinstance(root, ast.Name) and root.id in others
+            last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if not foreign and last not in _OF_PYTHON:
+                return True
+    return not functions
+
+
+def _beside_an_operation(called: ast.expr) -> ast.expr:
+    """``lambda x, *args: (called(*args), x + 1)``."""
+    wrapper = expression("lambda x, *args, **kwargs: (called(*args, **kwargs), x + 1)")
+    for node in walk(wrapper):
+        if isinstance(node, ast.Call):
+            node.func = called
+    return wrapper
 
 
 def _takes_gradients(tree: ast.Module) -> bool:

@@ -36,7 +36,7 @@ def _lifted(tree: ast.Module) -> Iterator[ast.Module]:
             name = _fresh(function)
             new = copied(function.args)
             new.args.append(ast.arg(arg=name))
-            longer = ast.Call(func=call.func, args=[*call.args, made], keywords=[])
+            longer = ast.Call(func=call.func, args=[*call.args, copied(made)], keywords=[])
             yield apply(
                 tree, [Edit(((made, ast.Name(id=name, ctx=ast.Load())), (function.args, new))), Edit.of(call, longer)]
             )

@@ -33,15 +33,10 @@ def run(search: Search) -> None:
 def swept(search: Search, edit: Edit) -> bool:
     """Ask about an edit together with the removal of all that it leaves unused, then about the edit alone."""
     try:
-        whole = tree = apply(search.tree, [edit])
+        tree = apply(search.tree, [edit])
     except Unfit:
         return False
-    for _ in range(20):
-        found = unused.edits(whole)
-        if not found:
-            break
-        whole = apply(whole, found)
-    return search.attempt(whole) or search.attempt(tree)
+    return search.attempt(unused.without(tree)) or search.attempt(tree)
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:

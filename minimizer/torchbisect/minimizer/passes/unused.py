@@ -2,7 +2,8 @@
 
 Uses are looked up by name over the whole script, to a fixpoint, so that a helper of an unused helper goes with it.
 Everything goes in one question; where that changes the mismatch (an unused assignment may have had an effect) it is
-halved. Leaves what is used anywhere under the same name, and methods that others call by protocol.
+halved. Leaves what is used anywhere under the same name, methods that others call by protocol, and what a decorator of
+the script's own may have put into a registry.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ _CALLED_BY_OTHERS = frozenset({"forward", "backward", "setup_context", "jvp", "v
 
 def run(search: Search) -> None:
     """One question for the fixpoint, else for each round by halves."""
-    tree = search.tree
-    while found := edits(tree):
-        tree = apply(tree, found)
-    if not search.attempt(tree):
+    if not search.attempt(without(search.tree)):
         while search.bisect(edits(search.tree)):
             pass
     search.bisect(_values_alone(search.tree))
+
+
+def without(tree: ast.Module) -> ast.Module:
+    """The tree when all of it is gone, and what was only used by that, and so on."""
+    while found := edits(tree):
+        tree = apply(tree, found)
+    return tree
 
 
 def edits(tree: ast.Module) -> list[Edit]:
@@ -33,7 +38,7 @@ def edits(tree: ast.Module) -> list[Edit]:
     attributes = {node.attr for node in members_read(walk(tree))}
     keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
     shared = {name for node in walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
-    used = reads | shared
+    used = reads | shared | _registered(tree)
     fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     found: list[Edit] = []
     for node in walk(tree):
@@ -70,6 +75,41 @@ def _values_alone(tree: ast.Module) -> list[Edit]:
         if isinstance(node, ast.Assign) and all(_never_read(item, reads | shared, {""}) for item in node.targets)
         if all(isinstance(item, (ast.Name, ast.Tuple)) for item in node.targets)
     ]
+
+
+def _registered(tree: ast.Module) -> set[str]:
+    """Functions and classes that a decorator of the script puts somewhere, where something else reads that place."""
+    handed = [
+        (node.name, root, decorator)
+        for node in walk(tree)
+        if isinstance(node, (*Function, ast.ClassDef))
+        for decorator in node.decorator_list
+        if (root := _root(decorator)) is not None
+    ]
+    if not handed:
+        return set()
+    functions = {node.name: node for node in walk(tree) if isinstance(node, Function)}
+    inside = {id(item) for _, _, decorator in handed for item in walk(decorator)}
+    inside |= {id(item) for _, root, _ in handed if root in functions for item in walk(functions[root])}
+    names = [node for node in walk(tree) if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    bound |= {node.name for node in walk(tree) if isinstance(node, ast.ClassDef)}
+    read = {node.id for node in names if id(node) not in inside and isinstance(node.ctx, ast.Load)} & bound
+    found = set()
+    for name, root, _ in handed:
+        places = (
+            {node.id for node in walk(functions[root]) if isinstance(node, ast.Name)} if root in functions else {root}
+        )
+        if places & read:
+            found.add(name)
+    return found
+
+
+def _root(decorator: ast.expr) -> str | None:
+    """``registry`` of ``@registry.add("name")``."""
+    while isinstance(decorator, (ast.Call, ast.Attribute)):
+        decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
+    return decorator.id if isinstance(decorator, ast.Name) else None
 
 
 def _members(owner: ast.ClassDef, used: set[str]) -> list[Edit]:
