@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,6 +15,7 @@ from torchbisect.cli.main import main
 from torchbisect.cli.options import Options, options_from, repeat_command
 from torchbisect.cli.scripts import read_script
 from torchbisect.containers.errors import InputError
+from torchbisect.minimizer.ledger import Budget
 
 SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
 
@@ -101,6 +103,22 @@ def test_values_outside_of_an_option(folder: Path, words: list[str]) -> None:
     assert words[0] in result.output
 
 
+@pytest.mark.parametrize("budget", ["60", "0s", "1.5q", "-5s", "s", "5m 3q", "1e3s", "many"])
+def test_a_budget_of_no_unit_or_no_amount(folder: Path, budget: str) -> None:
+    (folder / "repro.py").write_text("import torch")
+    line = line_of(typed("run", "repro.py", f"--budget={budget}"), 2)
+    assert "90s" in line
+    assert "200q" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [("90s", Budget(90.0)), ("1.5m", Budget(90.0)), ("1h", Budget(3600.0)), ("200q", Budget(questions=200))],
+)
+def test_a_budget_is_a_time_or_a_number_of_questions(text: str, budget: Budget) -> None:
+    assert Budget.parsed(text) == budget == Budget.parsed(str(budget))
+
+
 def test_a_report_of_a_folder_without_one(folder: Path) -> None:
     assert "report.json" in line_of(typed("report", "."), 2)
 
@@ -122,19 +140,20 @@ def test_the_repeated_command_says_only_what_was_typed() -> None:
 TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=8).filter(str.strip)
 
 
+AMOUNTS = st.integers(1, 9999)
+
+
 @given(
     torch=st.none() | TEXTS,
+    budget=st.none() | AMOUNTS.map(lambda seconds: Budget(float(seconds))) | AMOUNTS.map(lambda n: Budget(questions=n)),
+    save_trajectory=st.booleans(),
     repeat=st.integers(1, 9),
     seed=st.integers(),
-    packages=st.lists(TEXTS, max_size=3),
-    arguments=st.lists(TEXTS, max_size=3),
+    packages=st.lists(TEXTS, max_size=3).map(tuple),
+    arguments=st.lists(TEXTS, max_size=3).map(tuple),
 )
-def test_the_repeated_command_reads_back_as_the_same_options(
-    torch: str | None, repeat: int, seed: int, packages: list[str], arguments: list[str]
-) -> None:
-    options = Options(
-        Path("repro.py"), torch=torch, repeat=repeat, seed=seed, packages=tuple(packages), arguments=tuple(arguments)
-    )
+def test_the_repeated_command_reads_back_as_the_same_options(**given: Any) -> None:
+    options = Options(Path("repro.py"), **given)
     words = shlex.split(repeat_command(options, "repro.py"))
     command = main.commands["run"]
     context = command.make_context("run", words[2:], resilient_parsing=False)

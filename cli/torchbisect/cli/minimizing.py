@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -93,7 +94,8 @@ def shrink(tools: Tools, probe: Probe, subject: Subject, witnesses: Sequence[Wit
         source,
         ask,
         trace=lambda text: probe.trace(repro.with_source(text)),
-        on_best=tools.workspace.save_minimal,
+        budget=tools.options.budget,
+        on_best=_keeper(tools),
         on_progress=_progress(tools),
     )
     return _alone(tools, probe, subject, reduction, settings)
@@ -119,6 +121,18 @@ def _as_before(witness: Witness, verdict: Verdict, repro: Repro, subject: Subjec
     if there.answer is expected:
         return verdict
     return Verdict(Answer.OTHER, "another-history", f"{there.answer} where the original is {witness.status}")
+
+
+def _keeper(tools: Tools) -> Callable[[str], None]:
+    """Keeps the best so far, and every one before it if that is wanted."""
+    numbers = itertools.count(1)
+
+    def keep(source: str) -> None:
+        tools.workspace.save_minimal(source)
+        if tools.options.save_trajectory:
+            tools.workspace.save_step(next(numbers), source)
+
+    return keep
 
 
 def _progress(tools: Tools) -> Callable[[Progress], None]:

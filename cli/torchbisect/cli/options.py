@@ -13,6 +13,7 @@ import click
 
 from torchbisect.containers.disk import parse_size
 from torchbisect.containers.errors import InputError
+from torchbisect.minimizer.ledger import Budget
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,6 +37,8 @@ class Options:
         packages: also installed in every environment.
         minimize: shrink the script.
         bisect: look for the builds where it broke and was mended.
+        budget: when to stop shrinking and keep the best; ``None`` for never.
+        save_trajectory: keep every smaller script on the way.
         jobs: how many builds are asked at once.
         timeout: seconds that the script may take in eager; ``None`` for the probe's own limit.
         repeat: how often each question is asked.
@@ -66,6 +69,8 @@ class Options:
     packages: tuple[str, ...] = ()
     minimize: bool = True
     bisect: bool = True
+    budget: Budget | None = None
+    save_trajectory: bool = False
     jobs: int = 1
     timeout: float | None = None
     repeat: int = 1
@@ -89,7 +94,7 @@ def repeat_command(options: Options, script: str) -> str:
     """
     defaults = {field.name: field.default for field in fields(Options)}
     words = ["torchbisect", options.command, script]
-    single = "torch good bad find index_url sandbox image variant device git build_cmd jobs timeout repeat seed"
+    single = "torch good bad find index_url sandbox image variant device git build_cmd budget jobs timeout repeat seed"
     for name in single.split():
         value = getattr(options, name)
         if value != defaults[name]:
@@ -97,6 +102,7 @@ def repeat_command(options: Options, script: str) -> str:
     for name, flag in (("channels", "--channel"), ("extra_index_urls", "--extra-index-url"), ("packages", "--with")):
         for value in getattr(options, name):
             words += [flag, value]
+    words += ["--save-trajectory"] if options.save_trajectory else []
     if options.command == "run":
         words += [flag for flag, on in (("--no-minimize", options.minimize), ("--no-bisect", options.bisect)) if not on]
     if options.arguments:
@@ -151,6 +157,9 @@ def shared_options(command: Command) -> Command:
         click.option("--git", metavar="PLACE", help="PyTorch's history: a clone, or the address of one."),
         click.option("--with", "packages", metavar="PACKAGE", multiple=True,
                      help="Also installed in every environment; may be given more than once."),
+        click.option("--budget", metavar="SECONDS|QUESTIONS",
+                     help="Stop shrinking then and keep the best: 90s, 5m or 200q (questions)."),
+        click.option("--save-trajectory", is_flag=True, help="Keep every smaller script on the way in OUT/trajectory."),
         click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
                      help="How many builds are asked at once."),
         click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
@@ -183,6 +192,7 @@ def options_from(command: str, given: dict[str, Any]) -> Options:
     verbose, quiet = given.pop("verbose", 0), given.pop("quiet", False)
     if verbose and quiet:
         raise InputError("-v and -q don't go together: leave one of them out")
+    given["budget"] = _budget(given.get("budget"))
     options = Options(command=command, verbosity=-1 if quiet else min(verbose, 1), **given)
     if options.image is not None and options.sandbox != "docker":
         raise InputError("--image is for --sandbox docker: add that, or leave --image out")
@@ -193,3 +203,10 @@ def options_from(command: str, given: dict[str, Any]) -> Options:
     if any(not package.strip() for package in options.packages):
         raise InputError("--with: the package's name is empty; write --with numpy, say")
     return options
+
+
+def _budget(text: str | None) -> Budget | None:
+    try:
+        return None if text is None else Budget.parsed(text)
+    except ValueError:
+        raise InputError(f"--budget {text}: write a time or a number of questions, such as 90s, 5m or 200q") from None

@@ -166,6 +166,10 @@ class Pipeline:
                 f"{len(self.repro.source.encode())} bytes to {len(shrunk.text.encode())}, "
                 f"{len(shrunk.text.splitlines())} lines, after {made.asked} questions"
             )
+            if not made.finished:
+                spent = f"stopped at --budget {self.options.budget}; it may shrink further"
+                self.display.result(spent)
+                self.draft.unfinished("minimize", spent)
             if not shrunk.stands_alone:
                 self.draft.unfinished("minimize", "the shrunk script does not fail by itself under plain python")
         self._save()

@@ -9,6 +9,7 @@ from torchbisect.reports import files
 from torchbisect.reports.report import Report
 
 JOURNAL = "journal.jsonl"
+TRAJECTORY = "trajectory"
 
 
 class Workspace:
@@ -30,6 +31,12 @@ class Workspace:
     def save_minimal(self, source: str) -> None:
         """Keep the smallest script so far; a reader sees the old one or the new one, never a half."""
         files.replace_text(self.folder / files.MINIMAL, source)
+
+    def save_step(self, number: int, source: str) -> None:
+        """Keep a script on the way to the smallest, by its number."""
+        folder = self.folder / TRAJECTORY
+        folder.mkdir(exist_ok=True)
+        files.replace_text(folder / f"{number:04}.py", source)
 
     def save(self, report: Report) -> tuple[Path, ...]:
         """Write all that a report is rendered to; returns the files."""

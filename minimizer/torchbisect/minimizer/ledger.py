@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -20,6 +21,24 @@ class Budget:
 
     seconds: float | None = None
     questions: int | None = None
+
+    @classmethod
+    def parsed(cls, text: str) -> Budget:
+        """``90s``, ``5m``, ``1h``: wall time; ``200q``: questions. Raises ``ValueError`` for anything else."""
+        found = _BUDGET.match(text.strip())
+        if found is None or not float(found.group(1)):
+            raise ValueError(text)
+        amount, unit = found.groups()
+        if unit == "q":
+            return cls(questions=int(amount))
+        return cls(seconds=float(amount) * {"s": 1, "m": 60, "h": 3600}[unit])
+
+    def __str__(self) -> str:
+        """As it is typed."""
+        return f"{self.questions}q" if self.seconds is None else f"{self.seconds:.15g}s"
+
+
+_BUDGET = re.compile(r"([0-9]+(?:\.[0-9]+)?(?=[smh]\Z)|[0-9]+(?=q\Z))([smhq])\Z")
 
 
 @dataclass(frozen=True)
