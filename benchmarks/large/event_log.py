@@ -96,6 +96,10 @@ def solve(method=Method.HEUN, step=0.05, steps=4, rows=3):
     return report(log, energies)
 
 
-if __name__ == "__main__":
+def main():
     for method in Method:
         print(method.name, solve(method))
+
+
+if __name__ == "__main__":
+    main()

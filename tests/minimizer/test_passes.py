@@ -144,6 +144,51 @@ train(True)
     assert "torch._dynamo.config.capture_scalar_outputs = True" in text
 
 
+def test_a_closure_stays_one_with_the_classes_it_makes() -> None:
+    program = """
+import torch
+def make(size):
+    log = []
+    chosen = {1: size}[size]
+    class Event:
+        def write(self):
+            log.append(chosen)
+    def step(x):
+        Event().write()
+        return x * 2
+    return step
+for epoch in range(3):
+    print(epoch, torch.compile(make(1))(torch.ones(2) * torch.arange(2) + 1).sum().item() + epoch)
+"""
+    tensor = (Argument("x", "torch.ones(2)", exact=True),)
+    calls = (
+        Call(0, None, "make", 3, (Argument("size", "1", exact=True),), None, None, False, False, 0.1),
+        Call(1, None, "make.<locals>.step", 9, tensor, None, None, True, True, 0.1),
+    )
+    values = (Value(line=4, function="make", name="log", text="[]", exact=True),)
+    text = after("descend", program, "return step", "compile", trace=Trace(frozenset(), calls, values))
+    assert "def make2():\n    size = 1\n    chosen = {1: size}[size]\n    log = []\n\n    class Event:" in text
+    assert "torch.compile(make2())(torch.ones(2))" in text
+
+
+def test_a_setting_that_reads_a_local_name_is_not_taken_along() -> None:
+    program = """
+import torch
+def run(state):
+    torch.set_rng_state(state)
+    torch.set_default_dtype(torch.float64)
+    return torch.compile(f)(torch.ones(2))
+def f(x):
+    return x * 2
+run(torch.get_rng_state())
+"""
+    tensor = (Argument("x", "torch.ones(2)", exact=True),)
+    calls = (Call(0, None, "f", 7, tensor, None, None, True, True, 0.1),)
+    text = after("descend", program, "* 2", "compile", trace=Trace(frozenset(), calls, ()))
+    assert "set_rng_state" not in text
+    assert "set_default_dtype" in text
+
+
 def test_descent_puts_an_operation_beside_what_has_none() -> None:
     """Without one there is no graph: a frame that only handles Python's objects is not compiled at all."""
     program = """
@@ -163,7 +208,8 @@ torch.compile(run)(torch.ones(1), [1, 2])
         Call(1, 0, "pick", 3, (names,), None, None, True, False, 0.1),
     )
     text = after("descend", program, "isub", "compile", trace=Trace(frozenset(), calls, ()))
-    assert "torch.compile(lambda x, *args, **kwargs: (pick(*args, **kwargs), x + 1))(torch.ones(1), [1, 2])" in text
+    assert "def beside(x2, arg0):\n    return (pick(arg0), x2 + 1)" in text
+    assert "torch.compile(beside)(torch.ones(1), [1, 2])" in text
 
 
 def test_what_a_decorator_registers_is_used_while_the_registry_is_read() -> None:

@@ -12,8 +12,9 @@ from torchbisect.probe.trace import Trace
 def taken_out(tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace) -> list[ast.stmt]:
     """The function without its decorators, after what binds the names that it reads from its enclosing functions.
 
-    A name's value is what the trace saw it hold, or the argument it was in a call of the enclosing function; a function
-    beside it comes along, and so does what that one reads. Names that nothing is known of stay unbound.
+    A name's value is what the trace saw it hold, or the argument it was in a call of the enclosing function, else its
+    own assignment; a function or class beside it comes along, and so does what that one reads. Names that nothing is
+    known of stay unbound.
 
     Args:
         tree: the script.
@@ -29,23 +30,42 @@ def taken_out(tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: T
     return [*found, bare]
 
 
+def in_factory(statements: list[ast.stmt], name: str, factory_name: str) -> ast.FunctionDef:
+    """A function that runs these statements and returns what they bind to a name: a closure stays one."""
+    factory = ast.parse(f"def {factory_name}():\n    return {name}").body[0]
+    assert isinstance(factory, ast.FunctionDef)
+    factory.body[:0] = statements
+    return factory
+
+
 def _bind(
-    tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace, found: list[ast.stmt], done: set[str]
+    tree: ast.Module,
+    inner: ast.FunctionDef | ast.ClassDef | ast.Assign,
+    qualified: str,
+    trace: Trace,
+    found: list[ast.stmt],
+    done: set[str],
 ) -> None:
     around = _around(tree, inner)
     known = dict(_known(qualified, trace))
     for name in sorted(_free(inner) - done):
-        sibling = next((node for scope in around for node in scope.body if _defines(node, name)), None)
-        if isinstance(sibling, ast.FunctionDef):
+        siblings = [node for scope in around for node in scope.body]
+        defined = next((node for node in siblings if _defines(node, name)), None)
+        assigned = next((node for node in siblings if _assigns(node, name)), None)
+        if isinstance(defined, (ast.FunctionDef, ast.ClassDef)):
             done.add(name)
-            _bind(tree, sibling, qualified, trace, found, done)
-            beside = copied(sibling)
+            _bind(tree, defined, qualified, trace, found, done)
+            beside = copied(defined)
             beside.decorator_list = []
             found.append(beside)
         elif name in known and any(name in _bound(scope) for scope in around):
             done.add(name)
             target = ast.Name(id=name, ctx=ast.Store())
             found.append(ast.Assign(targets=[target], value=expression(known[name]), lineno=0))
+        elif isinstance(assigned, ast.Assign):
+            done.add(name)
+            _bind(tree, assigned, qualified, trace, found, done)
+            found.append(copied(assigned))
 
 
 def _known(qualified: str, trace: Trace) -> list[tuple[str, str]]:
@@ -72,16 +92,23 @@ def _around(tree: ast.Module, inner: ast.AST) -> list[ast.FunctionDef]:
 
 
 def _defines(node: ast.stmt, name: str) -> bool:
-    return isinstance(node, Function) and node.name == name
+    return isinstance(node, (*Function, ast.ClassDef)) and node.name == name
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.Assign) and len(node.targets) == 1 and ast.unparse(node.targets[0]) == name
 
 
 def _bound(function: ast.FunctionDef) -> set[str]:
     return {item.arg for item in parameters(function.args)} | bound_in(function.body)
 
 
-def _free(function: ast.FunctionDef) -> set[str]:
-    """Names that a function reads, or declares nonlocal, and doesn't bind itself."""
-    own = _bound(function)
-    reads = {node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    shared = {name for node in walk(function) if isinstance(node, ast.Nonlocal) for name in node.names}
+def _free(node: ast.FunctionDef | ast.ClassDef | ast.Assign) -> set[str]:
+    """Names that it reads, or declares nonlocal, and doesn't bind itself."""
+    own = {item.arg for item in walk(node) if isinstance(item, ast.arg)}
+    if not isinstance(node, ast.Assign):
+        own |= bound_in(node.body)
+        own |= {name for item in walk(node) if isinstance(item, ast.FunctionDef) for name in bound_in(item.body)}
+    reads = {item.id for item in walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
+    shared = {name for item in walk(node) if isinstance(item, ast.Nonlocal) for name in item.names}
     return (reads - own) | shared

@@ -2,9 +2,9 @@
 
 A training script reaches its bug through data loading, configuration, a model of many layers and a loop. The trace
 knows every call on that way and what would rebuild its arguments, so "this function alone, on inputs of these shapes"
-can be asked directly, and one question often removes nine tenths of the script. Innermost calls are tried first where
-they are few, else the call tree is bisected from the compiled root down. Global side effects (config flags, default
-dtype, seeds) are kept. Leaves the script alone when the bug needs what surrounds every call.
+can be asked directly, and one question often removes nine tenths of the script. It goes from the compiled root down, a
+level at a time; where no root shows it alone, every call is tried, the innermost first. Global side effects (config
+flags, default dtype, seeds) are kept. Leaves the script alone when the bug needs what surrounds every call.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from torchbisect.minimizer.closures import taken_out
+from torchbisect.minimizer.closures import in_factory, taken_out
 from torchbisect.minimizer.passes import unused
+from torchbisect.minimizer.passes.inline import fresh, names_of
+from torchbisect.minimizer.scope import bound_in
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Function, copied, expression, tidy, walk
 from torchbisect.probe.trace import Call, Trace
@@ -24,19 +26,28 @@ MOST = 24
 
 
 def run(search: Search, backend: str | None = None) -> None:
-    """From the compiled roots down to the innermost call that still shows the mismatch."""
+    """From the compiled root down, as long as a call inside shows it; where no root does, whatever call shows it."""
     if search.trace is None:
         return
-    asked = 0
-    for call in chosen(search.trace):
-        for tree in alone(search.tree, call, search.trace, backend):
-            if asked >= MOST:
-                return
-            before = search.ledger.asked
-            won = search.attempt(tree)
-            asked += search.ledger.asked - before
-            if won:
-                return
+    tree, trace, last = search.tree, search.trace, len(search.ledger.turn) + MOST
+
+    def shows(call: Call) -> bool:
+        for candidate in alone(tree, call, trace, backend):
+            if len(search.ledger.turn) < last and search.attempt(candidate):
+                return True
+        return False
+
+    calls = chosen(trace)
+    inner = next((call for call in calls if call.root and shows(call)), None)
+    if inner is None:
+        any(shows(call) for call in calls)
+    while inner is not None:
+        inner = next((call for call in _inside(calls, inner) if shows(call)), None)
+
+
+def _inside(calls: list[Call], outer: Call) -> list[Call]:
+    """The calls that a call made, the last first: what went wrong before is in its arguments."""
+    return [call for call in reversed(calls) if call.parent == outer.number]
 
 
 def backend_of(tree: ast.Module) -> str | None:
@@ -89,18 +100,28 @@ def alone(tree: ast.Module, call: Call, trace: Trace, backend: str | None) -> It
     """
     if any(argument.text is None for argument in call.arguments):
         return
-    callee = _callee(tree, call, trace)
-    if callee is None:
-        return
-    definitions, called = callee
-    args, keywords = _arguments(call, _compiled_texts(trace), backend)
-    compiled = call.compiled
-    if compiled and not _operates(tree, call):
-        called, args = _beside_an_operation(called), [expression("torch.ones(1)"), *args]
-    value = _compile(called, backend) if compiled else called
+    given = _arguments(call, _compiled_texts(trace), backend)
+    for definitions, called in _callees(tree, call, trace):
+        yield from _called(tree, call, definitions, called, *given, backend)
+
+
+def _called(
+    tree: ast.Module,
+    call: Call,
+    definitions: list[ast.stmt],
+    called: ast.expr,
+    args: list[ast.expr],
+    keywords: list[ast.keyword],
+    backend: str | None,
+) -> Iterator[ast.Module]:
+    if call.compiled and not _operates(tree, call):
+        wrapper = _beside_an_operation(called, args, keywords, names_of(tree))
+        definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
+        args = [expression("torch.ones(1)"), *args]
+    value = _compile(called, backend) if call.compiled else called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
     preamble = [*_kept(tree), *definitions]
-    for ending in _endings(invocation, compiled and _takes_gradients(tree)):
+    for ending in _endings(invocation, call.compiled and _takes_gradients(tree)):
         yield unused.without(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
 
 
@@ -132,13 +153,19 @@ def _operates(tree: ast.Module, call: Call) -> bool:
     return not functions
 
 
-def _beside_an_operation(called: ast.expr) -> ast.expr:
-    """``lambda x, *args: (called(*args), x + 1)``."""
-    wrapper = expression("lambda x, *args, **kwargs: (called(*args, **kwargs), x + 1)")
-    for node in walk(wrapper):
-        if isinstance(node, ast.Call):
-            node.func = called
-    return wrapper
+def _beside_an_operation(
+    called: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], taken: set[str]
+) -> ast.FunctionDef:
+    """A function of a tensor and the arguments, which calls what is called and does something with the tensor."""
+    names = [f"arg{number}" for number in range(len(args))]
+    given = [str(keyword.arg) for keyword in keywords]
+    tensor = fresh("x", taken)
+    heading = ", ".join([tensor, *names, *given])
+    passed = ", ".join([*names, *(f"{name}={name}" for name in given)])
+    lines = f"def {fresh('beside', taken)}({heading}):\n    return {ast.unparse(called)}({passed}), {tensor} + 1"
+    function = ast.parse(lines).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    return function
 
 
 def _takes_gradients(tree: ast.Module) -> bool:
@@ -178,23 +205,28 @@ def _compile(value: ast.expr, backend: str | None) -> ast.expr:
     return ast.Call(func=func, args=[value], keywords=keywords)
 
 
-def _callee(tree: ast.Module, call: Call, trace: Trace) -> tuple[list[ast.stmt], ast.expr] | None:
-    """Further definitions that the call needs, and the expression to call."""
+def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[ast.stmt], ast.expr]]:
+    """Further definitions that the call needs, and the expression to call; a closure on its own, then as a closure."""
     if call.owner is not None or "." in call.function.replace(".<locals>.", ""):
         if call.owner_text is None:
-            return None
+            return
         owner = expression(call.owner_text)
         method = call.function.rsplit(".", 1)[-1]
-        if method in ("forward", "__call__"):
-            return [], owner
-        return [], ast.Attribute(value=owner, attr=method, ctx=ast.Load())
-    if "<locals>" not in call.function:
-        return [], ast.Name(id=call.function, ctx=ast.Load())
-    functions = [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]
-    inner = next((node for node in functions if _first_line(node) == call.line), None)
-    if inner is None:
-        return None
-    return taken_out(tree, inner, call.function, trace), ast.Name(id=inner.name, ctx=ast.Load())
+        own = method in ("forward", "__call__")
+        yield [], owner if own else ast.Attribute(value=owner, attr=method, ctx=ast.Load())
+    elif "<locals>" not in call.function:
+        yield [], ast.Name(id=call.function, ctx=ast.Load())
+    else:
+        functions = [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]
+        inner = next((node for node in functions if _first_line(node) == call.line), None)
+        if inner is None:
+            return
+        definitions = taken_out(tree, inner, call.function, trace)
+        yield definitions, ast.Name(id=inner.name, ctx=ast.Load())
+        if len(definitions) > 1:
+            name = fresh("make", names_of(tree))
+            factory = ast.Name(id=name, ctx=ast.Load())
+            yield [in_factory(definitions, inner.name, name)], ast.Call(func=factory, args=[], keywords=[])
 
 
 def _first_line(node: ast.AST) -> int:
@@ -217,7 +249,27 @@ def _kept(tree: ast.Module) -> list[ast.stmt]:
     imports = [alias for item in found if isinstance(item, ast.Import) for alias in item.names]
     if not any((alias.asname or alias.name) == "torch" for alias in imports):
         found.insert(0, ast.Import(names=[ast.alias(name="torch")]))
-    return found + [item for item in torch_settings.values() if item not in found]
+    return _bindable(found + [item for item in torch_settings.values() if item not in found])
+
+
+def _bindable(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """Those of the statements that find their names: a setting inside a function may read what is only there."""
+    while True:
+        bound = bound_in(statements) | set(dir(builtins))
+        kept = [
+            item
+            for item in statements
+            if isinstance(item, (*Function, ast.ClassDef)) or _read(item) <= bound | bound_in([item])
+        ]
+        if len(kept) == len(statements):
+            return kept
+        statements = kept
+
+
+def _read(statement: ast.stmt) -> set[str]:
+    own = {node.id for node in walk(statement) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    own |= {node.arg for node in walk(statement) if isinstance(node, ast.arg)}
+    return {node.id for node in walk(statement) if isinstance(node, ast.Name)} - own
 
 
 def _without_compile(node: ast.stmt) -> ast.stmt:

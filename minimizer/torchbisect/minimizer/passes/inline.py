@@ -135,7 +135,7 @@ def _edit(tree: ast.Module, function: ast.FunctionDef, site: _Site) -> Edit | No
         return None
     assigned = bound_in(function.body)
     names = names_of(site.scope if not isinstance(site.scope, ast.Module) else tree, but=function)
-    renames = {name: _fresh(name, names) for name in sorted((assigned | set(bound)) & names)}
+    renames = {name: fresh(name, names) for name in sorted((assigned | set(bound)) & names)}
     before: list[ast.AST] = []
     direct: dict[str, ast.expr] = {}
     for name, value in bound.items():
@@ -171,7 +171,10 @@ def names_of(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
     return found
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def fresh(name: str, taken: set[str]) -> str:
+    """The name itself, or with the first number from two on that isn't taken."""
+    if name not in taken:
+        return name
     number = 2
     while f"{name}{number}" in taken:
         number += 1
