@@ -156,6 +156,7 @@ class Draft:
             reason = f"the answer changes with this commit's {laid if between.how == 'Python' else between.how}"
             suspects = [_suspect(found, (reason,)), *(one for one in suspects if one.commit != found.sha)]
         more: dict[str, Any] = {"compare": between.span.compare, "suspects": tuple(suspects)}
+        more["commit"] = found.sha if found is not None else None
         regression, fix = self._bisect.regression, self._bisect.fix
         if which is Which.REGRESSION and regression is not None:
             self._bisect = dataclasses.replace(self._bisect, regression=dataclasses.replace(regression, **more))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torchbisect.cli.exits import Exit
 from torchbisect.cli.options import CHANNELS, SEARCH_OPTIONS, Options, options_from, shared_options
 from torchbisect.cli.pipeline import Pipeline
 from torchbisect.cli.planning import show_plan
+from torchbisect.cli.triage import command as triage
 from torchbisect.containers.errors import TorchbisectError
 from torchbisect.probe.version import __version__
 
@@ -52,16 +54,31 @@ def main() -> None:
     """
 
 
+_STAGES = (
+    click.option("--minimize/--no-minimize", default=True, help="Shrink the script."),
+    click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and was mended."),
+)
+
+
 def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> None:
     """Add a command about a script; all of them differ only in the stages they go through."""
 
     def command(**given: Any) -> None:
         options = options_from(name, given)
-        code = show_plan(options) if options.plan else Pipeline(options).execute()
+        if options.plan:
+            code = show_plan(options)
+        else:
+            pipeline = Pipeline(options)
+            code = pipeline.execute()
+            pipeline.show()
         click.get_current_context().exit(code)
 
     command.__doc__ = summary
-    decorated = functools.reduce(lambda function, decorate: decorate(function), reversed(extra), command)
+    arguments = (
+        click.argument("script", type=click.Path(path_type=Path)),
+        click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+    )
+    decorated = functools.reduce(lambda function, decorate: decorate(function), reversed((*arguments, *extra)), command)
     main.command(name)(shared_options(decorated))
 
 
@@ -71,8 +88,7 @@ _script_command(
 
     What follows -- is given to SCRIPT as its arguments.
     """,
-    click.option("--minimize/--no-minimize", default=True, help="Shrink the script."),
-    click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and was mended."),
+    *_STAGES,
     *SEARCH_OPTIONS,
 )
 _script_command("check", "Observe SCRIPT and name the compiler stage at fault.")
@@ -98,6 +114,28 @@ def report(folder: Path, as_json: bool) -> None:
 def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) -> None:
     """Find the script in an issue, and what is missing to run it; runs none of it."""
     click.get_current_context().exit(issues.read(reference, file, out, as_json=as_json))
+
+
+@main.command("triage")
+@click.argument("source", required=False, type=click.Path(path_type=Path))
+@click.option("--search", metavar="QUERY", help="Take the issues that GitHub's search finds.")
+@click.option("--most", type=click.IntRange(1, 1000), default=200, show_default=True, help="Of a search.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Issues at once.")
+@click.option("--executor", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@click.option("--address", metavar="HOST:PORT", help="The Ray cluster's.")
+@click.option("--gpus", type=click.FloatRange(min=0), default=0.0, help="GPUs that an issue takes of a Ray cluster.")
+@_STAGES[0]
+@_STAGES[1]
+@functools.partial(shared_options, out="torchbisect-triage")
+def triage_command(**given: Any) -> None:
+    """Run many issues: a file of them (JSON, one a line), a folder of scripts, or what a search on GitHub finds.
+
+    What was run is kept: the same command goes on where it stopped. --torch stated runs each on the torch that it
+    says it fails on.
+    """
+    wanted = triage.Wanted(**{field.name: given.pop(field.name) for field in fields(triage.Wanted)})
+    options = options_from("run", {"script": Path(), **given})
+    click.get_current_context().exit(triage.triage(wanted, options))
 
 
 @main.command()

@@ -133,11 +133,14 @@ SEARCH_OPTIONS = (
 )
 
 
-def shared_options(command: Command) -> Command:
-    """The options that every command about a script has, in the order in which ``--help`` shows them."""
+def shared_options(command: Command, out: str = "torchbisect-out") -> Command:
+    """The options that every command that runs scripts has, in the order in which ``--help`` shows them.
+
+    Args:
+        command: what gets them.
+        out: the folder of the results where ``--out`` names none.
+    """
     decorators = [
-        click.argument("script", type=click.Path(path_type=Path)),
-        click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
         click.option("--torch", metavar="BUILD", help="The torch where it fails: 2.8.0, 2026-02-12 or 'installed'."),
         click.option("--python", metavar="PATH", default=sys.executable, show_default="this one",
                      help="The Python that runs the script and makes environments."),
@@ -171,7 +174,7 @@ def shared_options(command: Command) -> Command:
                      help="Where environments are kept."),
         click.option("--cache-limit", type=Size(), metavar="SIZE",
                      help="Keep that folder under this size (20GB): what is longest unused goes."),
-        click.option("--out", type=click.Path(path_type=Path), default=Path("torchbisect-out"), show_default=True,
+        click.option("--out", type=click.Path(path_type=Path), default=Path(out), show_default=True,
                      help="The folder of the results."),
         click.option("--json", "as_json", is_flag=True, help="Print report.json on standard output at the end."),
         click.option("-v", "--verbose", count=True, help="Say why each answer was given."),

@@ -15,6 +15,7 @@ from rich.console import Console
 from torchbisect.bisect.search import Edge, Finding, Status, Which
 from torchbisect.cli.asking import Target
 from torchbisect.cli.assembling import Draft
+from torchbisect.cli.bench import Bench
 from torchbisect.cli.bisecting import Bisection, Level, edge_builds
 from torchbisect.cli.commits import Commits
 from torchbisect.cli.dependencies import Dependencies
@@ -31,11 +32,11 @@ from torchbisect.containers.errors import TorchbisectError
 from torchbisect.probe.localise import localise
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro, Settings
+from torchbisect.reports.report import Report
 from torchbisect.reports.terminal import summary
 
 # So often a shrunk script that has another history than the original is shrunk again with that build as a witness.
 WITNESSES = 2
-COLLECT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,19 @@ def stages_of(options: Options) -> Stages:
 class Pipeline:
     """A run.
 
+    Args:
+        options: what was typed.
+        display: told what goes on; standard error by default.
+        bench: what runs in a row share.
+
     Raises:
         TorchbisectError: what was typed can't be used, or the machine failed before anything could be kept.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, display: Display | None = None, bench: Bench | None = None) -> None:
         self.options = options
         self.stages = stages_of(options)
-        self.display = Display(options.verbosity)
+        self.display = display or Display(options.verbosity)
         self.repro = Repro(
             read_script(options.script),
             options.arguments,
@@ -75,7 +81,7 @@ class Pipeline:
             str(options.script.resolve().parent),
             options.script.name,
         )
-        self.tools = Tools(options, self.display)
+        self.tools = Tools(options, self.display, bench)
         self.draft = Draft(options, self.repro)
         self._written: tuple[Path, ...] = ()
 
@@ -94,7 +100,6 @@ class Pipeline:
                 self._save()
                 raise
             self._save()
-        self._show()
         return code
 
     def _go(self, stack: ExitStack) -> Exit:
@@ -102,7 +107,7 @@ class Pipeline:
         with self.display.stage("Observe"):
             failing = self.tools.failing_build()
             self.display.status(f"preparing torch {failing}")
-            probe = stack.enter_context(self.tools.probe(failing))
+            probe = stack.enter_context(self.tools.first_probe(failing))
             self.draft.environment(failing, probe.environment.facts)
             observed = observe(probe, self.repro, self.display)
             self.draft.observed(observed)
@@ -124,9 +129,9 @@ class Pipeline:
         self.draft.stage = "report"
         with self.display.stage("Report"):
             self.display.status("collecting the versions")
-            done = probe.environment.run(["-m", "torch.utils.collect_env"], timeout=COLLECT_SECONDS)
-            if done.status == 0:
-                self.draft.versions(done.output)
+            said = self.tools.versions(probe.environment)
+            if said is not None:
+                self.draft.versions(said)
 
     def _without_mismatch(self, observed: Observed) -> Exit:
         if observed.verdict == "none":
@@ -263,8 +268,14 @@ class Pipeline:
     def _save(self) -> None:
         self._written = self.tools.workspace.save(self.draft.report())
 
-    def _show(self) -> None:
-        report = self.draft.report()
+    @property
+    def report(self) -> Report:
+        """What is known so far."""
+        return self.draft.report()
+
+    def show(self) -> None:
+        """Print what was found, as it was asked for."""
+        report = self.report
         if self.options.as_json:
             click.echo(json.dumps(report.to_json(), indent=2))
         else:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torchbisect.bisect.selection import find_build, parse_build
+from torchbisect.cli.bench import Bench
 from torchbisect.cli.channels import Channels
 from torchbisect.cli.display import Display
 from torchbisect.cli.options import Options
@@ -14,24 +15,32 @@ from torchbisect.cli.workspace import Workspace
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import InputError, MachineError
-from torchbisect.probe.client import Limits
+from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
+
+COLLECT_SECONDS = 120.0
 
 
 class Tools:
     """Opens each thing when it is first needed, and closes all at the end.
+
+    Args:
+        options: what was typed.
+        display: told what goes on.
+        bench: what runs in a row share; it stays open.
 
     Raises:
         InputError: an option names something that isn't there.
         MachineError: this machine can't do its part.
     """
 
-    def __init__(self, options: Options, display: Display) -> None:
+    def __init__(self, options: Options, display: Display, bench: Bench | None = None) -> None:
         self.options = options
         self.display = display
+        self._bench = bench
         _refuse_what_is_missing(options)
-        self.channels = Channels(options, display)
+        self.channels = bench.channels(options, display) if bench else Channels(options, display)
         self.interpreter = self.channels.interpreter
         self.limits = Limits() if options.timeout is None else Limits(eager=options.timeout)
 
@@ -47,7 +56,7 @@ class Tools:
     @functools.cached_property
     def journal(self) -> Journal:
         """What was answered before, in this run and earlier ones."""
-        return Journal(self.workspace.journal)
+        return self._bench.journal if self._bench else Journal(self.workspace.journal)
 
     def failing_build(self) -> Build:
         """The build where the script fails: that of ``--torch``, else of ``--bad``, else the one installed.
@@ -97,15 +106,40 @@ class Tools:
         finally:
             maker.release(build)
 
-    def probe_in(self, environment: Environment) -> Probe:
-        """A probe in an environment that is there; the caller ends it."""
+    @contextmanager
+    def first_probe(self, build: Build) -> Iterator[Probe]:
+        """The same for the build where the script fails; with a bench its agent is warm, and stays so for the next run.
+
+        Raises:
+            InstallFailed: the build can't be had here.
+        """
+        if self._bench is None:
+            with self.probe(build) as probe:
+                yield probe
+        else:
+            place = self._bench.place(self.channels.maker(build), build)
+            with self.probe_in(place.environment, place.agent) as probe:
+                yield probe
+
+    def versions(self, environment: Environment) -> str | None:
+        """What ``python -m torch.utils.collect_env`` says in an environment, if it can."""
+        known = self._bench.versions if self._bench else {}
+        key = f"{self.options.packages} {environment.facts}"
+        if key not in known:
+            done = environment.run(["-m", "torch.utils.collect_env"], timeout=COLLECT_SECONDS)
+            known[key] = done.output if done.status == 0 else None
+        return known[key]
+
+    def probe_in(self, environment: Environment, agent: Agent | None = None) -> Probe:
+        """A probe in an environment that is there, with an agent that is; the caller ends it."""
         options = self.options
         scope = " ".join((options.sandbox, options.image or "", *options.packages))
-        return Probe(environment, self.journal, self.limits, repeat=self.options.repeat, scope=scope)
+        return Probe(environment, self.journal, self.limits, repeat=options.repeat, scope=scope, agent=agent)
 
     def close(self) -> None:
-        """Give everything back."""
-        self.channels.close()
+        """Give everything back that no other run shares."""
+        if self._bench is None:
+            self.channels.close()
 
 
 def _refuse_what_is_missing(options: Options) -> None:

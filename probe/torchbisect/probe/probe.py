@@ -47,6 +47,7 @@ class Probe:
             installed beside torch, a container's image.
         bounds: on time and recompiles, for scripts that are right but slow.
         check_every: after so many answers one is held against that of a fresh process; 0 for never.
+        agent: one of this environment that is warm already; it is used, and not ended.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Probe:
         scope: str = "",
         bounds: Bounds | None = None,
         check_every: int = 50,
+        agent: Agent | None = None,
     ) -> None:
         self.environment = environment
         self.journal = journal
@@ -71,7 +73,10 @@ class Probe:
         self._check_every = check_every
         self._unchecked = 0
         self._fresh = False
-        self._agent: Agent | None = None
+        self._lent = agent
+        self._agent = agent
+        if agent is not None:
+            agent.limits = self.limits
 
     def __enter__(self) -> Probe:
         return self
@@ -84,7 +89,7 @@ class Probe:
     def close(self) -> None:
         """End the agent; the next question starts another one."""
         agent, self._agent = self._agent, None
-        if agent is not None:
+        if agent is not None and agent is not self._lent:
             agent.close()
 
     @property
@@ -227,10 +232,10 @@ class Probe:
     # How ------------------------------------------------------------------------------------------------------------
 
     def _started(self) -> Agent:
-        if self._fresh:
-            self.close()
         if self._agent is None:
             self._agent = Agent(self.environment, self.limits)
+        elif self._fresh:
+            self._agent.close()  # its next question starts it anew
         return self._agent
 
     def _run(self, repro: Repro, settings: Settings) -> Observation:

@@ -29,7 +29,7 @@ _SIGNS = {"same": "bad", "none": "good", "other": "untestable", "untestable": "u
 
 def render(report: Report) -> str:
     """The report as one HTML page, for a browser without network or scripts."""
-    return _TEMPLATE.render(_context(report))
+    return template("report.html.j2").render(_context(report))
 
 
 def _cleaned(value: Any) -> Any:
@@ -37,14 +37,19 @@ def _cleaned(value: Any) -> Any:
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-_TEMPLATE = jinja2.Environment(
+_ENVIRONMENT = jinja2.Environment(
     loader=jinja2.PackageLoader("torchbisect.reports"),
     autoescape=True,
     trim_blocks=True,
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
     finalize=_cleaned,
-).get_template("report.html.j2")
+)
+
+
+def template(name: str) -> jinja2.Template:
+    """A page's template: what it is filled with is cleaned and escaped, unless it is ``Markup``."""
+    return _ENVIRONMENT.get_template(name)
 
 
 def _line(text: str, limit: int = 400) -> str:

@@ -48,6 +48,7 @@ class Regression:
         suspects: likely commits, the likeliest first.
         confidence: how likely the range is the right one, from 0 to 1, for a script that is flaky; ``None`` where each
             answer is certain.
+        commit: the full name of the one commit that made the change, where asking commits found it.
     """
 
     last_good: str | None
@@ -59,6 +60,7 @@ class Regression:
     compare: str | None = None
     suspects: tuple[Suspect, ...] = ()
     confidence: float | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Fix:
     compare: str | None = None
     suspects: tuple[Suspect, ...] = ()
     confidence: float | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True)
