@@ -17,12 +17,14 @@ from torchbisect.cli.options import Options
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.docker_environments import DockerEnvironments
+from torchbisect.containers.docker_limits import Confinement
 from torchbisect.containers.environments import Environments
 from torchbisect.containers.errors import IndexUnreachable, InputError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.pages import packages, project_page
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Patience
+from torchbisect.containers.variants import choose_variant, find_gpus
 from torchbisect.containers.venvs import Venvs
 
 # An index that nobody asked for by name is not waited for.
@@ -89,9 +91,13 @@ class Channels:
 
     @property
     def variant(self) -> str:
-        """The variant of the nightlies: as typed, or as the nightly index is named, else the smallest one."""
+        """The variant of the nightlies: as typed, as the nightly index is named, or as the GPU's driver allows where
+        one is asked for; else the smallest one."""
         tail = (self.options.index_url or "").rstrip("/").rpartition("/")[2]
-        return self.options.variant or (tail if self._index_is_nightly and _VARIANT.fullmatch(tail) else "cpu")
+        if self._index_is_nightly and _VARIANT.fullmatch(tail):
+            return self.options.variant or tail
+        gpus = find_gpus() if self.options.device == "cuda" and self.options.variant is None else []
+        return self.options.variant or choose_variant(nightly.CUDA_VARIANTS, gpus)
 
     @property
     def nightly_index(self) -> str:
@@ -183,8 +189,15 @@ class Channels:
     def _maker(self, indexes: Indexes) -> Environments:
         options = self.options
         if options.sandbox == "docker":
+            cuda = options.device == "cuda"
             return DockerEnvironments(
-                self.cache, indexes, image=options.image, packages=options.packages, notify=self.display.status
+                self.cache,
+                indexes,
+                image=options.image,
+                kind="cuda" if cuda else "cpu",
+                packages=options.packages,
+                confinement=Confinement(gpu="0" if cuda else None),
+                notify=self.display.status,
             )
         return Venvs(self.cache, self.interpreter, indexes, packages=options.packages, notify=self.display.status)
 

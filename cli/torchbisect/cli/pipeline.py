@@ -25,7 +25,7 @@ from torchbisect.cli.flaky import Rate
 from torchbisect.cli.minimizing import Shrunk, Subject, Witness, shrink
 from torchbisect.cli.observing import Observed, observe
 from torchbisect.cli.options import Options
-from torchbisect.cli.scripts import read_script
+from torchbisect.cli.scripts import on_device, read_script
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.errors import TorchbisectError
@@ -75,7 +75,7 @@ class Pipeline:
         self.stages = stages_of(options)
         self.display = display or Display(options.verbosity)
         self.repro = Repro(
-            read_script(options.script),
+            on_device(read_script(options.script), options.device),
             options.arguments,
             options.seed,
             str(options.script.resolve().parent),

@@ -35,6 +35,27 @@ def read_script(path: Path) -> str:
     return source
 
 
+def on_device(source: str, device: str | None) -> str:
+    """The script with its default device set, so that what it makes without naming a device is made there.
+
+    The line stands in the script itself, below its docstring and ``__future__`` imports: whatever runs it, plain Python
+    too, then runs it there.
+    """
+    if device in (None, "cpu"):
+        return source
+    body = ast.parse(source).body
+    first = 0
+    for number, statement in enumerate(body):
+        told = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not told and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+            break
+        first = statement.end_lineno or 0
+    lines = source.splitlines(keepends=True)
+    if first and not lines[first - 1].endswith("\n"):
+        lines[first - 1] += "\n"
+    return "".join([*lines[:first], f"import torch; torch.set_default_device({device!r})\n", *lines[first:]])
+
+
 def _check_syntax(path: Path, source: str) -> None:
     """The minimizer works on the syntax tree, so this Python has to understand the script too."""
     try:

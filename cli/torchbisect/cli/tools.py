@@ -15,6 +15,7 @@ from torchbisect.cli.workspace import Workspace
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import InputError, MachineError
+from torchbisect.containers.variants import check_gpu, find_gpus
 from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
@@ -101,6 +102,8 @@ class Tools:
         maker = self.channels.maker(build)
         environment = maker.environment(build)
         try:
+            if self.options.device == "cuda" and self.options.sandbox == "venv":
+                check_gpu(environment)
             with self.probe_in(environment) as probe:
                 yield probe
         finally:
@@ -143,6 +146,6 @@ class Tools:
 
 
 def _refuse_what_is_missing(options: Options) -> None:
-    """One clear line for what can be typed and isn't served yet, before anything has been done."""
-    if options.device == "cuda":
-        raise InputError("--device cuda isn't served by this version: leave it out to run on the CPU")
+    """One clear line for what this machine lacks, before anything has been done."""
+    if options.device == "cuda" and options.sandbox == "venv" and not find_gpus():
+        raise MachineError("--device cuda: nvidia-smi lists no GPU here; leave it out to run on the CPU")

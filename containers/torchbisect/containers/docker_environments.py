@@ -33,7 +33,7 @@ from torchbisect.containers.locks import FileLock
 from torchbisect.containers.readback import dump_facts, parse_facts, read_facts
 from torchbisect.containers.recipes import RECIPE
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, silent
-from torchbisect.containers.variants import ASK_GPU, gpu_refusal
+from torchbisect.containers.variants import check_gpu
 
 #: Where the files of a folder are put that a command is run in.
 WORK = f"{SCRATCH}/work"
@@ -300,7 +300,7 @@ class DockerEnvironments:
             trial = self._environment(build, Facts("", None, "", ""), place)
             facts = read_facts(lambda arguments, timeout: trial.run(arguments, timeout=timeout), build)
             if self._confinement.gpu is not None:
-                self._check_gpu(trial)
+                check_gpu(trial)
             self.store.write_facts(place, dump_facts(facts))
             target = f"{VENVS}/{key}"
             self.store.helper(["sh", "-c", f"mkdir -p {VENVS} && rm -rf {target} && mv {place} {target}"])
@@ -312,13 +312,6 @@ class DockerEnvironments:
         """Remove what was made by halves; if even that fails, the next install of the same build does it."""
         with contextlib.suppress(TorchbisectError):
             self.store.remove(place)
-
-    def _check_gpu(self, trial: DockerEnvironment) -> None:
-        """Raises ``InstallFailed`` if this build can't compute on the GPU that is let in."""
-        done = trial.run(["-c", ASK_GPU], timeout=300)
-        refused = gpu_refusal(done.output, trial.build)
-        if refused:
-            raise refused
 
     def _environment(self, build: Build, facts: Facts, place: str) -> DockerEnvironment:
         return DockerEnvironment(build, facts, f"{place}/bin/python", self.store, self._confinement)

@@ -10,11 +10,13 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
 from torchbisect.containers.builds import Build
+from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import InputError, InstallFailed
 
 #: The oldest Linux driver for each major version of CUDA; all its minor versions run on it ("CUDA minor version
@@ -99,7 +101,7 @@ def why_not(variant: str, gpu: Gpu) -> str | None:
     return None
 
 
-def choose_variant(offered: list[str], gpus: list[Gpu]) -> str:
+def choose_variant(offered: Sequence[str], gpus: Sequence[Gpu]) -> str:
     """The variant to use: the newest CUDA among those offered that runs on the first GPU; ``cpu`` without a GPU.
 
     Raises:
@@ -131,6 +133,13 @@ if told["available"]:
         told["error"] = str(error).splitlines()[0]
 print(json.dumps(told))
 """
+
+
+def check_gpu(environment: Environment) -> None:
+    """Have a build compute on the GPU that it sees. Raises ``InstallFailed`` if it can't, with the reason."""
+    refused = gpu_refusal(environment.run(["-c", ASK_GPU], timeout=300).output, environment.build)
+    if refused:
+        raise refused
 
 
 def gpu_refusal(answer: str, build: Build) -> InstallFailed | None:

@@ -27,6 +27,10 @@ from torchbisect.containers.interpreters import Interpreter
 #: The index of all variants.
 NIGHTLY_INDEX = "https://download.pytorch.org/whl/nightly"
 
+#: The CUDA variants that are built every night since April 2026 (pytorch/test-infra's matrix of builds). Only ``cu126``
+#: reaches back further, to November 2024.
+CUDA_VARIANTS = ("cu126", "cu130", "cu132")
+
 #: The hosts that have had the files, under one path; where one has an outage, the other may not.
 HOSTS = ("https://download.pytorch.org", "https://download-r2.pytorch.org")
 

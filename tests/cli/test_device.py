@@ -1,0 +1,54 @@
+"""A script put on another device by a line in it, and a machine that lacks the device."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running import Tool
+
+from torchbisect.cli.scripts import on_device
+
+LINE = "import torch; torch.set_default_device('cuda')"
+
+
+@pytest.mark.parametrize(
+    ("source", "at"),
+    [
+        ("import torch\nprint(1)\n", 1),
+        ('"""What it is."""\nimport torch\n', 2),
+        ('"""What\nit is."""\nfrom __future__ import annotations\nx = 1\n', 4),
+        ("# a comment\nfrom __future__ import annotations", 3),
+        ("", 1),
+        ("x = 1; y = 2\n", 1),
+    ],
+)
+def test_the_line_stands_before_all_that_runs(source: str, at: int) -> None:
+    made = on_device(source, "cuda")
+    assert made.splitlines()[at - 1] == LINE
+    compile(made, "repro.py", "exec")
+    assert made.replace(LINE + "\n", "", 1).rstrip("\n") == source.rstrip("\n")
+
+
+@given(
+    st.lists(st.sampled_from(["import torch\n", "x = 1\n", "# said\n", "\n", "def f():\n    return 1\n"])),
+    st.sampled_from(["", '"""Said."""\n', '"""Said."""\nfrom __future__ import annotations\n']),
+)
+def test_nothing_else_changes(parts: list[str], head: str) -> None:
+    source = head + "".join(parts)
+    before, after = ast.parse(source).body, ast.parse(on_device(source, "cuda")).body
+    first = next(at for at, one in enumerate(after) if ast.unparse(one) == "torch.set_default_device('cuda')")
+    assert ast.unparse(after[first - 1]) == "import torch"
+    assert [ast.dump(one) for one in before] == [ast.dump(one) for one in after[: first - 1] + after[first + 1 :]]
+    assert ast.get_docstring(ast.parse(on_device(source, "cuda"))) == ast.get_docstring(ast.parse(source))
+    assert on_device(source, "cpu") == on_device(source, None) == source
+
+
+def test_a_machine_without_a_gpu(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    done = tool.run("check", tool.write("import torch\n"), "--device", "cuda")
+    assert done.returncode == 5
+    assert "nvidia-smi lists no GPU" in done.stderr
+    assert "Traceback" not in done.stderr
