@@ -1,0 +1,128 @@
+"""Programs with a second thing in them that looks like the mismatch: the result must show the first, and do real work.
+
+Each is a real bug of the installed torch, asked about through the real probe.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.minimizer.minimize import Budget, Reduction, minimize
+from torchbisect.minimizer.soundness import faults
+from torchbisect.minimizer.tree import parse
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.plain import run_plain
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import Repro
+
+# Compiled keeps what a deque of no length is given: true of torch up to 2.14.
+_START = """\
+import collections
+import torch
+
+@torch.compile(backend="eager")
+def total(x, length):
+    kept = collections.deque(maxlen=length)
+    kept.append(0.5)
+    return x * 2 + len(kept)
+
+def check(x):
+    if total(x, 0)[0] != 2:
+        raise RuntimeError("MISMATCH: wrong total")
+"""
+
+TRAPS = {
+    "a neighbour with the same class of exception": """
+@torch.compile(backend="eager", fullgraph=True)
+def neighbour(x):
+    torch._dynamo.graph_break()
+    return x + 1
+
+def main():
+    x = torch.ones(3)
+    check(x)
+    try:
+        neighbour(x)
+    except Exception as problem:
+        raise RuntimeError("MISMATCH: another one") from problem
+
+if not torch._dynamo.config.disable:
+    main()
+""",
+    "an import error with the same words": """
+def load():
+    try:
+        from collections import wrong_total
+    except ImportError:
+        raise RuntimeError("MISMATCH: wrong total") from None
+
+names = set(dir(collections)) | {"wrong_total"}
+if "wrong_total" not in names:
+    load()
+check(torch.ones(3))
+""",
+    "the user's marker, printed and raised where nothing is wrong": """
+def report(found, expected):
+    print("MISMATCH: wrong total", found, expected)
+    if found != expected:
+        raise RuntimeError("MISMATCH: wrong total")
+
+x = torch.ones(3)
+report(float(x.sum()), 3.0)
+report(float((x * 2).sum()), 6.0)
+check(x)
+""",
+    "a function where a tensor was": """
+def apply(source, size):
+    value = source(size) if callable(source) else source
+    check(value.reshape(-1) if value.dim() > 1 else value)
+
+apply(torch.ones, (3,))
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    """Questions to the torch beside this Python."""
+    interpreter = Interpreter.of(Path(sys.executable))
+    venvs = Venvs(Cache(tmp_path_factory.mktemp("cache")), interpreter, Indexes.gather())
+    with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
+        yield probe
+    venvs.close()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", TRAPS)
+def test_the_trap_is_not_taken(probe: Probe, name: str) -> None:
+    program = _START + TRAPS[name]
+    mismatch = probe.mismatch(Repro(program))
+    if mismatch is None:
+        pytest.skip("the installed torch has this bug no more")
+    result = minimize(
+        program,
+        lambda text: probe.ask(Repro(text), mismatch.signature),
+        trace=lambda text: probe.trace(Repro(text)),
+        budget=Budget(questions=150),
+    )
+    _is_the_bug(probe, result)
+    assert probe.confirm(Repro(result.source), mismatch.signature).same
+
+
+def _is_the_bug(probe: Probe, result: Reduction) -> None:
+    assert result.finished
+    assert "deque(maxlen=0)" in result.source or "length)" in result.source
+    assert "compile" in result.source
+    for word in ("neighbour", "wrong_total", "print", "graph_break"):
+        assert word not in result.source
+    assert not faults(parse(result.source))
+    assert result.lines <= 12
+    assert run_plain(probe.environment, result.source, compiled=False).status == 0
