@@ -50,6 +50,21 @@ CASES = {
         Seen(Kind.VALUES, place="call 0 output[0][0]", eager="1", compiled="2"),
         "lambda f: lambda *a: ([2], *a)",
     ),
+    "a list that is one short": (
+        "import torch\n\ndef f(x, w):\n    w.append(x)\nx, w = torch.ones(2), []\ntorch.compile(f)(x, w)\n",
+        Seen(Kind.SIDE_EFFECTS, place="global w", attribute="length", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
+    "a key that is missing": (
+        "import torch\n\ndef f(x):\n    return {'a': x, 'b': x}\ntorch.compile(f)(torch.ones(2))\n",
+        Seen(Kind.METADATA, attribute="keys", eager="['a', 'b']", compiled="['a']"),
+        "lambda f: lambda x: {'a': x}",
+    ),
+    "another type": (
+        "import torch\n\ndef f(x):\n    return [x]\ntorch.compile(f)(torch.ones(2))\n",
+        Seen(Kind.METADATA, attribute="type", eager="list", compiled="tuple"),
+        "lambda f: lambda x: (x,)",
+    ),
     "a changed argument": (
         "import torch\n\ndef f(x):\n    x.add_(1)\nx = torch.ones(2)\ntorch.compile(f)(x)\n",
         Seen(Kind.MUTATION, place="call 0 argument x", eager="2", compiled="1"),

@@ -19,6 +19,8 @@ from torchbisect.probe.observation import Kind
 _ENDS_BY_ITSELF = frozenset({Kind.CRASH, Kind.HANG, Kind.RAISES, Kind.RAISES_DIFFERENTLY, Kind.SLOW, Kind.COMMAND})
 _FLAGS = ("requires_grad", "is_leaf", "dtype", "shape", "stride", "device", "layout", "is_contiguous")
 _METHODS = frozenset({"stride", "is_contiguous"})
+# How the shape of a container is read, by the name that the comparison gives it.
+_STRUCTURE = {"length": ("len({})",), "keys": ("list({})", "sorted({})", "sorted(vars({}))"), "type": ()}
 _PATH = re.compile(r"(?:output|return value)(.*)$")
 _SAFE_PATH = re.compile(r"(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*\Z")
 
@@ -167,6 +169,13 @@ def _checks(subject: ast.expr, mismatch: Seen) -> Iterator[ast.stmt]:
         return
     if "is None" in attribute or eager == "None" or mismatch.compiled.strip() == "None":
         yield _statement(f"assert {text} is None" if eager == "None" else f"assert {text} is not None")
+        return
+    read_as = _STRUCTURE.get(attribute)
+    if read_as is not None:
+        if _literal(eager):
+            yield from (_statement(f"assert {way.format(text)} == {eager}") for way in read_as)
+        elif eager.isidentifier():
+            yield _statement(f"assert type({text}).__name__ == {eager!r}")
         return
     if eager in ("True", "False"):
         yield _statement(f"assert {text}" if eager == "True" else f"assert not {text}")
