@@ -65,6 +65,11 @@ CASES = {
         Seen(Kind.METADATA, attribute="type", eager="list", compiled="tuple"),
         "lambda f: lambda x: (x,)",
     ),
+    "a line that is not printed": (
+        "import torch\n\ndef f(x):\n    print('called')\ntorch.compile(f)(torch.ones(2))\n",
+        Seen(Kind.SIDE_EFFECTS, place="printed line 0", attribute="output", eager="called"),
+        "lambda f: lambda *a: None",
+    ),
     "a changed argument": (
         "import torch\n\ndef f(x):\n    x.add_(1)\nx = torch.ones(2)\ntorch.compile(f)(x)\n",
         Seen(Kind.MUTATION, place="call 0 argument x", eager="2", compiled="1"),

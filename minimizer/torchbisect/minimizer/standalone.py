@@ -81,6 +81,9 @@ def _asserting(source: str, mismatch: Seen) -> Iterator[str]:
     if mismatch.kind is Kind.MISSING_RAISE:
         yield from _must_raise(tree)
         return
+    if mismatch.place.startswith("printed"):
+        yield from _must_print(tree, mismatch)
+        return
     for subject, changed in _subjects(tree, mismatch):
         for check in _checks(subject, mismatch):
             yield laid_out(_with(changed, [check]))
@@ -106,6 +109,20 @@ def _must_raise(tree: ast.Module) -> Iterator[str]:
         assert isinstance(inner, ast.Try)
         inner.body = [last]
         yield laid_out(ast.Module(body=[*before, inner], type_ignores=[]))
+
+
+def _must_print(tree: ast.Module, mismatch: Seen) -> Iterator[str]:
+    """What the last statement prints has eager's line in it, or has not the line that only compiled prints."""
+    line, word = (mismatch.eager, "in") if mismatch.eager.strip() else (mismatch.compiled, "not in")
+    *before, last = tree.body
+    caught = parse(
+        "import contextlib\nimport io\n"
+        f"with contextlib.redirect_stdout(io.StringIO()) as printed:\n    pass\nassert {line!r} {word} printed.getvalue()"
+    )
+    *imports, block, check = caught.body
+    assert isinstance(block, ast.With)
+    block.body = [last]
+    yield laid_out(ast.Module(body=[*imports, *before, block, check], type_ignores=[]))
 
 
 def _subjects(tree: ast.Module, mismatch: Seen) -> Iterator[tuple[ast.expr, ast.Module]]:
