@@ -117,7 +117,8 @@ def _must_print(tree: ast.Module, mismatch: Seen) -> Iterator[str]:
     *before, last = tree.body
     caught = parse(
         "import contextlib\nimport io\n"
-        f"with contextlib.redirect_stdout(io.StringIO()) as printed:\n    pass\nassert {line!r} {word} printed.getvalue()"
+        "with contextlib.redirect_stdout(io.StringIO()) as printed:\n    pass\n"
+        f"assert {line!r} {word} printed.getvalue()"
     )
     *imports, block, check = caught.body
     assert isinstance(block, ast.With)
