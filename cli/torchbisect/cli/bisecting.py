@@ -144,6 +144,10 @@ class Bisection:
         return self.asker.ask(build, target)
 
     def _find(self, scope: Scope, target: Target) -> Findings[Build]:
+        found, notice = self._found(scope, target), scope.listing.notice
+        return replace(found, notices=(*found.notices, notice)) if notice else found
+
+    def _found(self, scope: Scope, target: Target) -> Findings[Build]:
         builds = scope.listing.builds
         if self.rate is not None:
             self._tools.display.result(

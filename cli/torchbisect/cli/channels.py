@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from torchbisect.bisect.channels import nightly, release
 from torchbisect.bisect.channels.listing import Listing
+from torchbisect.bisect.channels.pairs import Pair
 from torchbisect.bisect.heads import Heads
 from torchbisect.bisect.selection import Selector
 from torchbisect.cli.display import Display
 from torchbisect.cli.options import Options
+from torchbisect.cli.pairing import Pairing, Source
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.docker_environments import DockerEnvironments
@@ -115,9 +117,11 @@ class Channels:
     @functools.cached_property
     def nightly_indexes(self) -> Indexes:
         """The nightly index, with the others behind it for what nightlies need beside torch."""
-        first = nightly.index_url(self.variant, self.nightly_index)
+        return self._nightly_indexes_of(self.variant)
+
+    def _nightly_indexes_of(self, variant: str) -> Indexes:
         own = self.indexes
-        return Indexes(first, own.urls, own.find_links)
+        return Indexes(nightly.index_url(variant, self.nightly_index), own.urls, own.find_links)
 
     @functools.cached_property
     def listed_nightlies(self) -> Listing:
@@ -145,15 +149,9 @@ class Channels:
         Raises:
             IndexUnreachable: the index did not answer.
         """
-        return nightly.unlisted(
-            first,
-            last,
-            self.listed_nightlies.builds,
-            self._heads.exists,
-            self.interpreter,
-            self.variant,
-            self.nightly_index,
-        )
+        listing, elsewhere = self._pairing.between(first, last, self.listed_nightlies)
+        self._elsewhere.update(elsewhere)
+        return listing
 
     def nightly(self, selector: Selector) -> Build:
         """One nightly that was typed.
@@ -173,6 +171,21 @@ class Channels:
         return found[-1]
 
     @functools.cached_property
+    def _pairing(self) -> Pairing:
+        own = Source(self.interpreter, self.variant)
+        chosen = self.options.python != sys.executable or self.options.sandbox == "docker"
+        return Pairing(own, self.nightly_index, self._heads.exists, self.display.detail, others=not chosen)
+
+    @functools.cached_property
+    def _elsewhere(self) -> dict[str, Source]:
+        """The nightlies of another Python or variant, by their wheels' addresses."""
+        return {}
+
+    @functools.cached_property
+    def _makers_elsewhere(self) -> dict[Pair, Environments]:
+        return {}
+
+    @functools.cached_property
     def _heads(self) -> Heads:
         return Heads(notify=self.display.detail)
 
@@ -184,9 +197,15 @@ class Channels:
 
     def maker(self, build: Build) -> Environments:
         """What makes environments of builds like this one."""
+        source = self._elsewhere.get(build.wheel or "")
+        if source is not None:
+            made = self._makers_elsewhere
+            if source.pair not in made:
+                made[source.pair] = self._maker(self._nightly_indexes_of(source.variant), source.interpreter)
+            return made[source.pair]
         return self._nightly_maker if build.channel is Channel.NIGHTLY else self._release_maker
 
-    def _maker(self, indexes: Indexes) -> Environments:
+    def _maker(self, indexes: Indexes, interpreter: Interpreter | None = None) -> Environments:
         options = self.options
         if options.sandbox == "docker":
             cuda = options.device == "cuda"
@@ -199,10 +218,14 @@ class Channels:
                 confinement=Confinement(gpu="0" if cuda else None),
                 notify=self.display.status,
             )
-        return Venvs(self.cache, self.interpreter, indexes, packages=options.packages, notify=self.display.status)
+        return Venvs(
+            self.cache, interpreter or self.interpreter, indexes, packages=options.packages, notify=self.display.status
+        )
 
     def close(self) -> None:
         """Give everything back."""
         for name in ("_heads", "_release_maker", "_nightly_maker"):
             if name in self.__dict__:
                 self.__dict__[name].close()
+        for maker in self._makers_elsewhere.values():
+            maker.close()

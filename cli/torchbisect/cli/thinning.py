@@ -83,10 +83,11 @@ class Thin:
         return finding
 
     def _neighbour(self, build: Build) -> Build | None:
-        """The nearest build that works here, installed whole."""
-        place = self._builds.index(build)
-        return min(
-            filter(self._works, self._builds), key=lambda other: abs(self._builds.index(other) - place), default=None
+        """The nearest build that works here, installed whole, for the same Python and of the same variant."""
+        place, maker = self._builds.index(build), self._tools.channels.maker(build)
+        near = sorted(self._builds, key=lambda other: abs(self._builds.index(other) - place))
+        return next(
+            (other for other in near if self._tools.channels.maker(other) is maker and self._works(other)), None
         )
 
     def _works(self, build: Build) -> bool:

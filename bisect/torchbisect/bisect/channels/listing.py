@@ -51,11 +51,13 @@ class Listing:
         builds: what can be installed with this Python on this platform.
         left_out: what can't, in the same order.
         wheels: the file of each build, by the build's version.
+        notice: what the reader of a search of these must know.
     """
 
     builds: tuple[Build, ...]
     left_out: tuple[LeftOut, ...] = ()
     wheels: dict[str, Wheel] = field(default_factory=dict, hash=False, compare=False)
+    notice: str | None = None
 
 
 def wheels_of(page: ProjectPage | Iterable[DistributionPackage]) -> list[Wheel]:
