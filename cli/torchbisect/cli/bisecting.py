@@ -61,13 +61,13 @@ class Bisection:
 
     Attributes:
         asker: asks each build, and holds what was read back from it.
-        rate: how often the failing build shows the mismatch, if not always.
+        flaky: builds don't do the same each time, so they are asked by single runs.
 
     Args:
         tools: what the run works with.
         failing: the build where the target is known to fail.
         component: the compiler stage that localisation named.
-        rate: see above.
+        rate: how often the failing build showed the mismatch.
     """
 
     def __init__(self, tools: Tools, failing: Build, component: str | None = None, rate: Rate | None = None) -> None:
@@ -75,7 +75,8 @@ class Bisection:
         self._failing = failing
         self._component = component
         self._answered = self._total = 0
-        self.rate = rate
+        self._rate = rate or Rate(1, 1)
+        self.flaky = not self._rate.always
         self.asker = Asker(tools)
 
     def scope(self) -> Scope:
@@ -148,15 +149,21 @@ class Bisection:
         return replace(found, notices=(*found.notices, notice)) if notice else found
 
     def _found(self, scope: Scope, target: Target) -> Findings[Build]:
-        builds = scope.listing.builds
-        if self.rate is not None:
-            self._tools.display.result(
-                "the script is flaky: builds are asked again and again till one is likely enough"
-            )
-            return search_runs(
-                self._tools, self.asker, builds, target, self.rate, bad=scope.bad, good=scope.good, which=scope.which
-            )
-        if may_be_thin(self._tools, builds, self._component):
+        if not self.flaky:
+            found = self._found_surely(scope, target)
+            # With --repeat a build may say so even if the failing one did the same each time it was looked at.
+            self.flaky = any(tested.reason == "flaky" for tested in found.tested)
+            if not self.flaky:
+                return found
+        self._tools.display.result("the script is flaky: builds are asked again and again till one is likely enough")
+        builds, rate = scope.listing.builds, self._rate
+        return search_runs(
+            self._tools, self.asker, builds, target, rate, bad=scope.bad, good=scope.good, which=scope.which
+        )
+
+    def _found_surely(self, scope: Scope, target: Target) -> Findings[Build]:
+        """With thin steps where they will do, and with whole installs where these say otherwise."""
+        if may_be_thin(self._tools, scope.listing.builds, self._component):
             thin = Thin(self._tools, self.asker, scope.listing, target)
             try:
                 return _with_notice(self._find_surely(scope, target, thin), thin)
@@ -180,7 +187,7 @@ class Bisection:
             channels.maker(build).prefetch(build, cancel)
 
         # A thin step needs no install, so none is made ready for it.
-        with Prefetcher(fetch, lambda running: thin is None and self._has_room(running)) as prefetcher:
+        with Prefetcher(fetch, lambda running: thin is None and self._has_room(running, scope.channel)) as prefetcher:
             return find(
                 builds,
                 ask,
@@ -197,11 +204,12 @@ class Bisection:
                 on_answer=self._say,
             )
 
-    def _has_room(self, running: int) -> bool:
+    def _has_room(self, running: int, channel: Channel) -> bool:
         """Whether one build more can be fetched beside those that are, and the one at work still has its room."""
-        weight = footprint(self._tools.options.variant)
+        channels = self._tools.channels
+        weight = footprint(channels.variant if channel is Channel.NIGHTLY else self._tools.options.variant)
         one = weight.download + weight.installed + weight.shared_download + weight.shared_installed
-        return self._tools.channels.cache.room() >= (running + 2) * one
+        return channels.cache.room() >= (running + 2) * one
 
     def _nightlies(self) -> Listing:
         """The nightlies of the index's page, and those out to the ends that were typed."""

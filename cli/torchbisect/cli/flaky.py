@@ -26,6 +26,11 @@ class Rate:
     shown: int
     asked: int
 
+    @property
+    def always(self) -> bool:
+        """Whether it was there each time."""
+        return self.shown == self.asked
+
 
 class Runs:
     """Single runs of builds, one after the other; each build's process lasts until others are asked."""

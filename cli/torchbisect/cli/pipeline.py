@@ -185,7 +185,7 @@ class Pipeline:
     ) -> None:
         assert observed.mismatch is not None
         self.draft.stage = "bisect"
-        rate = Rate(observed.shown, observed.runs) if observed.verdict == "flaky" else None
+        rate = Rate(observed.shown, observed.runs)
         bisection = Bisection(self.tools, failing, self.draft.component, rate)
         signature = observed.mismatch.signature
         original = Target(self.repro, Settings(), signature)
@@ -232,7 +232,7 @@ class Pipeline:
                 self.draft.bisected(levels, bisection)
             finest = finer or level
             narrowed = finest.findings.regression if edge.which is Which.REGRESSION else finest.findings.fix
-            certain = narrowed is not None and not narrowed.open and bisection.rate is None
+            certain = narrowed is not None and not narrowed.open and not bisection.flaky
             if narrowed is not None and certain:
                 for notice in dependencies.notices(narrowed, target):
                     self.draft.notice(notice)
