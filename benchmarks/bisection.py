@@ -206,7 +206,9 @@ def _loop(builds: list[Build], options: argparse.Namespace, place: Path, url: st
         middle = (low + high) // 2
         with _fresh(place) as python:
             pip = [python, "-m", "pip", "install", "--quiet", "--cache-dir", str(place.with_name("pip"))]
-            subprocess.run([*pip, f"torch=={builds[middle].version}", "numpy", "--index-url", url], check=True)
+            more = [word for other in Indexes.gather().urls for word in ("--extra-index-url", other)]
+            where = ["--index-url", url, *(more if options.channel == "nightly" else [])]
+            subprocess.run([*pip, f"torch=={builds[middle].version}", "numpy", *where], check=True)
             installs += 1
             fails = subprocess.run([python, str(options.script)], capture_output=True, check=False).returncode != 0
         low, high = (middle, high) if fails is older_fails else (low, middle)

@@ -75,6 +75,21 @@ def test_builds_of_an_index_that_fails_at_first(tool: Tool) -> None:
     assert done.stderr.count("503") == 2
 
 
+def test_a_plan_is_printed_and_nothing_is_done(tool: Tool) -> None:
+    tool.write("import torch\nraise SystemExit('never run')\n")
+    before = set(tool.folder.iterdir())
+    words = ("bisect", "repro.py", "--torch", "2.8.0", "--find", "regression", "--plan", "--cache-dir", str(tool.cache))
+    with index(failures=0) as url:
+        done = typed(tool, url, *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("releases, 2 builds: ")
+    assert "2 steps" in done.stdout
+    assert "MB to download" in done.stdout or "GB to download" in done.stdout
+    assert "nightlies between two releases" in done.stdout
+    assert {place.name for place in set(tool.folder.iterdir()) - before} <= {tool.cache.name}, "no folder of results"
+    assert not list(tool.cache.glob("venvs/*"))
+
+
 def test_a_build_that_is_not_there(tool: Tool) -> None:
     tool.write("import torch\n")
     with index(failures=0) as url:

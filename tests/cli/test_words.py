@@ -47,7 +47,7 @@ def test_help_names_every_command_of_the_contract() -> None:
 
 OPTIONS = """
 --torch --python --good --bad --find --channel --index-url --extra-index-url --sandbox --image --variant --device --with
---jobs --timeout --repeat --seed --cache-dir --out --json --verbose --quiet
+--jobs --timeout --repeat --seed --cache-dir --cache-limit --out --json --verbose --quiet
 """
 
 
