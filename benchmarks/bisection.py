@@ -202,13 +202,15 @@ def _loop(builds: list[Build], options: argparse.Namespace, place: Path, url: st
     """What a person types, again and again; a build that can't be asked is taken for its neighbour's like."""
     low, high, installs = 0, len(builds) - 1, 0
     older_fails = builds[0].name == options.bad
+    # A constraint of this machine's may pin torch itself; the places to look in are all named here.
+    unpinned = {**os.environ, "PIP_CONFIG_FILE": os.devnull}
     while high - low > 1:
         middle = (low + high) // 2
         with _fresh(place) as python:
             pip = [python, "-m", "pip", "install", "--quiet", "--cache-dir", str(place.with_name("pip"))]
             more = [word for other in Indexes.gather().urls for word in ("--extra-index-url", other)]
             where = ["--index-url", url, *(more if options.channel == "nightly" else [])]
-            subprocess.run([*pip, f"torch=={builds[middle].version}", "numpy", *where], check=True)
+            subprocess.run([*pip, f"torch=={builds[middle].version}", "numpy", *where], check=True, env=unpinned)
             installs += 1
             fails = subprocess.run([python, str(options.script)], capture_output=True, check=False).returncode != 0
         low, high = (middle, high) if fails is older_fails else (low, middle)
