@@ -145,10 +145,11 @@ class Asker:
     def _fingerprint(self, what: Any, target: Target) -> str:
         """The key of a question: all that shapes its answer, and nothing else."""
         options = self._tools.options
-        where = (str(self._tools.interpreter.identity), options.packages, options.sandbox, options.image)
+        where = (self._tools.interpreter.identity, options.packages, options.sandbox, options.image, options.device)
+        index = (options.index_url, options.variant)
         how = (options.repeat, asdict(self._tools.limits))
         asked = (identity(target.repro), target.settings.to_json(), target.signature.to_json())
-        return fingerprint("asked", __version__, what, where, how, asked)
+        return fingerprint("asked", __version__, what, where, index, how, asked)
 
 
 def _tolerantly(probe: Probe, target: Target) -> Verdict:
