@@ -41,7 +41,7 @@ def typed(*words: str) -> Result:
 
 def test_help_names_every_command_of_the_contract() -> None:
     output = typed("--help").output
-    for command in ("run", "check", "minimize", "bisect", "report", "builds", "doctor"):
+    for command in ("run", "check", "minimize", "explain", "bisect", "report", "triage", "builds", "doctor"):
         assert f"\n  {command} " in output
 
 
@@ -51,7 +51,7 @@ OPTIONS = """
 """
 
 
-@pytest.mark.parametrize("command", ["run", "check", "minimize", "bisect"])
+@pytest.mark.parametrize("command", ["run", "check", "minimize", "explain", "bisect", "triage"])
 def test_every_script_command_takes_the_same_options(command: str) -> None:
     output = typed(command, "--help").output
     for option in OPTIONS.split():

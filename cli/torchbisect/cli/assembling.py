@@ -22,6 +22,7 @@ from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build
 from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import InstallFailed
+from torchbisect.minimizer.explaining import Statement
 from torchbisect.probe.localise import Localisation
 from torchbisect.probe.plain import PlainRun, run_plain
 from torchbisect.probe.repro import Repro, Settings
@@ -52,6 +53,7 @@ class Draft:
         self._localisation: shapes.Localisation | None = None
         self._minimal: shapes.Minimal | None = None
         self._bisect: shapes.Bisect | None = None
+        self._conditions: tuple[shapes.Condition, ...] | None = None
         self._builds: dict[str, shapes.BuildFacts] = {}
         self._unfinished: dict[str, str] = {}
         self._notices: list[str] = []
@@ -117,6 +119,10 @@ class Draft:
             stands_alone=shrunk.stands_alone,
         )
         self._unfinished.pop("minimize", None)
+
+    def explained(self, found: Sequence[Statement]) -> None:
+        """Note what the shrunk script's neighbours showed."""
+        self._conditions = tuple(shapes.Condition(one.words, one.necessary, one.tried, one.shown) for one in found)
 
     @property
     def component(self) -> str | None:
@@ -194,6 +200,7 @@ class Draft:
             mismatch=observed.for_report() if observed else None,
             localisation=self._localisation,
             minimal=self._minimal,
+            conditions=self._conditions,
             bisect=self._with_notices(),
             builds=dict(self._builds),
             arguments=self._repro.arguments,

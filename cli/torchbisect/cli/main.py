@@ -57,6 +57,7 @@ def main() -> None:
 _STAGES = (
     click.option("--minimize/--no-minimize", default=True, help="Shrink the script."),
     click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and was mended."),
+    click.option("--explain/--no-explain", default=False, help="Find what the shrunk script's mismatch needs."),
 )
 
 
@@ -93,6 +94,7 @@ _script_command(
 )
 _script_command("check", "Observe SCRIPT and name the compiler stage at fault.")
 _script_command("minimize", "Observe and localise SCRIPT, then shrink it.")
+_script_command("explain", "Observe, localise and shrink SCRIPT, then find what the mismatch needs.")
 _script_command(
     "bisect", "Observe SCRIPT, then find where it broke and was mended, with the script as it is.", *SEARCH_OPTIONS
 )
@@ -126,6 +128,7 @@ def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) ->
 @click.option("--gpus", type=click.FloatRange(min=0), default=0.0, help="GPUs that an issue takes of a Ray cluster.")
 @_STAGES[0]
 @_STAGES[1]
+@_STAGES[2]
 @functools.partial(shared_options, out="torchbisect-triage")
 def triage_command(**given: Any) -> None:
     """Run many issues: a file of them (JSON, one a line), a folder of scripts, or what a search on GitHub finds.

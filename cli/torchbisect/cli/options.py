@@ -39,6 +39,7 @@ class Options:
         bisect: look for the builds where it broke and was mended.
         budget: when to stop shrinking and keep the best; ``None`` for never.
         save_trajectory: keep every smaller script on the way.
+        explain: look for what the shrunk script's mismatch needs.
         jobs: how many builds are asked at once.
         timeout: seconds that the script may take in eager; ``None`` for the probe's own limit.
         repeat: how often each question is asked.
@@ -71,6 +72,7 @@ class Options:
     bisect: bool = True
     budget: Budget | None = None
     save_trajectory: bool = False
+    explain: bool = False
     jobs: int = 1
     timeout: float | None = None
     repeat: int = 1
@@ -105,6 +107,7 @@ def repeat_command(options: Options, script: str) -> str:
     words += ["--save-trajectory"] if options.save_trajectory else []
     if options.command == "run":
         words += [flag for flag, on in (("--no-minimize", options.minimize), ("--no-bisect", options.bisect)) if not on]
+        words += ["--explain"] if options.explain else []
     if options.arguments:
         words += ["--", *options.arguments]
     return shlex.join(words)

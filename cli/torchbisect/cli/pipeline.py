@@ -29,9 +29,11 @@ from torchbisect.cli.scripts import on_device, read_script
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.errors import TorchbisectError
+from torchbisect.minimizer.explaining import explain
 from torchbisect.probe.localise import localise
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro, Settings
+from torchbisect.probe.verdict import Verdict
 from torchbisect.reports.report import Report
 from torchbisect.reports.terminal import summary
 
@@ -46,14 +48,16 @@ class Stages:
     localise: bool
     minimize: bool
     bisect: bool
+    explain: bool = False
 
 
 def stages_of(options: Options) -> Stages:
     """The stages of the command that was typed."""
     return {
-        "run": Stages(True, options.minimize, options.bisect),
+        "run": Stages(True, options.minimize, options.bisect, options.explain),
         "check": Stages(True, False, False),
         "minimize": Stages(True, True, False),
+        "explain": Stages(True, True, False, True),
         "bisect": Stages(False, False, True),
     }[options.command]
 
@@ -119,6 +123,8 @@ class Pipeline:
             return self._without_mismatch(observed)
         settings = self._localise(probe, observed)
         shrunk = self._minimize(probe, observed, settings)
+        if self.stages.explain and shrunk is not None:
+            self._explain(probe, observed, shrunk)
         if self.stages.bisect:
             self._bisect(probe, failing, observed, settings, shrunk)
         self._describe(probe)
@@ -179,6 +185,23 @@ class Pipeline:
                 self.draft.unfinished("minimize", "the shrunk script does not fail by itself under plain python")
         self._save()
         return shrunk
+
+    def _explain(self, probe: Probe, observed: Observed, shrunk: Shrunk) -> None:
+        assert observed.mismatch is not None
+        self.draft.stage = "explain"
+        with self.display.stage("Explain"):
+            repro, signature = shrunk.repro(self.repro), observed.mismatch.signature
+
+            def ask(source: str) -> Verdict:
+                self.display.status("asking the shrunk script's neighbours")
+                return probe.ask(repro.with_source(source), signature, shrunk.settings)
+
+            found = explain(repro.source, ask)
+            self.draft.explained(found)
+            for statement in found:
+                if statement.necessary:
+                    self.display.result(f"{statement.words}: {statement.shown} of {statement.tried} otherwise")
+        self._save()
 
     def _bisect(
         self, probe: Probe, failing: Build, observed: Observed, settings: Settings, shrunk: Shrunk | None

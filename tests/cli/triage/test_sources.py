@@ -20,6 +20,7 @@ from torchbisect.cli.options import Options
 from torchbisect.cli.triage.jobs import Done, Job, Task
 from torchbisect.cli.triage.sources import jobs_from, jobs_searched
 from torchbisect.containers.errors import InputError
+from torchbisect.minimizer.ledger import Budget
 from torchbisect.reports.report import Report
 
 SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
@@ -147,7 +148,13 @@ words = st.lists(st.text(max_size=5), max_size=3).map(tuple)
 @given(
     st.from_type(Job),
     st.builds(
-        Options, script=paths, out=paths, cache_dir=st.none() | paths, packages=words, torch=st.none() | st.text()
+        Options,
+        budget=st.sampled_from([None, Budget.parsed("90s"), Budget.parsed("200q")]),
+        script=paths,
+        out=paths,
+        cache_dir=st.none() | paths,
+        packages=words,
+        torch=st.none() | st.text(),
     ),
 )
 def test_a_task_crosses_processes(job: Job, options: Options) -> None:

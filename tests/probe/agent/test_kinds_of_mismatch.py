@@ -302,6 +302,13 @@ def test_the_wrong_script_is_told_by_its_kind_and_place(case: Case, observe: Cal
     assert (first.kind, first.place, first.attribute) == (case.kind, case.place, case.attribute), seen.differences[:4]
 
 
+def test_wrong_values_come_with_what_a_page_draws(observe: Callable[..., Observation]) -> None:
+    (case,) = [case for case in CASES if case.name == "one integer of many"]
+    detail = observe(case.script.replace("{hole}", case.wrong)).differences[0].detail
+    assert detail["histogram"]["counts"][-1] == 1
+    assert sum(value for row in detail["map"] for value in row) == 1
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_right_script_is_clean(case: Case, observe: Callable[..., Observation]) -> None:
     seen = observe(case.script.replace("{hole}", case.right))

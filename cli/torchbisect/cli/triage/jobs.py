@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torchbisect.cli.options import Options, repeat_command
+from torchbisect.minimizer.ledger import Budget
 from torchbisect.probe.repro import fingerprint
 from torchbisect.probe.version import __version__
 from torchbisect.reports.report import Report
@@ -74,7 +75,10 @@ class Task:
 
     def to_json(self) -> dict[str, Any]:
         """What ``from_json`` reads."""
-        options = {name: str(value) if isinstance(value, Path) else value for name, value in vars(self.options).items()}
+        written = (Path, Budget)
+        options = {
+            name: str(value) if isinstance(value, written) else value for name, value in vars(self.options).items()
+        }
         return {"job": asdict(self.job), "options": options}
 
     @classmethod
@@ -82,7 +86,8 @@ class Task:
         """Read what ``to_json`` made, also after it was JSON."""
         options = _frozen(data["options"])
         paths = {name: Path(options[name]) for name in _PATHS if options[name] is not None}
-        return cls(Job(**_frozen(data["job"])), Options(**{**options, **paths}))
+        budget = None if options["budget"] is None else Budget.parsed(options["budget"])
+        return cls(Job(**_frozen(data["job"])), Options(**{**options, **paths, "budget": budget}))
 
 
 def _frozen(values: dict[str, Any]) -> dict[str, Any]:

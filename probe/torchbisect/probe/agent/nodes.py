@@ -6,10 +6,12 @@ import enum
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from . import numbers
+from .picturing import picture
 from .records import Pair, Side, common_step
 
 Node = List[Any]
 MOST = 200
+PICTURES = 3
 
 
 class Role(enum.Enum):
@@ -70,6 +72,7 @@ class Walk:
         self.doubtful = False
         self.moment = 0
         self._pair: Optional[Pair] = None
+        self._pictures = PICTURES
         self._done: set = set()
 
     def enter(self, moment: int, pair: Pair) -> None:
@@ -234,6 +237,9 @@ class Walk:
         self.doubtful |= number and r is None
         position = found.pop("position")
         detail = {"index": numbers.unravelled(position * step, first["shape"]), "numel": a.numel(), **found}
+        if self._pictures:
+            self._pictures -= 1
+            detail.update(picture(a, b, first["shape"], step))
         kind, rank = _VALUE_KIND.get(role, ("mutation", 3) if mutated else ("values", 8))
         words = (_element(a[position].item()), _element(b[position].item()))
         self.add(self.moment, rank, kind, place, "value", *words, detail=detail, number=number)
