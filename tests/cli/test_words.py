@@ -48,6 +48,7 @@ def test_help_names_every_command_of_the_contract() -> None:
 OPTIONS = """
 --torch --python --good --bad --find --channel --index-url --extra-index-url --sandbox --image --variant --device --with
 --jobs --timeout --repeat --seed --cache-dir --cache-limit --out --json --verbose --quiet
+--test --slower-than --max-compile-time --max-recompiles --max-graph-breaks
 """
 
 
@@ -89,6 +90,10 @@ def test_an_empty_script(folder: Path) -> None:
         (["--out", "repro.py"], "--out repro.py"),
         (["--with", " "], "--with"),
         (["--python", "nowhere/python"], "nowhere/python"),
+        (["--test", " "], "--test"),
+        (["--test", "true", "--slower-than", "2"], "--slower-than"),
+        (["--test", "true", "--sandbox", "docker"], "--sandbox docker"),
+        (["--test", "true", "--", "--epochs", "3"], "--test"),
     ],
 )
 def test_options_that_can_not_be_used(folder: Path, words: list[str], said: str) -> None:
@@ -96,7 +101,27 @@ def test_options_that_can_not_be_used(folder: Path, words: list[str], said: str)
     assert said in line_of(typed("run", "repro.py", *words), 2)
 
 
-@pytest.mark.parametrize("words", [["--jobs", "0"], ["--find", "nothing"], ["--timeout", "-1"], ["--channel", "x"]])
+def test_neither_script_nor_test(folder: Path) -> None:
+    assert "--test" in line_of(typed("run"), 2)
+
+
+def test_nothing_to_minimize(folder: Path) -> None:
+    assert "TORCHBISECT_SCRIPT" in line_of(typed("minimize", "--test", "true"), 2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--jobs", "0"],
+        ["--find", "nothing"],
+        ["--timeout", "-1"],
+        ["--channel", "x"],
+        ["--slower-than", "0"],
+        ["--max-compile-time", "0"],
+        ["--max-recompiles", "-1"],
+        ["--max-graph-breaks", "few"],
+    ],
+)
 def test_values_outside_of_an_option(folder: Path, words: list[str]) -> None:
     result = typed("run", "repro.py", *words)
     assert result.exit_code == 2
@@ -143,6 +168,17 @@ TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1
 AMOUNTS = st.integers(1, 9999)
 
 
+def read_back(options: Options) -> Options:
+    """The options that the repeated command stands for."""
+    words = shlex.split(repeat_command(options, str(options.script) if options.script else None))
+    context = main.commands["run"].make_context("run", words[2:], resilient_parsing=False)
+    return options_from("run", context.params)
+
+
+RATIOS = st.none() | st.floats(1e-6, 1e9)
+COUNTS = st.none() | st.integers(0, 99)
+
+
 @given(
     torch=st.none() | TEXTS,
     budget=st.none() | AMOUNTS.map(lambda seconds: Budget(float(seconds))) | AMOUNTS.map(lambda n: Budget(questions=n)),
@@ -151,13 +187,23 @@ AMOUNTS = st.integers(1, 9999)
     seed=st.integers(),
     packages=st.lists(TEXTS, max_size=3).map(tuple),
     arguments=st.lists(TEXTS, max_size=3).map(tuple),
+    slower_than=RATIOS,
+    max_compile_time=RATIOS,
+    max_recompiles=COUNTS,
+    max_graph_breaks=COUNTS,
+    timeout=RATIOS,
 )
 def test_the_repeated_command_reads_back_as_the_same_options(**given: Any) -> None:
     options = Options(Path("repro.py"), **given)
-    words = shlex.split(repeat_command(options, "repro.py"))
-    command = main.commands["run"]
-    context = command.make_context("run", words[2:], resilient_parsing=False)
-    assert options_from("run", context.params) == options
+    assert read_back(options) == options
+
+
+@given(test=TEXTS, script=st.none() | st.just(Path("repro.py")), timeout=RATIOS)
+def test_the_repeated_command_of_a_test_reads_back_as_well(
+    test: str, script: Path | None, timeout: float | None
+) -> None:
+    options = Options(script, test=test, timeout=timeout)
+    assert read_back(options) == options
 
 
 @given(source=st.text())

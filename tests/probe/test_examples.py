@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchbisect.containers.environments import Environment
-from torchbisect.probe.command import CommandProbe
+from torchbisect.probe.command import NO_SCRIPT, CommandProbe
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.observation import Kind
 from torchbisect.probe.probe import Probe
@@ -70,10 +70,10 @@ def test_a_program_in_cpp_is_tested_against_the_builds_own_libtorch(environment:
     """Both tests share one build: compiling against libtorch takes most of a minute."""
     test = f"TORCHBISECT_SCRATCH={tmp_path} sh {EXAMPLES / 'cpp_frontend' / 'test.sh'}"
     right = CommandProbe(environment, Journal(), test)
-    assert right.mismatch() is None
-    assert right.ask(Signature(Kind.COMMAND)).answer is Answer.NONE
+    assert right.mismatch(NO_SCRIPT) is None
+    assert right.ask(NO_SCRIPT, Signature(Kind.COMMAND)).answer is Answer.NONE
     wrong = CommandProbe(environment, Journal(), f"WRONG=1 {test}")
-    found = wrong.mismatch()
+    found = wrong.mismatch(NO_SCRIPT)
     assert found is not None
     assert found.kind is Kind.COMMAND
     assert (wrong.asked, right.asked) == (1, 1)

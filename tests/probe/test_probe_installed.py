@@ -252,11 +252,12 @@ def f(x):
 torch.compile(f, backend="eager")(torch.ones(2))
 """
     repro = Repro(source)
-    with Probe(environment, Journal(), check_every=1) as probe:
+    notices: list[str] = []
+    with Probe(environment, Journal(), check_every=1, notify=notices.append) as probe:
         found = probe.mismatch(repro)
         assert found is not None
         assert probe.ask(repro, found.signature).answer is Answer.NONE
-        assert "a fresh process answers none where a forked one answered same" in probe.notices[0]
+        assert "a fresh process answers none where a forked one answered same" in notices[0]
 
 
 def test_repeats_that_disagree_are_called_flaky(probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from torchbisect.containers.environments import Environment, Facts
 from torchbisect.containers.errors import InstallFailed
 from torchbisect.probe.client import AgentFailed
 from torchbisect.probe.matching import Strictness
-from torchbisect.probe.probe import Probe
+from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.repro import Repro, Settings, fingerprint
 from torchbisect.probe.siblings import identity
 from torchbisect.probe.signature import Signature
@@ -59,13 +59,13 @@ class Asker:
             again: a question of its own, in an environment started anew.
         """
         said = f"torch {build}" + (" once more" if again else "")
-        return self._keep(self._key(build, target, again), said, build.name, self._asking(build, target))
+        return self._keep(self._key(build, target, again), said, build.name, self._asking(build, target, again))
 
     def known(self, build: Build, target: Target, *, again: bool = False) -> Finding | None:
         """What the journal says of a question; ``None`` if it was not asked before."""
         return self._read(self._key(build, target, again), build.name)
 
-    def run(self, build: Build, target: Target, number: int, probe: Callable[[], Probe]) -> Finding:
+    def run(self, build: Build, target: Target, number: int, probe: Callable[[], Oracle]) -> Finding:
         """What one run shows, the ``number``-th of this build; for a script that does not do the same each time."""
 
         def ask() -> Finding:
@@ -102,11 +102,12 @@ class Asker:
         """What the journal says of such a question; ``None`` if it was not asked before."""
         return self._read(self._fingerprint((kind, name), target), None)
 
-    def _asking(self, build: Build, target: Target) -> Callable[[], Finding]:
+    def _asking(self, build: Build, target: Target, again: bool) -> Callable[[], Finding]:
         def verdict() -> Verdict:
             with self._tools.probe(build) as probe:
                 self.facts[build.name] = probe.environment.facts
-                return _tolerantly(probe, target)
+                # The probe's journal has the first answer: what is asked again goes past it.
+                return _tolerantly(probe, target, anew=again)
 
         return lambda: self._finding(verdict)
 
@@ -147,15 +148,16 @@ class Asker:
         options = self._tools.options
         where = (self._tools.interpreter.identity, options.packages, options.sandbox, options.image, options.device)
         index = (options.index_url, options.variant)
-        how = (options.repeat, asdict(self._tools.limits))
+        how = (options.repeat, asdict(self._tools.limits), self._tools.question)
         asked = (identity(target.repro), target.settings.to_json(), target.signature.to_json())
         return fingerprint("asked", __version__, what, where, index, how, asked)
 
 
-def _tolerantly(probe: Probe, target: Target) -> Verdict:
+def _tolerantly(probe: Oracle, target: Target, *, anew: bool = False) -> Verdict:
     """Across builds: their internals are refactored between them."""
-    return probe.ask(target.repro, target.signature, target.settings, Strictness.TOLERANT)
+    ask = probe.confirm if anew else probe.ask
+    return ask(target.repro, target.signature, target.settings, Strictness.TOLERANT)
 
 
-def _once(probe: Probe, target: Target) -> Verdict:
+def _once(probe: Oracle, target: Target) -> Verdict:
     return probe.ask_once(target.repro, target.signature, target.settings, Strictness.TOLERANT)

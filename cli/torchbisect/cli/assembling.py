@@ -24,6 +24,7 @@ from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import InstallFailed
 from torchbisect.minimizer.explaining import Statement
 from torchbisect.probe.localise import Localisation
+from torchbisect.probe.passes import PassFound
 from torchbisect.probe.plain import PlainRun, run_plain
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.version import __version__
@@ -40,6 +41,7 @@ class Draft:
     Attributes:
         stage: the stage at work, for what could not finish.
         interrupted: somebody ended the run.
+        located: which part of the compiler shows it, once that is known.
     """
 
     def __init__(self, options: Options, repro: Repro) -> None:
@@ -57,6 +59,8 @@ class Draft:
         self._builds: dict[str, shapes.BuildFacts] = {}
         self._unfinished: dict[str, str] = {}
         self._notices: list[str] = []
+        self._remarks: list[str] = []
+        self.located: Localisation | None = None
 
     @property
     def parts_left(self) -> bool:
@@ -67,9 +71,16 @@ class Draft:
         """Note that a part could not finish."""
         self._unfinished[part] = why
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str) -> bool:
+        """Note what a reader of the whole should know of how it was come by; whether it is new."""
+        new = text not in self._notices
+        if new:
+            self._notices.append(text)
+        return new
+
+    def remark(self, text: str) -> None:
         """Note what a reader of the search's result should know."""
-        self._notices.append(text)
+        self._remarks.append(text)
 
     def environment(self, build: Build, facts: Facts) -> None:
         """Note where the script failed."""
@@ -90,6 +101,7 @@ class Draft:
 
     def localised(self, found: Localisation) -> None:
         """Note which part of the compiler shows it."""
+        self.located = found
         self._localisation = shapes.Localisation(
             backend=found.backend,
             component=found.component,
@@ -100,6 +112,11 @@ class Draft:
                 for row in found.table
             ),
         )
+
+    def pass_found(self, found: PassFound) -> None:
+        """Note what torch's own bisector says."""
+        if self._localisation is not None:
+            self._localisation = dataclasses.replace(self._localisation, compiler_bisector=found)
 
     def shrunk(self, shrunk: Shrunk) -> None:
         """Note the shrunk script and the runs that showed that it stands alone."""
@@ -150,11 +167,11 @@ class Draft:
     def commits(self, which: Which, between: Between | str) -> None:
         """Note which commits lie between the two ends of an edge, and what asking them came to."""
         if isinstance(between, str):
-            self.notice(between)
+            self.remark(between)
             return
         if self._bisect is None:
             return
-        self.notice(between.words)
+        self.remark(between.words)
         found = between.culprit.commit
         suspects = [_suspect(one.commit, one.reasons) for one in between.suspects[:SUSPECTS]]
         if found is not None:
@@ -190,32 +207,38 @@ class Draft:
         """What is known so far."""
         observed = self._observed
         state: shapes.State = "interrupted" if self.interrupted else "partial" if self._unfinished else "complete"
-        size = size_of(self._repro.source)
+        script = self._options.script
         return shapes.Report(
             state=state,
             verdict=observed.verdict if observed else "untestable",
             environment=self._environment,
-            command=repeat_command(self._options, self._options.script.name),
-            original=shapes.Original(self._repro.name, size.bytes, size.lines, size.nodes, self._repro.source),
+            command=repeat_command(self._options, script.name if script is not None else None),
+            original=_original(self._repro) if script is not None else None,
             mismatch=observed.for_report() if observed else None,
             localisation=self._localisation,
             minimal=self._minimal,
             conditions=self._conditions,
-            bisect=self._with_notices(),
+            bisect=self._with_remarks(),
             builds=dict(self._builds),
             arguments=self._repro.arguments,
             unfinished=tuple(shapes.Unfinished(part, why) for part, why in self._unfinished.items()),
             logs=observed.logs() if observed else None,
             reason=observed.reason if observed else "not observed yet",
+            notices=tuple(self._notices),
             versions=own_versions(),
             started=self._started.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - self._began, 1),
         )
 
-    def _with_notices(self) -> shapes.Bisect | None:
-        if self._bisect is None or not self._notices:
+    def _with_remarks(self) -> shapes.Bisect | None:
+        if self._bisect is None or not self._remarks:
             return self._bisect
-        return dataclasses.replace(self._bisect, notices=(*self._bisect.notices, *self._notices))
+        return dataclasses.replace(self._bisect, notices=(*self._bisect.notices, *self._remarks))
+
+
+def _original(repro: Repro) -> shapes.Original:
+    size = size_of(repro.source)
+    return shapes.Original(repro.name, size.bytes, size.lines, size.nodes, repro.source)
 
 
 def size_of(source: str) -> shapes.Size:

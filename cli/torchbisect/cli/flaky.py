@@ -11,7 +11,7 @@ from torchbisect.bisect.flaky import find_flaky
 from torchbisect.cli.asking import Asker, Target
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build
-from torchbisect.probe.probe import Probe
+from torchbisect.probe.oracle import Oracle
 
 #: A build that isn't installed yet costs as much as so many runs of one that is.
 INSTALL = 20.0
@@ -38,7 +38,7 @@ class Runs:
     def __init__(self, tools: Tools, asker: Asker, target: Target) -> None:
         self._tools, self._asker, self._target = tools, asker, target
         self._count: Counter[Build] = Counter()
-        self._open: dict[Build, Probe] = {}
+        self._open: dict[Build, Oracle] = {}
 
     def __enter__(self) -> Runs:
         return self
@@ -61,7 +61,7 @@ class Runs:
         self._count[build] = max(self._count[build], len(self.known(build))) + 1
         return self._asker.run(build, self._target, self._count[build], lambda: self._probe(build))
 
-    def _probe(self, build: Build) -> Probe:
+    def _probe(self, build: Build) -> Oracle:
         probe = self._open.pop(build, None)
         if probe is None:
             environment = self._tools.channels.maker(build).environment(build)

@@ -76,7 +76,7 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> No
 
     command.__doc__ = summary
     arguments = (
-        click.argument("script", type=click.Path(path_type=Path)),
+        click.argument("script", type=click.Path(path_type=Path), required=False),
         click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
     )
     decorated = functools.reduce(lambda function, decorate: decorate(function), reversed((*arguments, *extra)), command)

@@ -13,8 +13,8 @@ from torchbisect.minimizer.minimize import Progress, Reduction, minimize
 from torchbisect.minimizer.standalone import standalone
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.matching import Strictness
+from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.plain import PlainRun, run_plain
-from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.verdict import Answer, Verdict
 
@@ -46,7 +46,7 @@ class Witness:
         status: what the original is there, good or bad.
     """
 
-    probe: Probe
+    probe: Oracle
     status: Status
 
 
@@ -73,7 +73,7 @@ class Shrunk:
         return Repro(source=self.reduction.source, seed=original.seed, name="minimal.py")
 
 
-def shrink(tools: Tools, probe: Probe, subject: Subject, witnesses: Sequence[Witness] = ()) -> Shrunk:
+def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Witness] = ()) -> Shrunk:
     """Shrink the script while the same mismatch stays, and every witness says what it said of the original.
 
     The best so far is in the workspace at every moment.
@@ -101,7 +101,7 @@ def shrink(tools: Tools, probe: Probe, subject: Subject, witnesses: Sequence[Wit
     return _alone(tools, probe, subject, reduction, settings)
 
 
-def _on_cheapest_backend(probe: Probe, subject: Subject) -> tuple[str, Settings]:
+def _on_cheapest_backend(probe: Oracle, subject: Subject) -> tuple[str, Settings]:
     """The script with the cheapest backend written into it, or as it is with that backend set from outside."""
     backend = subject.settings.backend
     if backend is None:
@@ -142,7 +142,7 @@ def _progress(tools: Tools) -> Callable[[Progress], None]:
     return say
 
 
-def _alone(tools: Tools, probe: Probe, subject: Subject, reduction: Reduction, settings: Settings) -> Shrunk:
+def _alone(tools: Tools, probe: Oracle, subject: Subject, reduction: Reduction, settings: Settings) -> Shrunk:
     """Make the result fail by itself, and see it do so."""
     tools.display.status("confirming under plain python")
     # Where it is seen in the shrunk script, which is not where it was seen in the original.
@@ -156,7 +156,7 @@ def _alone(tools: Tools, probe: Probe, subject: Subject, reduction: Reduction, s
     return Shrunk(reduction, settings, reduction.source, False, ())
 
 
-def confirm(probe: Probe, text: str) -> tuple[tuple[PlainRun, bool], ...] | None:
+def confirm(probe: Oracle, text: str) -> tuple[tuple[PlainRun, bool], ...] | None:
     """Run a script under plain Python; ``None`` unless it fails each time and passes without ``torch.compile``."""
     eager = run_plain(probe.environment, text, timeout=probe.limits.longest, compiled=False)
     if eager.status != 0:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from torchbisect.cli.display import Display
-from torchbisect.probe.faults import environment_fault
-from torchbisect.probe.journal import Journal
+from torchbisect.probe.command import CommandProbe
+from torchbisect.probe.faults import Fault, ended_badly, environment_fault
 from torchbisect.probe.judging import Mismatch
-from torchbisect.probe.observation import Observation
+from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro
 from torchbisect.reports import report as shapes
@@ -16,6 +17,9 @@ from torchbisect.reports.paths import without_machine
 
 # A mismatch is looked for so often before a day is spent on it; a run is a fork and costs little.
 RUNS = 3
+
+# Such a note says what a torch lacks, which every older one does.
+_OF_THE_BUILD = "this torch has no "
 
 # What to do about a script that is no evidence, where its reason doesn't say so itself.
 _ADVICE = {
@@ -25,6 +29,8 @@ _ADVICE = {
     "crashes-in-eager": "name a script that works without torch.compile",
     "reads-input": "let it do without",
     "out-of-memory": "let it use less",
+    "test-broken": "try it by hand in the folder where torchbisect was started",
+    "skipped": "name a torch with --torch where it can",
 }
 
 
@@ -34,21 +40,24 @@ class Observed:
 
     Attributes:
         verdict: ``mismatch``, ``none``, ``flaky`` or ``untestable``.
-        observation: the two runs.
+        eager_log, compiled_log: the last part of what the two runs wrote to standard error; a test has but one run.
         mismatch: the mismatch, where there is one.
         reason: for all but ``mismatch`` one line that says why.
         machine_at_fault: for ``untestable``: it is this machine's or this torch's fault, not the script's.
         runs: how often it was looked for.
         shown: how many of those runs showed it.
+        fails_by_itself: the script ends well without compiling and badly with it.
     """
 
     verdict: shapes.Outcome
-    observation: Observation
+    eager_log: str = ""
+    compiled_log: str = ""
     mismatch: Mismatch | None = None
     reason: str | None = None
     machine_at_fault: bool = False
     runs: int = 0
     shown: int = 0
+    fails_by_itself: bool = False
 
     def for_report(self) -> shapes.Mismatch | None:
         """The mismatch as a report holds it."""
@@ -71,45 +80,88 @@ class Observed:
 
     def logs(self) -> shapes.Logs:
         """The last part of what the two runs wrote to standard error, without this machine's paths."""
-        return shapes.Logs(
-            without_machine(self.observation.eager.errors), without_machine(self.observation.compiled.errors)
-        )
+        return shapes.Logs(without_machine(self.eager_log), without_machine(self.compiled_log))
 
 
-def observe(probe: Probe, repro: Repro, display: Display) -> Observed:
-    """Run the script both ways, name what differs, and see whether it does so each time.
+def observe(probe: Oracle, repro: Repro, display: Display, notice: Callable[[str], None]) -> Observed:
+    """Run the script both ways, or the user's test; name what is wrong, and see whether it is so each time.
+
+    Args:
+        probe: answers.
+        repro: the script.
+        display: shows what goes on.
+        notice: hears what a reader of the result should know.
 
     Raises:
         DiskFull: there is no room to run it.
     """
-    display.status("running the script with and without torch.compile")
+    if isinstance(probe, Probe):
+        display.status("running the script with and without torch.compile")
+        observed = _compared(probe, repro, notice)
+    else:
+        assert isinstance(probe, CommandProbe)
+        display.status("running the test")
+        observed = _tested(probe, repro)
+    if observed.verdict == "none" and isinstance(probe, Probe):
+        return _looked_for_again(probe, repro, observed, display)
+    if observed.mismatch is None:
+        return observed
+    display.result(observed.mismatch.summary)
+    display.detail(observed.mismatch.signature.text)
+    return _each_time(probe, repro, observed, observed.mismatch, display)
+
+
+def _compared(probe: Probe, repro: Repro, notice: Callable[[str], None]) -> Observed:
     observation, trouble = probe.observe(repro), probe.trouble(repro)
+    for note in observation.notes:
+        if not note.startswith(_OF_THE_BUILD):
+            notice(note)
+    logs = (observation.eager.errors, observation.compiled.errors)
     if trouble is not None:
         at_fault = environment_fault(observation) is not None
-        advice = _ADVICE.get(trouble.reason)
-        reason = f"{trouble.detail}; {advice}" if advice else trouble.detail
-        return Observed("untestable", observation, reason=reason, machine_at_fault=at_fault)
+        return Observed("untestable", *logs, reason=_advised(trouble), machine_at_fault=at_fault)
     mismatch = probe.mismatch(repro)
     if mismatch is None:
-        return _agreeing(probe, repro, observation, display)
-    display.result(mismatch.summary)
-    display.detail(mismatch.signature.text)
-    runs = max(RUNS, probe.repeat)
+        return Observed("none", *logs, reason="compiled agrees with eager", runs=probe.repeat)
+    fails = observation.compiled.how in ("raised", "exited") and not ended_badly(observation.eager)
+    return Observed("mismatch", *logs, mismatch, fails_by_itself=fails and ended_badly(observation.compiled))
+
+
+def _tested(probe: CommandProbe, repro: Repro) -> Observed:
+    log, trouble = probe.run(repro).errors, probe.trouble(repro)
+    if trouble is not None:
+        return Observed("untestable", "", log, reason=_advised(trouble))
+    mismatch = probe.mismatch(repro)
+    if mismatch is None:
+        return Observed("none", "", log, reason="the test is content", runs=1)
+    return Observed("mismatch", "", log, mismatch)
+
+
+def _advised(trouble: Fault) -> str:
+    advice = _ADVICE.get(trouble.reason)
+    return f"{trouble.detail}; {advice}" if advice else trouble.detail
+
+
+def _each_time(probe: Oracle, repro: Repro, observed: Observed, mismatch: Mismatch, display: Display) -> Observed:
+    # A run of a script is a fork and costs little; a test may take half an hour.
+    runs = max(RUNS, probe.repeat) if isinstance(probe, Probe) else probe.repeat
     display.status(f"running it {runs} times more")
     shown = round(runs * probe.flakiness(repro, mismatch.signature, runs))
     if shown < runs:
         why = f"flaky: {shown} of {runs} runs showed it ({mismatch.summary})"
-        return Observed("flaky", observation, mismatch, why, runs=runs, shown=shown)
-    return Observed("mismatch", observation, mismatch, runs=runs, shown=shown)
+        return replace(observed, verdict="flaky", reason=why, runs=runs, shown=shown)
+    if not probe.agrees(repro, mismatch.signature):
+        why = f"flaky: a fresh process does not show it ({mismatch.summary})"
+        return replace(observed, verdict="flaky", reason=why, runs=runs + 1, shown=shown)
+    return replace(observed, runs=runs, shown=shown)
 
 
-def _agreeing(probe: Probe, repro: Repro, observation: Observation, display: Display) -> Observed:
+def _looked_for_again(probe: Probe, repro: Repro, observed: Observed, display: Display) -> Observed:
     """No mismatch in the first run; with ``--repeat`` it is looked for in more of them."""
     for number in range(1, probe.repeat):
         display.status(f"looking for a mismatch, run {number + 1} of {probe.repeat}")
-        with Probe(probe.environment, Journal(), probe.limits) as fresh:
-            found = fresh.mismatch(repro)
+        found = probe.anew(repro)
         if found is not None:
             why = f"flaky: run {number + 1} showed a mismatch and {number} before it did not ({found.summary})"
-            return Observed("flaky", observation, found, why, runs=number + 1, shown=1)
-    return Observed("none", observation, reason="compiled agrees with eager", runs=probe.repeat)
+            return replace(observed, verdict="flaky", mismatch=found, reason=why, runs=number + 1, shown=1)
+    return observed

@@ -14,6 +14,7 @@ import click
 from torchbisect.containers.disk import parse_size
 from torchbisect.containers.errors import InputError
 from torchbisect.minimizer.ledger import Budget
+from torchbisect.probe.slowness import Bounds
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -25,7 +26,7 @@ class Options:
     """Everything that shapes a run.
 
     Attributes:
-        script: the failing script.
+        script: the failing script; ``None`` where only the user's own test is asked.
         arguments: what the script gets after its name.
         torch: the build where it fails: a version, a date, or ``installed``; ``None`` for the default.
         python: the Python that runs repros and makes environments.
@@ -40,8 +41,13 @@ class Options:
         budget: when to stop shrinking and keep the best; ``None`` for never.
         save_trajectory: keep every smaller script on the way.
         explain: look for what the shrunk script's mismatch needs.
+        test: a command whose exit status is the verdict, as in git bisect run; ``None`` for a comparison of two runs.
+        slower_than: how many times eager's time a compiled call may take; ``None`` for any.
+        max_compile_time: seconds that compiling may take; ``None`` for any.
+        max_recompiles: how often something may be compiled again; ``None`` for any.
+        max_graph_breaks: how many graph breaks there may be; ``None`` for any.
         jobs: how many builds are asked at once.
-        timeout: seconds that the script may take in eager; ``None`` for the probe's own limit.
+        timeout: seconds that the script may take in eager, or the test; ``None`` for the probe's own limit.
         repeat: how often each question is asked.
         seed: of every random generator.
         cache_limit: bytes that environments may take on disk.
@@ -52,7 +58,7 @@ class Options:
         verbosity: 1 for ``-v``, -1 for ``-q``, else 0.
     """
 
-    script: Path
+    script: Path | None
     arguments: tuple[str, ...] = ()
     torch: str | None = None
     python: str = sys.executable
@@ -73,6 +79,11 @@ class Options:
     budget: Budget | None = None
     save_trajectory: bool = False
     explain: bool = False
+    test: str | None = None
+    slower_than: float | None = None
+    max_compile_time: float | None = None
+    max_recompiles: int | None = None
+    max_graph_breaks: int | None = None
     jobs: int = 1
     timeout: float | None = None
     repeat: int = 1
@@ -86,21 +97,31 @@ class Options:
     verbosity: int = 0
     command: str = "run"
 
+    @property
+    def bounds(self) -> Bounds:
+        """What is still fast enough."""
+        return Bounds(self.slower_than, self.max_compile_time, self.max_recompiles, self.max_graph_breaks)
 
-def repeat_command(options: Options, script: str) -> str:
+
+_SINGLE = """
+torch good bad find index_url sandbox image variant device git build_cmd budget test slower_than max_compile_time
+max_recompiles max_graph_breaks jobs timeout repeat seed
+"""
+
+
+def repeat_command(options: Options, script: str | None) -> str:
     """The command line that repeats this run, quoted for a shell, with only what differs from the defaults.
 
     Args:
         options: what was typed.
-        script: how to write the script's path.
+        script: how to write the script's path; ``None`` for a run without one.
     """
     defaults = {field.name: field.default for field in fields(Options)}
-    words = ["torchbisect", options.command, script]
-    single = "torch good bad find index_url sandbox image variant device git build_cmd budget jobs timeout repeat seed"
-    for name in single.split():
+    words = ["torchbisect", options.command, *([script] if script is not None else [])]
+    for name in _SINGLE.split():
         value = getattr(options, name)
         if value != defaults[name]:
-            words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+            words += [f"--{name.replace('_', '-')}", _written(value)]
     for name, flag in (("channels", "--channel"), ("extra_index_urls", "--extra-index-url"), ("packages", "--with")):
         for value in getattr(options, name):
             words += [flag, value]
@@ -111,6 +132,11 @@ def repeat_command(options: Options, script: str) -> str:
     if options.arguments:
         words += ["--", *options.arguments]
     return shlex.join(words)
+
+
+def _written(value: object) -> str:
+    """A value as it is typed; a number without digits that say nothing, and with all that say something."""
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on only
@@ -166,10 +192,20 @@ def shared_options(command: Command, out: str = "torchbisect-out") -> Command:
         click.option("--budget", metavar="SECONDS|QUESTIONS",
                      help="Stop shrinking then and keep the best: 90s, 5m or 200q (questions)."),
         click.option("--save-trajectory", is_flag=True, help="Keep every smaller script on the way in OUT/trajectory."),
+        click.option("--test", metavar="CMD",
+                     help="A command whose exit status decides, as in git bisect run: 0 good, 125 skip, else bad."),
+        click.option("--slower-than", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
+                     help="A compiled call that takes more than so many times eager's time is a mismatch."),
+        click.option("--max-compile-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+                     help="Compiling for longer than this is a mismatch."),
+        click.option("--max-recompiles", type=click.IntRange(min=0), metavar="N",
+                     help="More recompiles than this are a mismatch."),
+        click.option("--max-graph-breaks", type=click.IntRange(min=0), metavar="N",
+                     help="More graph breaks than this are a mismatch."),
         click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
                      help="How many builds are asked at once."),
         click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-                     help="How long the script may take without torch.compile."),
+                     help="How long the script may take without torch.compile, or the test."),
         click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True,
                      help="How often each question is asked."),
         click.option("--seed", type=int, default=0, show_default=True, help="Of every random generator."),
@@ -200,6 +236,7 @@ def options_from(command: str, given: dict[str, Any]) -> Options:
         raise InputError("-v and -q don't go together: leave one of them out")
     given["budget"] = _budget(given.get("budget"))
     options = Options(command=command, verbosity=-1 if quiet else min(verbose, 1), **given)
+    _check_question(options)
     if options.image is not None and options.sandbox != "docker":
         raise InputError("--image is for --sandbox docker: add that, or leave --image out")
     if options.cache_limit is not None and options.sandbox == "docker":
@@ -216,3 +253,21 @@ def _budget(text: str | None) -> Budget | None:
         return None if text is None else Budget.parsed(text)
     except ValueError:
         raise InputError(f"--budget {text}: write a time or a number of questions, such as 90s, 5m or 200q") from None
+
+
+def _check_question(options: Options) -> None:
+    """What is asked: about a script, by the user's own test, or about a script by that test."""
+    if options.test is None:
+        if options.script is None:
+            raise InputError("name the script that fails, or give a test of your own with --test CMD")
+        return
+    if not options.test.strip():
+        raise InputError("--test: the command is empty; write --test 'sh test.sh', say")
+    if options.bounds:
+        raise InputError("--test decides by itself: leave out --slower-than and the --max-... options")
+    if options.sandbox == "docker":
+        raise InputError("--test runs in your own folder, which no container sees: leave --sandbox docker out")
+    if options.script is None and options.command in ("minimize", "explain"):
+        raise InputError("there is nothing to shrink: name the script that the test runs as $TORCHBISECT_SCRIPT")
+    if options.arguments:
+        raise InputError("what follows -- is for a script that torchbisect runs: write it into the --test command")

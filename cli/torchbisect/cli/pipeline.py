@@ -22,6 +22,7 @@ from torchbisect.cli.dependencies import Dependencies
 from torchbisect.cli.display import Display
 from torchbisect.cli.exits import Exit
 from torchbisect.cli.flaky import Rate
+from torchbisect.cli.localising import pass_of
 from torchbisect.cli.minimizing import Shrunk, Subject, Witness, shrink
 from torchbisect.cli.observing import Observed, observe
 from torchbisect.cli.options import Options
@@ -30,7 +31,10 @@ from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.errors import TorchbisectError
 from torchbisect.minimizer.explaining import explain
+from torchbisect.probe.command import NO_SCRIPT
 from torchbisect.probe.localise import localise
+from torchbisect.probe.observation import Kind
+from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.verdict import Verdict
@@ -39,6 +43,8 @@ from torchbisect.reports.terminal import summary
 
 # So often a shrunk script that has another history than the original is shrunk again with that build as a witness.
 WITNESSES = 2
+# A script that is right but slow, or that a test has to judge, does not fail under plain python, and can't be made to.
+_SAYS_NOTHING_BY_ITSELF = (Kind.SLOW, Kind.COMMAND)
 
 
 @dataclass(frozen=True)
@@ -53,13 +59,28 @@ class Stages:
 
 def stages_of(options: Options) -> Stages:
     """The stages of the command that was typed."""
+    # A test compiles as it likes, so there are no settings to vary round it.
+    compared = options.test is None
     return {
-        "run": Stages(True, options.minimize, options.bisect, options.explain),
-        "check": Stages(True, False, False),
-        "minimize": Stages(True, True, False),
-        "explain": Stages(True, True, False, True),
+        "run": Stages(compared, options.minimize and options.script is not None, options.bisect, options.explain),
+        "check": Stages(compared, False, False),
+        "minimize": Stages(compared, True, False),
+        "explain": Stages(compared, True, False, True),
         "bisect": Stages(False, False, True),
     }[options.command]
+
+
+def repro_of(options: Options) -> Repro:
+    """The script that was typed, with all that decides how it runs.
+
+    Raises:
+        InputError: it can't be used.
+    """
+    script = options.script
+    if script is None:
+        return NO_SCRIPT
+    source = on_device(read_script(script), options.device)
+    return Repro(source, options.arguments, options.seed, str(script.resolve().parent), script.name)
 
 
 class Pipeline:
@@ -78,16 +99,15 @@ class Pipeline:
         self.options = options
         self.stages = stages_of(options)
         self.display = display or Display(options.verbosity)
-        self.repro = Repro(
-            on_device(read_script(options.script), options.device),
-            options.arguments,
-            options.seed,
-            str(options.script.resolve().parent),
-            options.script.name,
-        )
-        self.tools = Tools(options, self.display, bench)
+        self.repro = repro_of(options)
         self.draft = Draft(options, self.repro)
+        self.tools = Tools(options, self.display, self._notice, bench)
         self._written: tuple[Path, ...] = ()
+
+    def _notice(self, text: str) -> None:
+        """What a reader of the result should know, once."""
+        if self.draft.notice(text):
+            self.display.warn(text)
 
     def execute(self) -> int:
         """Go through the stages; returns the exit code. What was found is on disk at the end of every stage."""
@@ -113,7 +133,7 @@ class Pipeline:
             self.display.status(f"preparing torch {failing}")
             probe = stack.enter_context(self.tools.first_probe(failing))
             self.draft.environment(failing, probe.environment.facts)
-            observed = observe(probe, self.repro, self.display)
+            observed = observe(probe, self.repro, self.display, self._notice)
             self.draft.observed(observed)
         self._save()
         if observed.mismatch is None or observed.verdict != "mismatch":
@@ -123,6 +143,7 @@ class Pipeline:
             return self._without_mismatch(observed)
         settings = self._localise(probe, observed)
         shrunk = self._minimize(probe, observed, settings)
+        self._name_pass(probe, observed, shrunk)
         if self.stages.explain and shrunk is not None:
             self._explain(probe, observed, shrunk)
         if self.stages.bisect:
@@ -130,7 +151,7 @@ class Pipeline:
         self._describe(probe)
         return Exit.PARTIAL if self.draft.parts_left else Exit.FINISHED
 
-    def _describe(self, probe: Probe) -> None:
+    def _describe(self, probe: Oracle) -> None:
         """What PyTorch's issue form asks for under Versions, as torch's own script says it in that environment."""
         self.draft.stage = "report"
         with self.display.stage("Report"):
@@ -142,17 +163,21 @@ class Pipeline:
     def _without_mismatch(self, observed: Observed) -> Exit:
         if observed.verdict == "none":
             return Exit.NO_MISMATCH
-        self.display.error(f"{self.options.script}: {observed.reason}")
+        self.display.error(f"{self.options.script or '--test'}: {observed.reason}")
         if observed.verdict == "flaky":
             return Exit.FLAKY
         return Exit.MACHINE if observed.machine_at_fault else Exit.INPUT
 
-    def _localise(self, probe: Probe, observed: Observed) -> Settings:
-        if not self.stages.localise or observed.mismatch is None:
+    def _localise(self, probe: Oracle, observed: Observed) -> Settings:
+        if not self.stages.localise or observed.mismatch is None or not isinstance(probe, Probe):
             return Settings()
         self.draft.stage = "localise"
+        mismatch = observed.mismatch
         with self.display.stage("Localise"):
-            found = localise(probe, self.repro, observed.mismatch, self.display.status)
+            found = localise(probe, self.repro, mismatch, self.display.status)
+            if not probe.agrees(self.repro, mismatch.signature, found.settings):
+                # Every question gets a fresh process now.
+                found = localise(probe, self.repro, mismatch, self.display.status)
             self.draft.localised(found)
             self.display.result(
                 f"backend {found.backend or 'as given'}"
@@ -162,15 +187,33 @@ class Pipeline:
         self._save()
         return found.settings
 
+    def _name_pass(self, probe: Oracle, observed: Observed, shrunk: Shrunk | None) -> None:
+        """The pass or operator, for the smallest script that fails by itself."""
+        alone = shrunk is not None and shrunk.stands_alone
+        if self.draft.located is None or not (alone or (observed.fails_by_itself and not self.repro.arguments)):
+            return
+        self.draft.stage = "localise"
+        script = shrunk.text if shrunk is not None and alone else self.repro.source
+        with self.display.stage("Name the pass"):
+            found = pass_of(self.tools, probe.environment, self.draft.located, script, self.repro.seed)
+            if found is not None:
+                self.draft.pass_found(found)
+                self.display.result(f"torch's compiler_bisector: {found.text}")
+        self._save()
+
     def _minimize(
-        self, probe: Probe, observed: Observed, settings: Settings, witnesses: tuple[Witness, ...] = ()
+        self, probe: Oracle, observed: Observed, settings: Settings, witnesses: tuple[Witness, ...] = ()
     ) -> Shrunk | None:
         if not self.stages.minimize or observed.mismatch is None:
             return None
         self.draft.stage = "minimize"
         again = " again, keeping its history" if witnesses else ""
         with self.display.stage(f"Minimize{again}"):
-            shrunk = shrink(self.tools, probe, Subject(self.repro, observed.mismatch, settings), witnesses)
+            subject = Subject(self.repro, observed.mismatch, settings)
+            shrunk = shrink(self.tools, probe, subject, witnesses)
+            if not probe.agrees(shrunk.repro(self.repro), observed.mismatch.signature, shrunk.settings):
+                # What it was shrunk to stands on answers that only forked processes give: once more with fresh ones.
+                shrunk = shrink(self.tools, probe, subject, witnesses)
             self.draft.shrunk(shrunk)
             made = shrunk.reduction
             self.display.result(
@@ -181,12 +224,12 @@ class Pipeline:
                 spent = f"stopped at --budget {self.options.budget}; it may shrink further"
                 self.display.result(spent)
                 self.draft.unfinished("minimize", spent)
-            if not shrunk.stands_alone:
+            if not shrunk.stands_alone and observed.mismatch.kind not in _SAYS_NOTHING_BY_ITSELF:
                 self.draft.unfinished("minimize", "the shrunk script does not fail by itself under plain python")
         self._save()
         return shrunk
 
-    def _explain(self, probe: Probe, observed: Observed, shrunk: Shrunk) -> None:
+    def _explain(self, probe: Oracle, observed: Observed, shrunk: Shrunk) -> None:
         assert observed.mismatch is not None
         self.draft.stage = "explain"
         with self.display.stage("Explain"):
@@ -204,7 +247,7 @@ class Pipeline:
         self._save()
 
     def _bisect(
-        self, probe: Probe, failing: Build, observed: Observed, settings: Settings, shrunk: Shrunk | None
+        self, probe: Oracle, failing: Build, observed: Observed, settings: Settings, shrunk: Shrunk | None
     ) -> None:
         assert observed.mismatch is not None
         self.draft.stage = "bisect"
@@ -226,7 +269,7 @@ class Pipeline:
                 build, finding = odd
                 if len(witnesses) >= WITNESSES or build.name in witnesses:
                     self.display.warn("the shrunk script's history is not the original's: bisecting the original")
-                    self.draft.notice(
+                    self.draft.remark(
                         f"the builds were asked with the original script: on torch {build} the shrunk script does not "
                         "show what the original shows"
                     )
@@ -258,7 +301,7 @@ class Pipeline:
             certain = narrowed is not None and not narrowed.open and not bisection.flaky
             if narrowed is not None and certain:
                 for notice in dependencies.notices(narrowed, target):
-                    self.draft.notice(notice)
+                    self.draft.remark(notice)
                     self.display.result(notice)
             if finest.channel is Channel.NIGHTLY and narrowed is not None and certain and commits.wanted:
                 with self.display.stage(f"Commits of the {edge.which}"):
@@ -274,7 +317,7 @@ class Pipeline:
             finer = bisection.finer(edge, target)
             if isinstance(finer, str):
                 self.display.result(finer)
-                self.draft.notice(finer)
+                self.draft.remark(finer)
                 return None
         return finer
 

@@ -28,8 +28,10 @@ def show_plan(options: Options) -> int:
         InputError: what was typed can't be used.
         IndexUnreachable: the list of builds can't be had.
     """
-    read_script(options.script)
-    tools = Tools(options, Display(options.verbosity))
+    if options.script is not None:
+        read_script(options.script)
+    display = Display(options.verbosity)
+    tools = Tools(options, display, display.warn)
     try:
         scope = Bisection(tools, tools.failing_build()).scope()
         plans = {str(scope.channel): _plan_of(scope, tools)}

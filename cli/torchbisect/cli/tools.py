@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 
 from torchbisect.bisect.selection import find_build, parse_build
 from torchbisect.cli.bench import Bench
@@ -17,8 +19,11 @@ from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import InputError, MachineError
 from torchbisect.containers.variants import check_gpu, find_gpus
 from torchbisect.probe.client import Agent, Limits
+from torchbisect.probe.command import CommandProbe
 from torchbisect.probe.journal import Journal
+from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.repro import fingerprint
 
 COLLECT_SECONDS = 120.0
 
@@ -28,7 +33,8 @@ class Tools:
 
     Args:
         options: what was typed.
-        display: told what goes on.
+        display: shows what goes on.
+        notice: hears what a reader of the result should know.
         bench: what runs in a row share; it stays open.
 
     Raises:
@@ -36,9 +42,12 @@ class Tools:
         MachineError: this machine can't do its part.
     """
 
-    def __init__(self, options: Options, display: Display, bench: Bench | None = None) -> None:
+    def __init__(
+        self, options: Options, display: Display, notice: Callable[[str], None], bench: Bench | None = None
+    ) -> None:
         self.options = options
         self.display = display
+        self._notice = notice
         self._bench = bench
         _refuse_what_is_missing(options)
         self.channels = bench.channels(options, display) if bench else Channels(options, display)
@@ -92,8 +101,19 @@ class Tools:
             return self.failing_build()
         return find_build(self.channels.releases.builds, text)
 
+    @property
+    def question(self) -> str:
+        """What was asked beside the script: the bounds and the test; a part of the keys of answers."""
+        options = self.options
+        return fingerprint(asdict(options.bounds), options.test, options.timeout, str(self._folder))
+
+    @property
+    def _folder(self) -> Path | None:
+        """Where the user's own test is run."""
+        return Path.cwd() if self.options.test is not None else None
+
     @contextmanager
-    def probe(self, build: Build) -> Iterator[Probe]:
+    def probe(self, build: Build) -> Iterator[Oracle]:
         """A probe in an environment with this build; ended and released at the end.
 
         Raises:
@@ -110,7 +130,7 @@ class Tools:
             maker.release(build)
 
     @contextmanager
-    def first_probe(self, build: Build) -> Iterator[Probe]:
+    def first_probe(self, build: Build) -> Iterator[Oracle]:
         """The same for the build where the script fails; with a bench its agent is warm, and stays so for the next run.
 
         Raises:
@@ -133,11 +153,34 @@ class Tools:
             known[key] = done.output if done.status == 0 else None
         return known[key]
 
-    def probe_in(self, environment: Environment, agent: Agent | None = None) -> Probe:
+    def probe_in(self, environment: Environment, agent: Agent | None = None) -> Oracle:
         """A probe in an environment that is there, with an agent that is; the caller ends it."""
         options = self.options
         scope = " ".join((options.sandbox, options.image or "", *options.packages))
-        return Probe(environment, self.journal, self.limits, repeat=options.repeat, scope=scope, agent=agent)
+        if options.test is not None:
+            return CommandProbe(
+                environment,
+                self.journal,
+                options.test,
+                directory=str(self._folder),
+                timeout=options.timeout,
+                repeat=options.repeat,
+                scope=scope,
+            )
+
+        def notify(text: str) -> None:
+            self._notice(f"torch {environment.build}: {text}")
+
+        return Probe(
+            environment,
+            self.journal,
+            self.limits,
+            repeat=options.repeat,
+            scope=scope,
+            bounds=options.bounds,
+            notify=notify,
+            agent=agent,
+        )
 
     def close(self) -> None:
         """Give everything back that no other run shares."""

@@ -3,32 +3,53 @@
 It is for what no script in Python shows by itself: a C++ program built against a build's libtorch, a whole test suite,
 a measurement. A shell runs it on the environment's side, and there it finds, beside what every process gets:
 
-    TORCHBISECT_PYTHON          the environment's Python
+    TORCHBISECT_PYTHON          the environment's Python; it is also the first ``python`` on the path
     TORCHBISECT_TORCH_VERSION   the torch in it
     TORCHBISECT_SCRATCH         an empty folder of its own, also the current one where no other is given
+    TORCHBISECT_SCRIPT          the script that is asked about, where there is one
     CMAKE_PREFIX_PATH           where CMake finds that torch: what ``torch.utils.cmake_prefix_path`` says
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
+import shlex
 import signal
 import tempfile
 import time
 from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
 
 from torchbisect.containers.environments import Completed, Environment
 from torchbisect.containers.errors import DiskFull
+from torchbisect.probe.client import Agent, Limits
+from torchbisect.probe.faults import Fault
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.matching import Strictness
+from torchbisect.probe.normalise import normalise
 from torchbisect.probe.observation import Kind
-from torchbisect.probe.repro import fingerprint
+from torchbisect.probe.plain import last_words
+from torchbisect.probe.repro import Repro, Settings, fingerprint
+from torchbisect.probe.siblings import siblings_digest
 from torchbisect.probe.signature import Signature
+from torchbisect.probe.statements import bound_names
+from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Answer, Verdict
 from torchbisect.probe.version import __version__
 
 SKIP = 125
+NO_SCRIPT = Repro("", name="")
+"""What is asked about where the test needs no script."""
+
 _NOT_EXECUTABLE, _NOT_FOUND, _SIGNALLED = 126, 127, 128
+_SECONDS = 1800.0
+_KEPT = 4000
+# A file that the command names is part of the question, unless it is so large that it must be data.
+_LARGEST_NAMED = 1 << 20
+_PYTHON_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Failed|Unsupported|Interrupt|Exit|Warning)(?::|\Z)")
 
 # Finds torch without importing it: a command may be there for a torch that can't be imported.
 _RUN = """\
@@ -37,13 +58,16 @@ found = importlib.util.find_spec("torch")
 if found and found.origin:
     os.environ["CMAKE_PREFIX_PATH"] = os.path.join(os.path.dirname(found.origin), "share", "cmake")
 os.environ["TORCHBISECT_PYTHON"] = sys.executable
+os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", os.defpath)
 os.chdir(sys.argv[2])
 os.execvp("sh", ["sh", "-c", sys.argv[1]])
 """
 
 
 class CommandProbe:
-    """Asks the user's own test about environments, and keeps its answers.
+    """Asks the user's own test about environments, and keeps its answers. See ``oracle.Oracle``.
+
+    Settings are no part of a test's question: it compiles as it likes.
 
     Attributes:
         asked: how often the command was run.
@@ -53,7 +77,8 @@ class CommandProbe:
         journal: asked first.
         command: for ``sh -c``.
         directory: where it is run; an empty folder if left out.
-        timeout: seconds until it is ended.
+        timeout: seconds until it is ended; half an hour if left out.
+        repeat: how often each question is asked; answers that disagree are ``untestable``, reason ``flaky``.
         scope: whatever else decides how it runs here, as in ``Probe``.
     """
 
@@ -64,62 +89,150 @@ class CommandProbe:
         command: str,
         *,
         directory: str | None = None,
-        timeout: float = 1800.0,
+        timeout: float | None = None,
+        repeat: int = 1,
         scope: str = "",
     ) -> None:
         self.environment = environment
         self.journal = journal
         self.command = command
+        self.limits = Limits()
+        self.repeat = max(1, repeat)
         self.asked = 0
         self._directory = directory
-        self._timeout = timeout
+        self._timeout = timeout or _SECONDS
         self._scope = scope
+        self._agent: Agent | None = None
 
-    def mismatch(self) -> Mismatch | None:
+    def __enter__(self) -> CommandProbe:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run(self, repro: Repro) -> Completed:
+        """What the test did; it is run if it wasn't yet."""
+        return self._run(repro, 0)
+
+    def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """What the test finds wrong here; ``None`` where it finds nothing or can't tell."""
-        signature = _signature(self._run())
+        done = self.run(repro)
+        signature = _signature(done, repro)
         if signature is None:
             return None
-        words = _in_words(signature)
+        words = _in_words(signature, done)
         return Mismatch(Kind.COMMAND, f"the test {words}", signature, attribute="exit status", compiled=words)
 
-    def ask(self, signature: Signature) -> Verdict:
+    def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
+        """Why the test can't tell; ``None`` where it can."""
+        done = self.run(repro)
+        if done.status == 0 or _signature(done, repro) is not None:
+            return None
+        return Fault(*_trouble(done, self._timeout))
+
+    def ask(
+        self,
+        repro: Repro,
+        signature: Signature,
+        settings: Settings | None = None,
+        strictness: Strictness = Strictness.STRICT,
+    ) -> Verdict:
         """Whether the test finds here what it found where ``signature`` was taken.
 
         A crash and a test that merely fails are two things: where one was looked for and the other is found, the
-        answer is ``other``.
+        answer is ``other``. While a script is shrunk (``STRICT``), so is a test that ends with another exception of
+        Python's: a script that lost a name fails every test, and not for the reason that is looked for.
         """
-        done = self._run()
-        found = _signature(done)
+        verdict = self._judged(self.run(repro), repro, signature, strictness)
+        shown = [verdict.answer]
+        for number in range(1, self.repeat):
+            again = self._judged(self._run(repro, number), repro, signature, strictness)
+            shown.append(again.answer)
+            if again.answer is not verdict.answer:
+                words = f"shown in {sum(answer is Answer.SAME for answer in shown)} of {len(shown)} runs"
+                return Verdict(Answer.UNTESTABLE, "flaky", words, again.seconds)
+        return verdict
+
+    def confirm(
+        self,
+        repro: Repro,
+        signature: Signature,
+        settings: Settings | None = None,
+        strictness: Strictness = Strictness.STRICT,
+    ) -> Verdict:
+        """The same, the test run once more and never from the journal."""
+        return self._judged(self._execute(repro), repro, signature, strictness)
+
+    def ask_once(
+        self,
+        repro: Repro,
+        signature: Signature,
+        settings: Settings | None = None,
+        strictness: Strictness = Strictness.STRICT,
+    ) -> Verdict:
+        """The same: no two runs of a test share anything."""
+        return self.confirm(repro, signature, settings, strictness)
+
+    def agrees(self, repro: Repro, signature: Signature, settings: Settings | None = None) -> bool:
+        """Always: each run of a test is a process of its own."""
+        return True
+
+    def flakiness(self, repro: Repro, signature: Signature, times: int, settings: Settings | None = None) -> float:
+        """The share of a number of runs that show it: 1.0 for one that is always there."""
+        runs = [self._run(repro, number) for number in range(1, times + 1)]
+        verdicts = [self._judged(done, repro, signature, Strictness.STRICT) for done in runs]
+        return sum(verdict.same for verdict in verdicts) / times
+
+    def trace(self, repro: Repro) -> Trace:
+        """What an eager run of a script did; empty for one that only the test can run."""
+        self._agent = self._agent or Agent(self.environment, self.limits)
+        return self._agent.trace(repro)
+
+    def close(self) -> None:
+        """End what looks at scripts; the test's own processes have ended with each run."""
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            agent.close()
+
+    def _judged(self, done: Completed, repro: Repro, signature: Signature, strictness: Strictness) -> Verdict:
+        found = _signature(done, repro)
         if found is not None:
-            same = signature.matches(found, Strictness.TOLERANT)
+            same = signature.matches(found, strictness)
             answer = Answer.SAME if same else Answer.OTHER
-            return Verdict(answer, None if same else "command", f"the test {_in_words(found)}", done.seconds)
+            return Verdict(answer, None if same else "command", f"the test {_in_words(found, done)}", done.seconds)
         if done.status == 0:
             return Verdict(Answer.NONE, detail="the test is content", seconds=done.seconds)
-        reason, detail = _trouble(done, self._timeout)
-        return Verdict(Answer.UNTESTABLE, reason, detail, done.seconds)
+        return Verdict(Answer.UNTESTABLE, *_trouble(done, self._timeout), done.seconds)
 
-    def _run(self) -> Completed:
+    def _run(self, repro: Repro, number: int) -> Completed:
+        """The run of this number; from the journal if it was made before."""
         facts = self.environment.facts
         where = (self.environment.build.version, facts.torch, facts.git_version, facts.python, facts.platform)
-        key = fingerprint(__version__, "command", self.command, self._directory, self._timeout, where, self._scope)
+        what = (self.command, self._directory, _named_files(self.command, self._directory), self._timeout, self._scope)
+        script = (repro.source, repro.name, siblings_digest(repro.source, repro.directory))
+        key = fingerprint(__version__, "command", what, where, script, number)
         kept = self.journal.get(key)
         if kept is not None:
             return Completed(**kept)
-        self.asked += 1
-        started = time.monotonic()
-        try:
-            done = self._run_in_scratch()
-        except OSError as error:
-            raise DiskFull(f"no scratch folder for the test: {error.strerror}") from error
-        done = Completed(done.status, done.output[-4000:], done.errors[-4000:], time.monotonic() - started)
-        if "No space left on device" in done.errors:
-            raise DiskFull("no space left on the disk: free some, then give the same command again")
+        done = self._execute(repro)
         self.journal.put(key, asdict(done))
         return done
 
-    def _run_in_scratch(self) -> Completed:
+    def _execute(self, repro: Repro) -> Completed:
+        self.asked += 1
+        started = time.monotonic()
+        try:
+            done = self._run_in_scratch(repro)
+        except OSError as error:
+            raise DiskFull(f"no scratch folder for the test: {error.strerror}") from error
+        done = Completed(done.status, done.output[-_KEPT:], done.errors[-_KEPT:], time.monotonic() - started)
+        if "No space left on device" in done.errors:
+            raise DiskFull("no space left on the disk: free some, then give the same command again")
+        return done
+
+    def _run_in_scratch(self, repro: Repro) -> Completed:
         with tempfile.TemporaryDirectory(prefix="torchbisect-test-", ignore_cleanup_errors=True) as scratch:
             extra = {
                 "TORCHBISECT_TORCH_VERSION": self.environment.facts.torch,
@@ -127,11 +240,36 @@ class CommandProbe:
                 "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/.inductor",
                 "TRITON_CACHE_DIR": f"{scratch}/.triton",
             }
+            if repro.source:
+                path = Path(scratch, ".script", repro.name)
+                path.parent.mkdir()
+                path.write_text(repro.source, encoding="utf-8", errors="surrogatepass")
+                extra["TORCHBISECT_SCRIPT"] = str(path)
+                if repro.directory:
+                    # A candidate does not lie beside the modules that it imports.
+                    extra["PYTHONPATH"] = repro.directory
             words = ["-c", _RUN, self.command, self._directory or scratch]
             return self.environment.run(words, timeout=self._timeout, directory=scratch, extra=extra)
 
 
-def _signature(done: Completed) -> Signature | None:
+def _named_files(command: str, directory: str | None) -> list[str]:
+    """Digests of the files that a command names: a test that was changed is another test."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    found = []
+    for word in words:
+        path = Path(directory or "/", word)
+        try:
+            if path.is_file() and path.stat().st_size <= _LARGEST_NAMED:
+                found.append(hashlib.sha256(path.read_bytes()).hexdigest())
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _signature(done: Completed, repro: Repro) -> Signature | None:
     """What a bad ending says; ``None`` for a good one and for those that say nothing."""
     status = done.status
     if status is None or status in (0, SKIP, _NOT_EXECUTABLE, _NOT_FOUND):
@@ -139,7 +277,9 @@ def _signature(done: Completed) -> Signature | None:
     if status < 0 or status > _SIGNALLED:
         number = -status if status < 0 else status - _SIGNALLED
         return Signature(Kind.COMMAND, exception=_signal_name(number), attribute="exit status", compiled="crash")
-    return Signature(Kind.COMMAND, attribute="exit status", compiled="bad")
+    last = last_words(done.errors)
+    message = normalise(last, bound_names(repro.source)) if _PYTHON_EXCEPTION.match(last) else ""
+    return Signature(Kind.COMMAND, message=message, attribute="exit status", compiled="bad")
 
 
 def _signal_name(number: int) -> str:
@@ -149,16 +289,23 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _in_words(signature: Signature) -> str:
-    return f"crashes with {signature.exception}" if signature.exception else "fails"
+def _in_words(signature: Signature, done: Completed) -> str:
+    if signature.exception:
+        return f"crashes with {signature.exception}"
+    last = _last_line(done)
+    return f"fails with exit status {done.status}" + (f": {last}" if last else "")
+
+
+def _last_line(done: Completed) -> str:
+    return (last_words(done.errors) or last_words(done.output))[:200]
 
 
 def _trouble(done: Completed, timeout: float) -> tuple[str, str]:
     """Why a command says nothing: its named reason, and one line."""
-    lines = [line for line in (done.errors or done.output).splitlines() if line.strip()]
-    last = f": {lines[-1].strip()[:200]}" if lines else ""
+    last = _last_line(done)
+    said = f": {last}" if last else ""
     if done.status is None:
         return "timed-out", f"the test did not end within {timeout:.0f} s"
     if done.status == SKIP:
-        return "skipped", f"the test says that it can't tell (status {SKIP}){last}"
-    return "test-broken", f"the test could not be run (status {done.status}){last}"
+        return "skipped", f"the test says that it can't tell (status {SKIP}){said}"
+    return "test-broken", f"the test could not be run (status {done.status}){said}"

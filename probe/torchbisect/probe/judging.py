@@ -49,6 +49,10 @@ class Mismatch:
         """All that was seen to differ, the first one the mismatch's own."""
         return (self.signature, *self.others)
 
+    def shows(self, signature: Signature, strictness: Strictness) -> bool:
+        """Whether this bug is among what was seen to differ."""
+        return any(signature.matches(seen, strictness) for seen in self.signatures)
+
 
 def mismatch_of(observation: Observation, source: str = "", noise: Set[Spot] = frozenset()) -> Mismatch | None:
     """What the compiled run does other than the eager one; ``None`` if they agree.

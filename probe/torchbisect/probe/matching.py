@@ -81,9 +81,13 @@ def _unlike_observed(left: Signature, right: Signature, strictness: Strictness) 
     ours, theirs = (left.eager, left.compiled), (right.eager, right.compiled)
     if ours != theirs:
         return f"{' -> '.join(theirs)}, not {' -> '.join(ours)}"
-    if strictness is Strictness.STRICT and not _equally_wrong(left.relative, right.relative):
+    if strictness is Strictness.TOLERANT:
+        return None
+    if not _equally_wrong(left.relative, right.relative):
         return f"wrong by {right.relative:.1g} of its size, not by {left.relative:.1g}"
-    return None
+    if left.lost is not None and right.lost is not None and right.lost < left.lost / _LEEWAY:
+        return f"a call loses {right.lost:.1g} s, not {left.lost:.1g} s"
+    return _unlike_message(left, right) if left.kind is Kind.COMMAND else None
 
 
 def _equally_wrong(left: float | None, right: float | None) -> bool:

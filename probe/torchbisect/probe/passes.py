@@ -26,7 +26,7 @@ except ImportError:
     raise SystemExit(0)
 def content():
     torch._dynamo.reset()
-    torch.manual_seed(0)
+    torch.manual_seed(int(sys.argv[2]))
     try:
         runpy.run_path(sys.argv[1], run_name="__main__")
     except SystemExit as ended:
@@ -68,12 +68,13 @@ class PassFound:
         return f"{self.backend}, {self.subsystem}{number}{detail}"
 
 
-def find_pass(environment: Environment, source: str, *, timeout: float = 600.0) -> PassFound | None:
+def find_pass(environment: Environment, source: str, *, seed: int = 0, timeout: float = 600.0) -> PassFound | None:
     """Ask torch's own bisector about a script that stands alone: one that fails where compiled and not where not.
 
     Args:
         environment: where it fails.
-        source: the script; it must leave the backend to ``torch.compile``'s default.
+        source: the script; a backend that it names gives way to those that are tried.
+        seed: of torch's random generator, at the start of every run.
         timeout: seconds for all of it, a dozen runs of the script.
 
     Returns:
@@ -93,7 +94,7 @@ def find_pass(environment: Environment, source: str, *, timeout: float = 600.0) 
             "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
         }
-        words = ["-c", _DRIVER, "minimal.py"]
+        words = ["-c", _DRIVER, "minimal.py", str(seed)]
         done = environment.run(words, timeout=timeout, directory=folder, extra=extra)
     return _read(done.output) if done.status == 0 else None
 

@@ -74,7 +74,7 @@ def run_plain(
     text = done.output + ("\n" if done.output and not done.output.endswith("\n") else "") + done.errors
     if "No space left on device" in done.errors:
         raise DiskFull("no space left on the disk: free some, then give the same command again")
-    return PlainRun(done.status, text, _last_words(text), done.seconds)
+    return PlainRun(done.status, text, last_words(text), done.seconds)
 
 
 _CACHES = (("TORCHINDUCTOR_CACHE_DIR", "inductor"), ("TRITON_CACHE_DIR", "triton"))
@@ -88,7 +88,8 @@ _ADVICE = (
 )
 
 
-def _last_words(text: str) -> str:
+def last_words(text: str) -> str:
+    """The last line of substance of what a script wrote: of a traceback the exception; empty if it wrote nothing."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     for position, line in reversed(list(enumerate(lines))):
         if line == "from user code:" and position:

@@ -36,7 +36,6 @@ class Probe:
 
     Attributes:
         asked: how many questions were run here; those that the journal answered are not among them.
-        notices: what a user should know of how the answers were come by.
 
     Args:
         environment: where scripts run.
@@ -48,6 +47,7 @@ class Probe:
         bounds: on time and recompiles, for scripts that are right but slow.
         check_every: after so many answers one is held against that of a fresh process; 0 for never.
         agent: one of this environment that is warm already; it is used, and not ended.
+        notify: hears in a line what a user should know of how the answers were come by.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Probe:
         bounds: Bounds | None = None,
         check_every: int = 50,
         agent: Agent | None = None,
+        notify: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.environment = environment
         self.journal = journal
@@ -69,7 +70,7 @@ class Probe:
         self.asked = 0
         self._scope = scope
         self._bounds = bounds or Bounds()
-        self.notices: list[str] = []
+        self._notify = notify
         self._check_every = check_every
         self._unchecked = 0
         self._fresh = False
@@ -173,7 +174,7 @@ class Probe:
 
     def trace(self, repro: Repro) -> Trace:
         """What an eager run of a script did."""
-        return self._kept("trace", repro, lambda: _trace_to_json(self._started().trace(repro)), Trace.from_json)
+        return self._kept("trace", repro, lambda: self._started().trace(repro).to_json(), Trace.from_json)
 
     def sanity(self, backend: str = "inductor") -> str | None:
         """Whether this environment compiles, on a backend, a small script that is known to be right.
@@ -206,12 +207,35 @@ class Probe:
 
         An answer that differs from ``ask``'s says that answers of this environment's long-lived agent can't be trusted.
         """
-        with Probe(
-            self.environment, Journal(), self.limits, scope=self._scope, bounds=self._bounds, check_every=0
-        ) as fresh:
+        with self._another() as fresh:
             verdict = fresh.ask(repro, signature, settings, strictness)
             self.asked += fresh.asked
         return verdict
+
+    def anew(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """The same as ``mismatch``, by an agent that is started for it and never from the journal."""
+        with self._another() as fresh:
+            found = fresh.mismatch(repro, settings)
+            self.asked += fresh.asked
+        return found
+
+    def _another(self) -> Probe:
+        """A probe of the same kind that knows nothing."""
+        return Probe(self.environment, Journal(), self.limits, scope=self._scope, bounds=self._bounds, check_every=0)
+
+    def agrees(self, repro: Repro, signature: Signature, settings: Settings | None = None) -> bool:
+        """Whether a fresh process answers as the long-lived agent did; after a difference only fresh ones are asked."""
+        settings = settings or Settings()
+        if self._fresh:
+            return True
+        key = self._key("agrees", repro, settings, signature.to_json())
+        kept = self.journal.get(key)
+        if kept is None:
+            forked = self.ask(repro, signature, settings)
+            kept = [str(self.confirm(repro, signature, settings).answer), str(forked.answer)]
+            self.journal.put(key, kept)
+        fresh, forked_answer = (Answer(text) for text in kept)
+        return self._trusted(fresh, forked_answer)
 
     def _checked(
         self, verdict: Verdict, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
@@ -222,12 +246,15 @@ class Probe:
             return verdict
         self._unchecked = 0
         fresh = self.confirm(repro, signature, settings, strictness)
-        if fresh.answer is verdict.answer:
-            return verdict
+        return verdict if self._trusted(fresh.answer, verdict.answer) else fresh
+
+    def _trusted(self, fresh: Answer, forked: Answer) -> bool:
+        if fresh is forked:
+            return True
         self._fresh = True
-        words = f"a fresh process answers {fresh.answer} where a forked one answered {verdict.answer}"
-        self.notices.append(f"{words}; from here on every question gets a fresh process")
-        return fresh
+        words = f"a fresh process answers {fresh} where a forked one answered {forked}"
+        self._notify(f"{words}; from here on every question gets a fresh process")
+        return False
 
     # How ------------------------------------------------------------------------------------------------------------
 
@@ -286,7 +313,7 @@ class Probe:
             return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail), trouble.passing
         if found is None:
             return Verdict(Answer.NONE, detail="compiled agrees with eager"), False
-        if _matching(found, signature, strictness):
+        if found.shows(signature, strictness):
             return Verdict(Answer.SAME, detail=found.summary), False
         detail = f"{found.summary} [{signature.explain(found.signature, strictness)}]"
         return Verdict(Answer.OTHER, str(found.kind), detail), False
@@ -357,13 +384,8 @@ class Probe:
         facts, build = self.environment.facts, self.environment.build
         where = (build.version, facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton)
         parts = [part.to_json() if isinstance(part, Settings) else part for part in more]
-        return fingerprint(
-            __version__, what, where, self._scope, asdict(self.limits), asdict(self._bounds), identity(repro), parts
-        )
-
-
-def _matching(found: Mismatch, signature: Signature, strictness: Strictness) -> bool:
-    return any(signature.matches(seen, strictness) for seen in found.signatures)
+        how = (asdict(self.limits), asdict(self._bounds), self._fresh)
+        return fingerprint(__version__, what, where, self._scope, how, identity(repro), parts)
 
 
 def _spots(value: list[list[str]]) -> frozenset[Spot]:
@@ -372,7 +394,3 @@ def _spots(value: list[list[str]]) -> frozenset[Spot]:
 
 def _first(value: list[float]) -> float:
     return float(value[0])
-
-
-def _trace_to_json(trace: Trace) -> dict[str, Any]:
-    return {**asdict(trace), "lines": sorted(trace.lines)}

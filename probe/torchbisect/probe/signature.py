@@ -60,6 +60,8 @@ class Signature:
         asks: what the script's failing assertion asks about; ``None`` where no statement of the script's failed.
         stage: how far into the compiler the exception came from: ``dynamo``, ``aot`` or ``inductor``.
         relative: for a wrong number how wrong, relative to its size; ``None`` if unknown.
+        lost: for a compiled call that is too slow the seconds that it takes more than an eager one. As a script
+            shrinks to nothing, what is left of every ratio is that of two empty calls.
     """
 
     kind: Kind
@@ -76,6 +78,7 @@ class Signature:
     asks: tuple[str, ...] | None = None
     stage: str = ""
     relative: float | None = None
+    lost: float | None = None
 
     @classmethod
     def of_difference(cls, difference: Difference) -> Signature:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.normalise import normalise
@@ -54,9 +54,7 @@ def slowness_of(observation: Observation, bounds: Bounds) -> Mismatch | None:
         return _exceeded("compile time", f"compiling takes {words}, more than {seconds:g} s", "0 s", words)
     ratio = slower_by(observation)
     if bounds.slower_than is not None and ratio is not None and ratio > bounds.slower_than:
-        eager, words = (f"{seconds * 1e3:.3g} ms" for seconds in (_quickest(observation.eager), _quickest(compiled)))
-        summary = f"a compiled call takes {ratio:.2f} times eager's time, more than {bounds.slower_than:g}"
-        return _exceeded(RUN_TIME, f"{summary} ({words} and {eager})", eager, words, ratio=round(ratio, 3))
+        return _slower(_quickest(observation.eager), _quickest(compiled), bounds.slower_than)
     return None
 
 
@@ -73,6 +71,14 @@ def slower_by(observation: Observation) -> float | None:
 
 def _quickest(ending: Ending) -> float:
     return min(ending.call_seconds)
+
+
+def _slower(eager: float, compiled: float, bound: float) -> Mismatch:
+    ours, theirs = (f"{seconds * 1e3:.3g} ms" for seconds in (eager, compiled))
+    ratio = compiled / eager
+    words = f"a compiled call takes {ratio:.2f} times eager's time, more than {bound:g} ({theirs} and {ours})"
+    found = _exceeded(RUN_TIME, words, ours, theirs, ratio=round(ratio, 3))
+    return replace(found, signature=replace(found.signature, lost=compiled - eager))
 
 
 def _counted(attribute: str, bound: int, reasons: tuple[str, ...]) -> Mismatch:

@@ -5,7 +5,7 @@ The agent's ``tracing`` module writes the JSON that ``Trace.from_json`` reads; t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -87,6 +87,10 @@ class Trace:
     lines: frozenset[int]
     calls: tuple[Call, ...]
     values: tuple[Value, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``from_json`` reads."""
+        return {**asdict(self), "lines": sorted(self.lines)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Trace:

@@ -72,6 +72,7 @@ def _context(report: Report) -> dict[str, Any]:
         "unfinished": [{"part": _line(part.part), "why": _line(part.why)} for part in report.unfinished],
         "logs": _logs(report),
         "collect_env": _collect_env(report),
+        "notices": [_line(notice) for notice in report.notices],
         "command": in_one_folder(one_line(report.command, 1000)),
         "labels": suggest(report),
         "version": _line(report.versions.get("torchbisect", ""), 40),
@@ -145,6 +146,7 @@ def _localisation(localisation: Localisation | None) -> Mapping[str, Any] | None
         "backend": _line(localisation.backend or "", 80),
         "component": _line(localisation.component or "", 80),
         "fixed_by": [_line(fix) for fix in localisation.fixed_by],
+        "part": _line(localisation.compiler_bisector.text) if localisation.compiler_bisector else "",
         "rows": rows,
     }
 

@@ -119,6 +119,7 @@ def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
             Markdown(f"{paragraphs.text(part.part, 80)}: {paragraphs.text(part.why)}")
             for part in report.unfinished[: allowed.lines]
         ],
+        "notices": [paragraphs.text(notice) for notice in report.notices[: allowed.lines]],
         "command": fence(in_one_folder(one_line(report.command, 1000)), "sh"),
         "labels": paragraphs.joined(paragraphs.span(label) for label in labels) if labels else None,
         "made_by": _made_by(report),
@@ -160,6 +161,10 @@ def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
     if localisation.component:
         component = paragraphs.span(localisation.component)
         lines.append(Markdown(f"By the rules of PyTorch's triage that points to {component}."))
+    if localisation.compiler_bisector:
+        said = paragraphs.span(localisation.compiler_bisector.text)
+        asked = "Torch's own `compiler_bisector`, asked about the script under plain `python`"
+        lines.append(Markdown(f"{asked}, names {said}."))
     dropped = len(localisation.table) - allowed.ablation
     return {
         "lines": lines,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from torchbisect.containers.errors import InputError
+from torchbisect.probe.passes import PassFound
 from torchbisect.reports.searched import Bisect, BuildFacts, Fix, Regression, Skip, Suspect, Tested
 from torchbisect.reports.shapes import ShapeError, decode, encode
 
@@ -27,6 +28,7 @@ __all__ = [
     "Minimal",
     "Mismatch",
     "Original",
+    "PassFound",
     "Regression",
     "Report",
     "Row",
@@ -108,6 +110,8 @@ class Localisation:
         fixed_by: each setting that makes it go away, as a person types it:
             ``torch._inductor.config.epilogue_fusion = False``, ``dynamic=False``.
         table: every question asked, in order.
+        compiler_bisector: what torch's own bisector says of the pass or operator; ``None`` if it was not asked, that
+            torch has none, or it found nothing.
     """
 
     backend: str | None
@@ -115,6 +119,7 @@ class Localisation:
     settings: dict[str, Any] = field(default_factory=dict, hash=False)
     fixed_by: tuple[str, ...] = ()
     table: tuple[Row, ...] = ()
+    compiler_bisector: PassFound | None = None
 
 
 @dataclass(frozen=True)
@@ -268,6 +273,7 @@ class Report:
         logs: ``None`` if neither run wrote anything.
         reason: for ``untestable`` (and ``none``) one line that says why.
         versions: torchbisect's own version and those of what it stands on.
+        notices: what a reader should know of how the answers were come by, a line each.
         started: when the run began, ISO 8601 with the zone.
         seconds: wall time of the whole run.
         schema: the version of this shape.
@@ -289,6 +295,7 @@ class Report:
     logs: Logs | None = None
     reason: str | None = None
     versions: dict[str, str] = field(default_factory=dict, hash=False)
+    notices: tuple[str, ...] = ()
     started: str | None = None
     seconds: float = 0.0
     schema: int = SCHEMA

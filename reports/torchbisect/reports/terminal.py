@@ -60,6 +60,8 @@ def _found(report: Report) -> Iterator[Line]:
     if localisation and localisation.backend:
         pointed = f", points to {localisation.component}" if localisation.component else ""
         yield "backend", f"first shown by {localisation.backend}{pointed}", "dim", ""
+        if localisation.compiler_bisector:
+            yield "part", f"{localisation.compiler_bisector.text}, says torch's compiler_bisector", "dim", ""
         if localisation.fixed_by:
             yield "workaround", "; or ".join(localisation.fixed_by), "dim", ""
     for found in ranges(report.bisect):
@@ -93,6 +95,8 @@ def _confirmed(minimal: Minimal | None) -> Iterator[Line]:
 def _ending(report: Report, files: Sequence[Path]) -> Iterator[Line]:
     for part in report.unfinished:
         yield "not finished", f"{part.part}: {part.why}", "yellow", "yellow"
+    for notice in report.notices:
+        yield "to know", notice, "yellow", ""
     for path in files:
         yield "written", str(path), "dim", ""
     if report.state == "interrupted":

@@ -106,6 +106,7 @@ def run_on_node(data: dict[str, Any]) -> dict[str, Any]:
     task = Task.from_json(data)
     with tempfile.TemporaryDirectory(prefix="torchbisect-issue-") as folder, suppress(FileNotFoundError):
         script = task.options.script
+        assert script is not None
         alone = task.job.path is None or not script.exists()
         options = replace(
             task.options,

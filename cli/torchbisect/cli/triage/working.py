@@ -37,7 +37,7 @@ def work(task: Task, bench: Bench) -> Done:
             folder.mkdir(parents=True, exist_ok=True)
             log = (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace")
         with log:
-            if task.job.path is None:
+            if task.job.path is None and task.options.script is not None:
                 replace_text(task.options.script, task.job.source or "")
             pipeline = Pipeline(task.options, Display(stream=log), bench)
             code = pipeline.execute()
