@@ -20,7 +20,7 @@ from torchbisect.reports.paths import without_machine
 from torchbisect.reports.triage.groups import Group, groups
 from torchbisect.reports.triage.rows import STATES, Row
 
-_COLUMNS = ("Issue", "State", "What", "Component", "torch", "Broke in", "Fixed in", "Same as", "Labels", "Seconds")
+_COLUMNS = ("Issue", "State", "What", "Component", "torch", "Broke in", "Fixed in", "Same as", "Seconds")
 _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+/[\w./#?=&%+~-]*")
 
 
