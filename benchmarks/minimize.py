@@ -49,6 +49,12 @@ with socket.socket(socket.AF_UNIX) as link:
     sys.exit(0 if link.recv(1) == b"y" else 1)
 """
 
+_CONDITION = """\
+import subprocess
+def interesting(arguments, prefix):
+    return subprocess.run([{test!r}, arguments[-1]]).returncode == 0
+"""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -135,7 +141,10 @@ def pysource_minimize(oracle: Oracle, source: str, seconds: float) -> str:
 
 
 def by_command(*command: str) -> Callable[[Oracle, str, float], str]:
-    """A tool that runs a command on a file: ``{test}`` is the command, ``{file}`` the file."""
+    """A tool that runs a command on a file.
+
+    ``{test}`` is the command, ``{condition}`` a Python module that runs it (lithium wants one), ``{file}`` the file.
+    """
 
     def run(oracle: Oracle, source: str, seconds: float) -> str:
         with tempfile.TemporaryDirectory() as folder, _listening(oracle, folder) as environment:
@@ -145,9 +154,15 @@ def by_command(*command: str) -> Callable[[Oracle, str, float], str]:
             client.write_text(_CLIENT)
             test.write_text(f'#!/bin/sh\nexec {sys.executable} {client} "${{1:-repro.py}}"\n')
             test.chmod(0o755)
-            filled = [part.format(test=test, file=file) for part in command]
+            condition = Path(folder, "condition.py")
+            condition.write_text(_CONDITION.format(test=str(test)))
+            filled = [part.format(test=test, condition=condition, file=file) for part in command]
             try:
-                subprocess.run(filled, cwd=folder, env=environment, timeout=seconds, capture_output=True, check=False)
+                done = subprocess.run(
+                    filled, cwd=folder, env=environment, timeout=seconds, stdin=subprocess.DEVNULL, capture_output=True
+                )
+                if done.returncode and not oracle.asked:
+                    print(f"{command[0]}: {done.stderr.decode(errors='replace').strip()[-200:]}", file=sys.stderr)
             except subprocess.TimeoutExpired:
                 pass
         return oracle.best
@@ -192,8 +207,8 @@ def tools() -> dict[str, Callable[[Oracle, str, float], str]]:
     if importlib.util.find_spec("pysource_minimize"):
         found["pysource-minimize"] = pysource_minimize
     commands = {
-        "shrinkray": ("shrinkray", "--ui=basic", "--parallelism=1", "{test}", "{file}"),
-        "lithium": ("lithium", "{test}", "{file}"),
+        "shrinkray": ("shrinkray", "--parallelism=1", "{test}", "{file}"),
+        "lithium": ("lithium", "{condition}", "{file}"),
         "picire": ("picire", "--input={file}", "--test={test}", "--atom=line", "-j=1"),
         "cvise": ("cvise", "--n=1", "{test}", "{file}"),
     }
