@@ -65,6 +65,18 @@ def test_what_is_missing_after_an_exception_is_not_what_caused_it(shown) -> None
     assert found.others == ()
 
 
+@pytest.mark.parametrize(("asked", "kind"), [("losses", Kind.SIDE_EFFECTS), ("total", Kind.RAISES)])
+def test_of_the_globals_of_a_run_that_was_cut_short_only_those_asserted_about_tell(
+    shown, asked: str, kind: Kind
+) -> None:
+    source = f"import torch\nlosses, total = [], 0\nassert len({asked}) > 1\nlosses = None\n"
+    stopped = shown.ends(shown.raised("AssertionError", "", "repro.py:<module>:3"))
+    left = shown.differs(Kind.SIDE_EFFECTS, "global losses", "length", "3", "0")
+    found = mismatch_of(shown.compiled(stopped, left), source=source)
+    assert found is not None
+    assert found.kind is kind
+
+
 def test_an_error_of_the_compiler_is_the_mismatch_whatever_else_differs(shown, lost_grad) -> None:
     broken = shown.ends(shown.raised("KeyError", "s0", "repro.py:f:3", "torch/_inductor/graph.py:run_node"))
     found = mismatch_of(shown.compiled(broken, lost_grad()))

@@ -64,6 +64,12 @@ def side(text: str) -> str:
     return _DIGITS.sub("<n>", text)
 
 
+def global_name(place: str) -> str | None:
+    """The global of the script that a place is in; ``None`` for a place that is in none."""
+    found = re.match(r"global (\w+)", place)
+    return found.group(1) if found else None
+
+
 def happens_in_call(place: str) -> bool:
     """Whether it was seen as a call ended or as the autograd engine ran, and not at the script's end."""
     return bool(re.match(r"(?:call|backward) \d+\b", place))
