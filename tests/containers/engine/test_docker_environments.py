@@ -19,6 +19,7 @@ from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.docker_engine import LABEL, Engine
 from torchbisect.containers.docker_environments import DockerEnvironments
+from torchbisect.containers.docker_install import NETWORK_VARIABLE
 from torchbisect.containers.environments import Environment, Environments
 from torchbisect.containers.errors import InputError, InstallFailed
 from torchbisect.containers.indexes import Indexes
@@ -221,9 +222,10 @@ print(torch.__version__, os.listdir("/sys/class/net"))
 
 
 def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
-    engine_host: str, interpreter: Interpreter, tmp_path: Path
+    engine_host: str, interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The torch that is installed here, installed there, and inductor's C++ compiled and run behind the walls."""
+    monkeypatch.setenv(NETWORK_VARIABLE, "host")
     volume = f"torchbisect-test-{uuid.uuid4().hex[:12]}"
     environments = DockerEnvironments(
         Cache(tmp_path), Indexes.gather(), base="torchbisect-test-base:bookworm", volume=volume

@@ -29,7 +29,7 @@ def _lifted(tree: ast.Module) -> Iterator[ast.Module]:
     for function in tree.body:
         if not isinstance(function, ast.FunctionDef) or function.args.vararg or function.args.kwonlyargs:
             continue
-        call = _only_call(tree, function)
+        call = only_call(tree, function)
         if call is None or call.keywords:
             continue
         for made in _made(function):
@@ -54,7 +54,7 @@ def _made(function: ast.FunctionDef) -> Iterator[ast.Call]:
                 yield node
 
 
-def _only_call(tree: ast.Module, function: ast.FunctionDef) -> ast.Call | None:
+def only_call(tree: ast.Module, function: ast.FunctionDef) -> ast.Call | None:
     """The call of the function, also through ``torch.compile``, if there is one and no more."""
     named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
     if len(named) != 1:
