@@ -75,12 +75,6 @@ def test_counted_bounds(tool: Tool, form: str, bound: str, attribute: str) -> No
     assert found["details"]["reasons"]
 
 
-def test_compile_time(tool: Tool) -> None:
-    slowly = WAITS.replace("    def run", "    time.sleep(0.3)\n\n    def run")
-    found = check(tool, slowly, "--max-compile-time", "0.2", code=0)["mismatch"]
-    assert (found["kind"], found["attribute"]) == ("slow", "compile time")
-
-
 # A test of the user's own ---------------------------------------------------------------------------------------------
 
 TEST = """\
