@@ -94,9 +94,12 @@ class _Capture:
             del self._tail[:-KEPT_TAIL]
 
     def text(self) -> str:
-        """What was kept."""
-        middle = b"\n[... %d bytes ...]\n" % self._dropped if self._dropped else b""
-        return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
+        """What is kept, which depends on what was written and not on the pieces in which it came."""
+        beyond = self._dropped + len(self._tail)
+        if beyond <= 4 * KEPT_TAIL:
+            return bytes(self._head + self._tail).decode("utf-8", "replace")
+        middle = b"\n[... %d bytes ...]\n" % (beyond - KEPT_TAIL)
+        return (bytes(self._head) + middle + bytes(self._tail[-KEPT_TAIL:])).decode("utf-8", "replace")
 
     def tail(self) -> str:
         """The last part."""
