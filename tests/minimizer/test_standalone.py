@@ -70,6 +70,11 @@ CASES = {
         Seen(Kind.SIDE_EFFECTS, place="printed line 0", attribute="output", eager="called"),
         "lambda f: lambda *a: None",
     ),
+    "the second call of what was compiled under a name": (
+        "import torch\n\nx = torch.nn.Linear(2, 2)\ny = torch.compile(x)\nz = torch.ones(2)\ny(z)\ny(z)\n",
+        Seen(Kind.VALUES, place="call 1 output", eager="100.102", compiled="0.101684"),
+        "lambda f: lambda *a: f(*a) + 1",
+    ),
     "a changed argument": (
         "import torch\n\ndef f(x):\n    x.add_(1)\nx = torch.ones(2)\ntorch.compile(f)(x)\n",
         Seen(Kind.MUTATION, place="call 0 argument x", eager="2", compiled="1"),

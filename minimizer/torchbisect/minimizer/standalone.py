@@ -223,6 +223,16 @@ def _pairs(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
     for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and _compiles(node.func) and node.func.args:
             yield tree, node, node.func.args[0]
+    made = {
+        node.targets[0].id: node.value.args[0]
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call)
+        if _compiles(node.value) and node.value.args
+    }
+    for statement in reversed(tree.body):
+        for node in walk(statement):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in made:
+                yield tree, node, made[node.func.id]
     for function in tree.body:
         if isinstance(function, ast.FunctionDef):
             compiled = [item for item in function.decorator_list if _compiles(item)]
