@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
 from torchbisect.minimizer.explaining import explain
 from torchbisect.minimizer.neighbours import changed, dimensions
-from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro
 from torchbisect.probe.verdict import Answer, Verdict
@@ -139,14 +132,10 @@ f(torch.ones(4, requires_grad=True))
 
 
 @pytest.mark.torch
-def test_what_a_mismatch_of_the_installed_torch_needs(tmp_path: Path) -> None:
-    interpreter = Interpreter.of(Path(sys.executable))
-    venvs = Venvs(Cache(tmp_path), interpreter, Indexes.gather())
-    with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
-        mismatch = probe.mismatch(Repro(NEEDY))
-        assert mismatch is not None
-        found = explain(NEEDY, lambda text: probe.ask(Repro(text), mismatch.signature))
-    venvs.close()
+def test_what_a_mismatch_of_the_installed_torch_needs(probe: Probe) -> None:
+    mismatch = probe.mismatch(Repro(NEEDY))
+    assert mismatch is not None
+    found = explain(NEEDY, lambda text: probe.ask(Repro(text), mismatch.signature))
     necessary = {one.words: one for one in found if one.necessary}
     tensor = "torch.ones(4, requires_grad=True)"
     assert f"requires_grad of {tensor} has to be True (not False)" in necessary

@@ -5,20 +5,11 @@ Each is a real bug of the installed torch, asked about through the real probe.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
 from torchbisect.minimizer.minimize import Budget, Reduction, minimize
 from torchbisect.minimizer.soundness import faults
 from torchbisect.minimizer.tree import parse
-from torchbisect.probe.journal import Journal
 from torchbisect.probe.plain import run_plain
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro
@@ -88,16 +79,6 @@ def apply(source, size):
 apply(torch.ones, (3,))
 """,
 }
-
-
-@pytest.fixture(scope="module")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
-    """Questions to the torch beside this Python."""
-    interpreter = Interpreter.of(Path(sys.executable))
-    venvs = Venvs(Cache(tmp_path_factory.mktemp("cache")), interpreter, Indexes.gather())
-    with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
-        yield probe
-    venvs.close()
 
 
 @pytest.mark.torch
