@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
+from torchbisect.minimizer.tree import walk
+
 FLOATS = ("float64", "float32", "bfloat16", "float16")
 OTHERS = ("complex64", "int64", "int32", "bool")
 SIZES = (1, 2, 3, 4, 7, 16)
@@ -46,7 +48,7 @@ def dimensions(source: str) -> tuple[Dimension, ...]:
     tree = ast.parse(source)
     found: list[Dimension] = []
     seen: Counter[str] = Counter()
-    for place, node in enumerate(ast.walk(tree)):
+    for place, node in enumerate(walk(tree)):
         if isinstance(node, ast.Call) and _maker(node):
             text = shorten(ast.unparse(node), 60, placeholder=" …")
             seen[text] += 1
@@ -62,7 +64,7 @@ def dimensions(source: str) -> tuple[Dimension, ...]:
 def changed(source: str, changes: Iterable[Change]) -> str:
     """The script with changes made; those of one tensor in the order in which its dimensions came."""
     tree = ast.parse(source)
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     for change in changes:
         change(nodes)
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
@@ -104,15 +106,15 @@ def _of_tensor(place: int, node: ast.Call, words: str) -> Iterator[Dimension]:
 def _of_constants(tree: ast.Module) -> Iterator[Dimension]:
     """Numbers inside of functions, which are the code and not its inputs."""
     inside: dict[int, str] = {}
-    for function in ast.walk(tree):
+    for function in walk(tree):
         if isinstance(function, ast.Lambda):
-            inside |= {id(one): ast.unparse(function) for one in ast.walk(function)}
+            inside |= {id(one): ast.unparse(function) for one in walk(function)}
         elif isinstance(function, ast.FunctionDef):
             # From the outside in, so that the innermost statement has the last word.
-            for statement in ast.walk(ast.Module(function.body, [])):
+            for statement in walk(ast.Module(function.body, [])):
                 if isinstance(statement, ast.stmt):
-                    inside |= {id(one): ast.unparse(statement) for one in ast.walk(statement)}
-    for place, node in enumerate(ast.walk(tree)):
+                    inside |= {id(one): ast.unparse(statement) for one in walk(statement)}
+    for place, node in enumerate(walk(tree)):
         if id(node) in inside and isinstance(node, ast.Constant) and type(node.value) in (int, float):
             value = node.value
             assert isinstance(value, (int, float))

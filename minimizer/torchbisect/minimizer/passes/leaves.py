@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from torchbisect.minimizer.passes.lift import only_call
 from torchbisect.minimizer.passes.shortcuts import swept
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, walk
+from torchbisect.minimizer.tree import Edit, Function, children, walk
 
 _COMPUTED = (ast.Call, ast.BinOp)
 
@@ -49,19 +49,20 @@ def _arguments(tree: ast.Module, function: ast.FunctionDef) -> Iterator[tuple[st
 
 
 def _computed(function: ast.FunctionDef, name: str, made: ast.Call) -> Iterator[Edit]:
-    """Each outermost call or operation in a function in which a parameter stands."""
+    """Each call or operation in a function in which a parameter stands, the outer ones first."""
     if any(keyword.arg == "requires_grad" for keyword in made.keywords):
         return
     keyword = ast.keyword(arg="requires_grad", value=ast.Constant(value=True))
     leaf = ast.Call(func=made.func, args=made.args, keywords=[*made.keywords, keyword])
-    for node in _outermost(function):
+    for node in _operations(function):
         if any(isinstance(part, ast.Name) and part.id == name for part in walk(node)):
             yield Edit(((node, ast.Name(id=name, ctx=ast.Load())), (made, leaf)))
 
 
-def _outermost(node: ast.AST) -> Iterator[ast.expr]:
-    for child in ast.iter_child_nodes(node):
+def _operations(node: ast.AST) -> Iterator[ast.expr]:
+    """The calls and operations in a node, but not those of functions and classes inside it."""
+    for child in children(node):
         if isinstance(child, _COMPUTED):
             yield child
         if not isinstance(child, (*Function, ast.ClassDef, ast.Lambda)):
-            yield from _outermost(child)
+            yield from _operations(child)
