@@ -91,7 +91,7 @@ class Channels:
 
     # Nightlies
 
-    @property
+    @functools.cached_property
     def variant(self) -> str:
         """The variant of the nightlies: as typed, as the nightly index is named, or as the GPU's driver allows where
         one is asked for; else the smallest one."""
