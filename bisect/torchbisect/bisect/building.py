@@ -27,9 +27,8 @@ from torchbisect.containers.installer import find_uv
 from torchbisect.containers.readback import read_facts
 from torchbisect.containers.refusals import last_words
 from torchbisect.containers.venvs import Venv
+from torchbisect.probe.command import SKIP
 
-#: The status by which a command says that this commit can't be built and is to be passed over.
-SKIP = 125
 #: From here on a status says that the command itself failed: not found, not executable, ended by a signal.
 _BROKEN = 126
 

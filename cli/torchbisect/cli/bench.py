@@ -21,7 +21,14 @@ from torchbisect.probe.journal import Journal
 PLACES = 2
 
 # What decides which environments there are, and what is asked of indexes.
-_DECIDING = ("python", "channels", "index_url", "extra_index_urls", "sandbox", "image", "variant") + (
+_DECIDING = (
+    "python",
+    "channels",
+    "index_url",
+    "extra_index_urls",
+    "sandbox",
+    "image",
+    "variant",
     "device",
     "packages",
     "cache_dir",

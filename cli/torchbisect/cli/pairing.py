@@ -19,8 +19,6 @@ from torchbisect.containers.pages import project_page
 from torchbisect.containers.retries import Notify
 from torchbisect.containers.variants import cuda_of, find_gpus, why_not
 
-#: The variants of CUDA that nightlies have had since 2023, newest first; cpu, xpu and ROCm's are alone in their kind.
-_CUDA = ("cu134", "cu132", "cu130", "cu129", "cu128", "cu126", "cu124", "cu121", "cu118")
 _PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14")
 
 
@@ -114,7 +112,8 @@ class Pairing:
         if cuda_of(self.own.variant) is None:
             return ()
         gpus = find_gpus()
-        return tuple(one for one in _CUDA if one != self.own.variant and not (gpus and why_not(one, gpus[0])))
+        others = (one for one in nightly.CUDA_VARIANTS_EVER if one != self.own.variant)
+        return tuple(one for one in others if not (gpus and why_not(one, gpus[0])))
 
     @functools.cached_property
     def _interpreters(self) -> tuple[Interpreter, ...]:

@@ -31,7 +31,7 @@ from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.normalise import normalise
 from torchbisect.probe.observation import Kind
-from torchbisect.probe.plain import last_words
+from torchbisect.probe.plain import check_disk, last_words
 from torchbisect.probe.repro import Repro, Settings, fingerprint
 from torchbisect.probe.siblings import siblings_digest
 from torchbisect.probe.signature import Signature
@@ -41,6 +41,7 @@ from torchbisect.probe.verdict import Answer, Verdict
 from torchbisect.probe.version import __version__
 
 SKIP = 125
+"""The status by which a command says that it can't tell, as ``git bisect run`` has it."""
 NO_SCRIPT = Repro("", name="")
 """What is asked about where the test needs no script."""
 
@@ -228,8 +229,7 @@ class CommandProbe:
         except OSError as error:
             raise DiskFull(f"no scratch folder for the test: {error.strerror}") from error
         done = Completed(done.status, done.output[-_KEPT:], done.errors[-_KEPT:], time.monotonic() - started)
-        if "No space left on device" in done.errors:
-            raise DiskFull("no space left on the disk: free some, then give the same command again")
+        check_disk(done)
         return done
 
     def _run_in_scratch(self, repro: Repro) -> Completed:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchbisect.containers.environments import Environment
+from torchbisect.containers.environments import Completed, Environment
 from torchbisect.containers.errors import DiskFull
 
 _LAST_LINES = 12
@@ -72,8 +72,7 @@ def run_plain(
             raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
         done = environment.run([name, *arguments], timeout=timeout, directory=folder, extra=extra)
     text = done.output + ("\n" if done.output and not done.output.endswith("\n") else "") + done.errors
-    if "No space left on device" in done.errors:
-        raise DiskFull("no space left on the disk: free some, then give the same command again")
+    check_disk(done)
     return PlainRun(done.status, text, last_words(text), done.seconds)
 
 
@@ -86,6 +85,12 @@ _ADVICE = (
     "import torch._dynamo",
     "torch._dynamo.config",
 )
+
+
+def check_disk(done: Completed) -> None:
+    """Raise ``DiskFull`` if what was run says that there was no room left on the disk."""
+    if "No space left on device" in done.errors:
+        raise DiskFull("no space left on the disk: free some, then give the same command again")
 
 
 def last_words(text: str) -> str:

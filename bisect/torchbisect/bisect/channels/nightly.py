@@ -30,6 +30,8 @@ NIGHTLY_INDEX = "https://download.pytorch.org/whl/nightly"
 #: The CUDA variants that are built every night since April 2026 (pytorch/test-infra's matrix of builds). Only ``cu126``
 #: reaches back further, to November 2024.
 CUDA_VARIANTS = ("cu126", "cu130", "cu132")
+#: All the CUDA variants that nightlies have had since 2023, newest first.
+CUDA_VARIANTS_EVER = ("cu134", "cu132", "cu130", "cu129", "cu128", "cu126", "cu124", "cu121", "cu118")
 
 #: The hosts that have had the files, under one path; where one has an outage, the other may not.
 HOSTS = ("https://download.pytorch.org", "https://download-r2.pytorch.org")
