@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.docker_environments import DockerEnvironments
-from torchbisect.containers.environments import Environment, Environments
+from torchbisect.containers.environments import Environment
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.venvs import Venvs, installed_build
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             rows = [
                 ("venv", _measure(venvs.environment(installed_build(interpreter)), options.rounds)),
-                ("docker", _measure(_environment(contained, build), options.rounds)),
+                ("docker", _measure(contained.environment(build), options.rounds)),
             ]
         finally:
             contained.close()
@@ -62,10 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{'more':8}" + "".join(f" {after - before:+7.3f}s" for before, after in zip(first, second, strict=True)))
     print(f"{'ratio':8}" + "".join(f" {after / before:8.2f}" for before, after in zip(first, second, strict=True)))
     return 0
-
-
-def _environment(environments: Environments, build: Build) -> Environment:
-    return environments.environment(build)
 
 
 def _measure(environment: Environment, rounds: int) -> tuple[float, float, float]:
