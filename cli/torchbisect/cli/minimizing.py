@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchbisect.bisect.search import Status
@@ -12,10 +12,12 @@ from torchbisect.minimizer.backend import with_backend
 from torchbisect.minimizer.minimize import Progress, Reduction, minimize
 from torchbisect.minimizer.standalone import standalone
 from torchbisect.minimizer.sure import Ask, every_time
+from torchbisect.probe.faults import ended_badly
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.plain import PlainRun, run_plain
+from torchbisect.probe.probe import Probe
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.verdict import Answer, Verdict
 
@@ -161,13 +163,29 @@ def _alone(tools: Tools, probe: Oracle, subject: Subject, reduction: Reduction, 
     tools.display.status("confirming under plain python")
     # Where it is seen in the shrunk script, which is not where it was seen in the original.
     seen = probe.mismatch(Repro(reduction.source, seed=subject.repro.seed, name="minimal.py"), settings)
-    for text in standalone(reduction.source, seen or subject.mismatch):
+    texts = standalone(reduction.source, seen or subject.mismatch)
+    for text in _likely_first(probe, texts, subject.repro.seed, settings):
         runs = confirm(probe, text)
         if runs is not None:
             tools.workspace.save_minimal(text)
             return Shrunk(reduction, settings, text, True, runs)
     tools.workspace.save_minimal(reduction.source)
     return Shrunk(reduction, settings, reduction.source, False, ())
+
+
+def _likely_first(probe: Oracle, texts: Sequence[str], seed: int, settings: Settings) -> Iterator[str]:
+    """First what fails when compiled in a fork: a start of Python and torch costs as much as twenty of those."""
+    if not isinstance(probe, Probe):
+        yield from texts
+        return
+    unlikely = []
+    for text in texts:
+        seen = probe.observe(Repro(text, seed=seed, name="minimal.py"), settings)
+        if ended_badly(seen.compiled) and not ended_badly(seen.eager):
+            yield text
+        else:
+            unlikely.append(text)
+    yield from unlikely
 
 
 def confirm(probe: Oracle, text: str) -> tuple[tuple[PlainRun, bool], ...] | None:

@@ -1,4 +1,4 @@
-"""The observe stage: is there a mismatch, which one, and is it there each time?"""
+"""The observe stage: is there a mismatch and which one; then, where runs are cheapest: is it there each time?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchbisect.probe.faults import Fault, ended_badly, environment_fault
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.repro import Repro
+from torchbisect.probe.repro import Repro, Settings
 from torchbisect.reports import report as shapes
 from torchbisect.reports.paths import without_machine
 
@@ -84,7 +84,7 @@ class Observed:
 
 
 def observe(probe: Oracle, repro: Repro, display: Display, notice: Callable[[str], None]) -> Observed:
-    """Run the script both ways, or the user's test; name what is wrong, and see whether it is so each time.
+    """Run the script both ways, or the user's test, and name what is wrong.
 
     Args:
         probe: answers.
@@ -104,11 +104,39 @@ def observe(probe: Oracle, repro: Repro, display: Display, notice: Callable[[str
         observed = _tested(probe, repro)
     if observed.verdict == "none" and isinstance(probe, Probe):
         return _looked_for_again(probe, repro, observed, display)
-    if observed.mismatch is None:
+    if observed.mismatch is not None:
+        display.result(observed.mismatch.summary)
+        display.detail(observed.mismatch.signature.text)
+    return observed
+
+
+def each_time(probe: Oracle, repro: Repro, observed: Observed, settings: Settings, display: Display) -> Observed:
+    """See whether a mismatch is there in every run, and in a fresh process as in a warm one.
+
+    Args:
+        probe: answers.
+        repro: the script.
+        observed: what it showed at first; as it is, if that is no mismatch.
+        settings: those on which runs cost least.
+        display: shows what goes on.
+
+    Returns:
+        The same with the runs counted, or with the verdict ``flaky``.
+    """
+    mismatch = observed.mismatch
+    if mismatch is None or observed.verdict != "mismatch":
         return observed
-    display.result(observed.mismatch.summary)
-    display.detail(observed.mismatch.signature.text)
-    return _each_time(probe, repro, observed, observed.mismatch, display)
+    # A run of a script is a fork and costs little; a test may take half an hour.
+    runs = max(RUNS, probe.repeat) if isinstance(probe, Probe) else probe.repeat
+    display.status(f"running it {runs} times more")
+    shown = round(runs * probe.flakiness(repro, mismatch.signature, runs, settings))
+    if shown < runs:
+        why = f"flaky: {shown} of {runs} runs showed it ({mismatch.summary})"
+        return replace(observed, verdict="flaky", reason=why, runs=runs, shown=shown)
+    if not probe.agrees(repro, mismatch.signature, settings):
+        why = f"flaky: a fresh process does not show it ({mismatch.summary})"
+        return replace(observed, verdict="flaky", reason=why, runs=runs + 1, shown=shown)
+    return replace(observed, runs=runs, shown=shown)
 
 
 def _compared(probe: Probe, repro: Repro, notice: Callable[[str], None]) -> Observed:
@@ -140,20 +168,6 @@ def _tested(probe: CommandProbe, repro: Repro) -> Observed:
 def _advised(trouble: Fault) -> str:
     advice = _ADVICE.get(trouble.reason)
     return f"{trouble.detail}; {advice}" if advice else trouble.detail
-
-
-def _each_time(probe: Oracle, repro: Repro, observed: Observed, mismatch: Mismatch, display: Display) -> Observed:
-    # A run of a script is a fork and costs little; a test may take half an hour.
-    runs = max(RUNS, probe.repeat) if isinstance(probe, Probe) else probe.repeat
-    display.status(f"running it {runs} times more")
-    shown = round(runs * probe.flakiness(repro, mismatch.signature, runs))
-    if shown < runs:
-        why = f"flaky: {shown} of {runs} runs showed it ({mismatch.summary})"
-        return replace(observed, verdict="flaky", reason=why, runs=runs, shown=shown)
-    if not probe.agrees(repro, mismatch.signature):
-        why = f"flaky: a fresh process does not show it ({mismatch.summary})"
-        return replace(observed, verdict="flaky", reason=why, runs=runs + 1, shown=shown)
-    return replace(observed, runs=runs, shown=shown)
 
 
 def _looked_for_again(probe: Probe, repro: Repro, observed: Observed, display: Display) -> Observed:

@@ -6,7 +6,7 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -24,7 +24,7 @@ from torchbisect.cli.exits import Exit
 from torchbisect.cli.flaky import Rate
 from torchbisect.cli.localising import pass_of
 from torchbisect.cli.minimizing import Shrunk, Subject, Witness, shrink
-from torchbisect.cli.observing import Observed, observe
+from torchbisect.cli.observing import Observed, each_time, observe
 from torchbisect.cli.options import Options
 from torchbisect.cli.scripts import on_device, read_script
 from torchbisect.cli.tools import Tools
@@ -136,12 +136,14 @@ class Pipeline:
             observed = observe(probe, self.repro, self.display, self._notice)
             self.draft.observed(observed)
         self._save()
+        observed, settings = self._localise(probe, observed)
+        self.draft.observed(observed)
+        self._save()
         if observed.mismatch is None or observed.verdict != "mismatch":
             if observed.verdict == "flaky" and observed.mismatch is not None and self.stages.bisect:
                 self._bisect(probe, failing, observed, Settings(), None)
                 self._describe(probe)
             return self._without_mismatch(observed)
-        settings = self._localise(probe, observed)
         shrunk = self._minimize(probe, observed, settings)
         self._name_pass(probe, observed, shrunk)
         if self.stages.explain and shrunk is not None:
@@ -168,24 +170,30 @@ class Pipeline:
             return Exit.FLAKY
         return Exit.MACHINE if observed.machine_at_fault else Exit.INPUT
 
-    def _localise(self, probe: Oracle, observed: Observed) -> Settings:
-        if not self.stages.localise or observed.mismatch is None or not isinstance(probe, Probe):
-            return Settings()
-        self.draft.stage = "localise"
+    def _localise(self, probe: Oracle, observed: Observed) -> tuple[Observed, Settings]:
+        """What was observed with its runs counted, and the cheapest settings that show it each time."""
         mismatch = observed.mismatch
+        if mismatch is None or observed.verdict != "mismatch":
+            return observed, Settings()
+        if not self.stages.localise or not isinstance(probe, Probe):
+            return each_time(probe, self.repro, observed, Settings(), self.display), Settings()
+        self.draft.stage = "localise"
         with self.display.stage("Localise"):
             found = localise(probe, self.repro, mismatch, self.display.status)
-            if not probe.agrees(self.repro, mismatch.signature, found.settings):
-                # Every question gets a fresh process now.
-                found = localise(probe, self.repro, mismatch, self.display.status)
+            counted = each_time(probe, self.repro, observed, found.settings, self.display)
+            if counted.verdict == "flaky":
+                # Perhaps only on these settings, or only in warm processes, which from here on are asked no more.
+                counted = each_time(probe, self.repro, observed, Settings(), self.display)
+                if counted.verdict == "flaky":
+                    return counted, Settings()
+                found = replace(localise(probe, self.repro, mismatch, self.display.status), settings=Settings())
             self.draft.localised(found)
             self.display.result(
                 f"backend {found.backend or 'as given'}"
                 + (f", component {found.component}" if found.component else "")
                 + (f"; goes away with {found.fixed_by[0]}" if found.fixed_by else "")
             )
-        self._save()
-        return found.settings
+        return counted, found.settings
 
     def _name_pass(self, probe: Oracle, observed: Observed, shrunk: Shrunk | None) -> None:
         """The pass or operator, for the smallest script that fails by itself."""
@@ -211,7 +219,8 @@ class Pipeline:
         with self.display.stage(f"Minimize{again}"):
             subject = Subject(self.repro, observed.mismatch, settings)
             shrunk = shrink(self.tools, probe, subject, witnesses)
-            if not probe.agrees(shrunk.repro(self.repro), observed.mismatch.signature, shrunk.settings):
+            small = shrunk.repro(self.repro)
+            if not shrunk.stands_alone and not probe.agrees(small, observed.mismatch.signature, shrunk.settings):
                 # What it was shrunk to stands on answers that only forked processes give: once more with fresh ones.
                 shrunk = shrink(self.tools, probe, subject, witnesses)
             self.draft.shrunk(shrunk)

@@ -59,7 +59,7 @@ class Probe:
         repeat: int = 1,
         scope: str = "",
         bounds: Bounds | None = None,
-        check_every: int = 50,
+        check_every: int = 100,
         agent: Agent | None = None,
         notify: Callable[[str], None] = lambda text: None,
     ) -> None:
