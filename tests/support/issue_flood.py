@@ -112,14 +112,14 @@ _BUGS = {
     "deque": (
         "import collections\n\n\ndef f(x):\n    kept = collections.deque([1.0, 2.0], maxlen=0)\n"
         "    kept.append(0.5)\n    return x.sin() * len(kept)\n",
-        10,
+        4,
     ),
     # Code that asks whether it is compiled, as libraries do, and gets it wrong.
-    "scaled": ("def f(x):\n    y = x.cos()\n    return y * 2 if torch.compiler.is_compiling() else y\n", 7),
-    "rounded": ("def f(x):\n    y = x.floor()\n    return y.exp() if torch.compiler.is_compiling() else y\n", 5),
+    "scaled": ("def f(x):\n    y = x.cos()\n    return y * 2 if torch.compiler.is_compiling() else y\n", 3),
+    "rounded": ("def f(x):\n    y = x.floor()\n    return y.exp() if torch.compiler.is_compiling() else y\n", 2),
     "refused": (
         "def f(x):\n    torch._dynamo.graph_break()\n    return x.tanh()\n",
-        5,
+        2,
     ),
     "aborted": (
         "import os\n\n\ndef backend(graph, inputs):\n    os.abort()\n\n\ndef f(x):\n    return x.abs()\n",

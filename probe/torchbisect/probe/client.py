@@ -140,20 +140,22 @@ class Agent:
         self._facts = ready["ready"]
         self.started += 1
 
-    def observe(self, repro: Repro, settings: Settings, *, eager_key: str | None = None) -> Observation:
+    def observe(
+        self, repro: Repro, settings: Settings, *, eager_key: str | None = None, warm: bool = False
+    ) -> Observation:
         """Run a script with compile a no-op and with compile honoured, and compare.
 
         Args:
             repro: the script.
             settings: what to compile with.
             eager_key: names the eager half; one that was made under this name is used again. Left out, the name follows
-            from
-                the repro.
+                from the repro.
+            warm: whether the run is timed, so that it must not pay for what a process does but once.
 
         Raises:
             AgentFailed: the agent can't be started.
         """
-        return self._observation("observe", repro, settings=settings.to_json(), key=eager_key)
+        return self._observation("observe", repro, settings=settings.to_json(), key=eager_key, warm=warm)
 
     def repeat(self, repro: Repro, *, eager_key: str | None = None) -> Observation:
         """Run a script twice with compile a no-op, the second time with fresh memory, clock and addresses varied.

@@ -268,11 +268,12 @@ class Probe:
     def _run(self, repro: Repro, settings: Settings) -> Observation:
         self.asked += 1
         agent, eager_key = self._started(), self._key("eager", repro)
-        observation = agent.observe(repro, settings, eager_key=eager_key)
+        timed = bool(self._bounds)
+        observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed)
         if observation.compiled.how == "timed-out" and observation.eager.how != "timed-out" and machine_is_busy():
             # Inductor has taken ten times as long beside other work: that is no hang.
             agent.limits = replace(self.limits, compiled_floor=PATIENCE * self.limits.compiled_floor)
-            observation = agent.observe(repro, settings, eager_key=eager_key)
+            observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed)
             agent.limits = self.limits
         trouble = trouble_of(observation)
         if trouble is not None and trouble.reason == "disk-full":

@@ -16,7 +16,7 @@ import platform
 import signal
 import sys
 import tempfile
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
 import torch
 
@@ -54,14 +54,14 @@ class Server:
         self._in = os.fdopen(reader, "rb")
         self._out = os.fdopen(writer, "wb", buffering=0)
         self._warmth = Warmth()
+        self._compiled = False
         self._kept: "collections.OrderedDict[str, Eager]" = collections.OrderedDict()
         self._number: Any = None
 
     def serve(self) -> None:
         """Say what is here, then answer until the other side goes away."""
-        self._warmth.upto("aot_eager")
-        gc.collect()
-        gc.freeze()
+        _settle()
+        gc.enable()
         self._say({"ready": facts()})
         for line in self._in:
             question = json.loads(line.decode("utf-8"))
@@ -78,7 +78,8 @@ class Server:
 
     def _answer(self, question: Dict[str, Any]) -> Any:
         if question["ask"] == "observe":
-            return self.observe(question["repro"], question["settings"], question["limits"], question.get("key"))
+            ready = bool(question.get("warm"))
+            return self.observe(question["repro"], question["settings"], question["limits"], question.get("key"), ready)
         if question["ask"] == "repeat":
             return self.repeat(question["repro"], question["limits"], question.get("key"))
         if question["ask"] == "trace":
@@ -133,9 +134,14 @@ class Server:
     # Questions ------------------------------------------------------------------------------------------------------
 
     def observe(
-        self, repro: Dict[str, Any], settings: Dict[str, Any], limits: Dict[str, Any], key: Optional[str]
+        self,
+        repro: Dict[str, Any],
+        settings: Dict[str, Any],
+        limits: Dict[str, Any],
+        key: Optional[str],
+        warm: bool = False,
     ) -> Any:
-        """The eager and the compiled run of a script side by side."""
+        """The eager and the compiled run of a script side by side; if ``warm``, no run pays for a process's first."""
         half = self._half(repro, limits, key)
         eager = half.plain
         assert eager is not None
@@ -146,11 +152,20 @@ class Server:
             return _observation(
                 eager.ending, eager.ending, [], [*eager.notes, "the script never calls what it compiles"]
             )
-        for backend in [settings["backend"]] if settings.get("backend") else eager.backends:
-            self._warmth.upto(backend)
+        self._warm([settings["backend"]] if settings.get("backend") else eager.backends, warm or self._compiled)
+        self._compiled = True
         seconds = max(limits["compiled_floor"], eager.ending["seconds"] * limits["compiled_factor"])
         compiled = self._run("compiled", repro, settings, limits, seconds)
         return self._compared(half, compiled, repro, limits)
+
+    def _warm(self, backends: Sequence[str], all_of_it: bool) -> None:
+        """Many an agent is asked about one script only: unless that needs inductor it pays for its warmth itself."""
+        wanted = [name for name in backends if all_of_it or name == "inductor"]
+        gc.disable()
+        warmed = [self._warmth.upto(name) for name in wanted]
+        gc.enable()
+        if any(warmed):
+            _settle()
 
     def _compared(self, half: Eager, compiled: Run, repro: Dict[str, Any], limits: Dict[str, Any]) -> Any:
         eager = half.plain
@@ -190,6 +205,12 @@ class Server:
             if entry.facts.get("e") == "trace":
                 return entry.facts["trace"]
         raise ValueError("the traced run {}".format(traced.ending["how"]))
+
+
+def _settle() -> None:
+    """What there is now is shared with the children: nothing is to touch it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _place(finding: Any) -> str:

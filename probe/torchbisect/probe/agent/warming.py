@@ -49,16 +49,19 @@ class Warmth:
 
             inductor.compile_threads = 1
 
-    def upto(self, backend: str) -> None:
-        """Compile something with every backend up to this one; failures are the children's to report."""
-        last = LADDER.index(backend) if backend in LADDER else 1
-        for name in LADDER[: last + 1]:
-            if name in self._reached:
-                continue
+    def upto(self, backend: str) -> bool:
+        """Compile something with every backend up to this one, and at least ``aot_eager``.
+
+        Failures are the children's to report. Returns whether there was anything left to do.
+        """
+        last = max(1, LADDER.index(backend)) if backend in LADDER else 1
+        missing = [name for name in LADDER[: last + 1] if name not in self._reached]
+        for name in missing:
             self._reached.add(name)
             with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
                 self._compile(name)
             torch._dynamo.reset()
+        return bool(missing)
 
     def _compile(self, backend: str) -> None:
         torch._dynamo.reset()
