@@ -1,12 +1,12 @@
 """Asks the probe about every script of a corpus on several torches and prints its verdicts beside the truth.
 
-    python benchmarks/corpus_truth.py CORPUS --python VENV/bin/python [--python ...] [--case NAME] [--journal FILE]
+    python benchmarks/corpus_truth.py CORPUS [--torch VERSION ...] [--case NAME] [--journal FILE] [--cache-dir DIR]
 
 A corpus is a folder of folders, each with ``repro.py``, sometimes ``large.py``, and ``truth.json`` (``truth`` and
-``large_truth``: release -> ``{"result": "fail" | "pass" | "skip"}``). Each Python brings one installed torch. A
-script's mismatch is taken on the newest of them that shows one and asked for, with tolerance, on all others: ``same``
-where the truth says fail, ``none`` where it says pass, no evidence where it says skip. With ``--journal`` a run goes on
-where an earlier one stopped.
+``large_truth``: release -> ``{"result": "fail" | "pass" | "skip"}``). The torches are the releases named, by default
+all that the truth is known of, each installed in its turn, the newest first. A script's mismatch is taken on the first
+that shows one and asked for, with tolerance, on all others: ``same`` where the truth says fail, ``none`` where it says
+pass, no evidence where it says skip. With ``--journal`` a run goes on where an earlier one stopped.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import platformdirs
 from packaging.version import Version
 
+from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.containers.venvs import Venvs
 from torchbisect.probe.client import Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judging import Mismatch
@@ -50,17 +51,24 @@ class Script:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--python", action="append", required=True, help="an interpreter with a torch")
+    parser.add_argument("--torch", action="append", help="a release")
     parser.add_argument("--case", action="append", help="only the cases whose name has this in it")
     parser.add_argument("--journal", type=Path)
+    parser.add_argument("--cache-dir", type=Path, default=Path(platformdirs.user_cache_dir("torchbisect")))
     options = parser.parse_args(arguments)
     scripts = [script for script in _scripts(options.corpus) if _wanted(script, options.case)]
-    with tempfile.TemporaryDirectory() as cache:
-        probes = _probes(options.python, Path(cache), Journal(options.journal))
-        wrong = sum(_judge(script, probes) for script in scripts)
-        for probe in probes.values():
-            probe.close()
-    print(f"{wrong} wrong of {len(scripts)} scripts on {', '.join(probes)}")
+    releases = options.torch or {release for script in scripts for release in script.truth}
+    builds = sorted((Build(release, Channel.RELEASE) for release in releases), key=lambda build: Version(build.version))
+    venvs = Venvs(Cache(options.cache_dir), Interpreter.of(Path(sys.executable)), Indexes.gather())
+    journal, seen, judged, wrong = Journal(options.journal), {}, 0, 0
+    for build in reversed(builds):
+        with Probe(venvs.environment(build), journal, _PATIENT) as probe:
+            for script in (one for one in scripts if build.version in one.truth):
+                judged += 1
+                wrong += not _judged_right(script, probe, seen)
+        venvs.release(build)
+    venvs.close()
+    print(f"{wrong} wrong of {judged} verdicts on {len(scripts)} scripts and {len(builds)} releases")
     return 1 if wrong else 0
 
 
@@ -77,36 +85,19 @@ def _scripts(corpus: Path) -> Iterator[Script]:
                 yield Script(f"{folder.name}/{name}", Repro((folder / name).read_text(), name=name), truth)
 
 
-def _probes(pythons: Sequence[str], cache: Path, journal: Journal) -> dict[str, Probe]:
-    """A probe for each Python, newest torch first."""
-    found = []
-    for python in pythons:
-        interpreter = Interpreter.of(python)
-        build = installed_build(interpreter)
-        environment = Venvs(Cache(cache), interpreter, Indexes.gather()).environment(build)
-        found.append((Version(build.version), build.name, Probe(environment, journal, _PATIENT)))
-    return {name: probe for _, name, probe in sorted(found, key=lambda item: item[0], reverse=True)}
-
-
-def _judge(script: Script, probes: dict[str, Probe]) -> int:
-    """Print one line for each build; the number of verdicts that the truth contradicts."""
-    mismatch: Mismatch | None = None
-    wrong = 0
-    for build, probe in probes.items():
-        if build not in script.truth:
-            continue
-        started = time.monotonic()
-        own = probe.mismatch(script.repro)
-        if mismatch is None:
-            mismatch = own
-        verdict = _verdict(script, probe, mismatch)
-        right = verdict.answer in _EXPECTED[script.truth[build]]
-        wrong += not right
-        words = f"{verdict.answer} {verdict.reason or ''} {verdict.detail}"[:170]
-        took = time.monotonic() - started
-        print(f"{'' if right else 'WRONG'!s:5} {script.name:36} {build:8} {script.truth[build]:4} {took:5.1f}s {words}")
-        sys.stdout.flush()
-    return wrong
+def _judged_right(script: Script, probe: Probe, seen: dict[str, Mismatch]) -> bool:
+    """Print one line; whether the truth agrees. ``seen`` has what each script showed first."""
+    build, started = probe.environment.build.version, time.monotonic()
+    own = probe.mismatch(script.repro)
+    if own is not None:
+        seen.setdefault(script.name, own)
+    verdict = _verdict(script, probe, seen.get(script.name))
+    right = verdict.answer in _EXPECTED[script.truth[build]]
+    words = f"{verdict.answer} {verdict.reason or ''} {verdict.detail}"[:170]
+    took = time.monotonic() - started
+    print(f"{'' if right else 'WRONG'!s:5} {script.name:36} {build:8} {script.truth[build]:4} {took:5.1f}s {words}")
+    sys.stdout.flush()
+    return right
 
 
 def _verdict(script: Script, probe: Probe, mismatch: Mismatch | None) -> Verdict:

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("wide", parent=settings.get_profile("quick"), max_examples=680)
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-pytest_plugins = ["engine"]
+pytest_plugins = ["engine", "releases"]
 
 
 class KeepTogether(LoadFileScheduling):  # type: ignore[misc]

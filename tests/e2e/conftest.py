@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from running import Tool
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache for all tests; a developer may name one that lasts with ``TORCHBISECT_TEST_CACHE``."""
-    kept = os.environ.get("TORCHBISECT_TEST_CACHE")
-    if kept:
-        return Path(kept)
-    alone = "PYTEST_XDIST_WORKER" not in os.environ
-    return tmp_path_factory.mktemp("cache") if alone else tmp_path_factory.getbasetemp().parent / "cache"
 
 
 @pytest.fixture

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.containers.environments import Environment
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
 
 
 @pytest.fixture(scope="module")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+def probe(torch_of: Callable[[str], Environment]) -> Iterator[Probe]:
     """Questions to the torch beside this Python."""
-    interpreter = Interpreter.of(Path(sys.executable))
-    venvs = Venvs(Cache(tmp_path_factory.mktemp("cache")), interpreter, Indexes.gather())
-    with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
+    with Probe(torch_of("installed"), Journal()) as probe:
         yield probe
-    venvs.close()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from torchbisect.containers.cache import Cache
 from torchbisect.containers.environments import Environment
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.observation import Difference, Ending, Frame, Kind, Observation, Raised
 from torchbisect.probe.probe import Probe
@@ -72,11 +67,9 @@ def lost_grad(shown: Shown) -> Callable[..., Difference]:
 
 
 @pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def environment(torch_of: Callable[[str], Environment]) -> Environment:
     """The torch beside torchbisect."""
-    interpreter = Interpreter.of(sys.executable)
-    cache = Cache(tmp_path_factory.mktemp("cache"))
-    return Venvs(cache, interpreter, Indexes.gather()).environment(installed_build(interpreter))
+    return torch_of("installed")
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from docker.models.containers import Container
 
@@ -67,6 +68,7 @@ class DockerEnvironment:
     python: str
     store: Store
     confinement: Confinement
+    local: ClassVar[bool] = False
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> DockerProcess:
         """Start this environment's Python in a container of its own."""

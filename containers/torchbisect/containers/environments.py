@@ -81,6 +81,10 @@ class Environment(Protocol):
     def facts(self) -> Facts:
         """What was read back after the install."""
 
+    @property
+    def local(self) -> bool:
+        """Whether what runs here has the files of this machine before it."""
+
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Process:
         """Start this environment's Python with these arguments, in its own process group and a clean environment.
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.bytecode import KEEP, lend, store_of
@@ -55,6 +56,7 @@ class Venv:
     python: Path
     homes: Path
     user_base: str = ""
+    local: ClassVar[bool] = True
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> HostProcess:
         """Start this environment's Python, in its own process group and a clean environment; see ``Environment``."""

@@ -13,6 +13,7 @@ from torchbisect.containers.errors import TorchbisectError
 from torchbisect.probe.bundle import BOOT, payload
 from torchbisect.probe.observation import Ending, Observation
 from torchbisect.probe.repro import Repro, Settings
+from torchbisect.probe.siblings import siblings
 from torchbisect.probe.trace import Trace
 
 START_SECONDS = 400.0
@@ -167,7 +168,7 @@ class Agent:
     def trace(self, repro: Repro) -> Trace:
         """What an eager run of a script does. An empty trace if it did not come to an end."""
         try:
-            return Trace.from_json(self._ask("trace", repro=repro.to_json()))
+            return Trace.from_json(self._ask("trace", repro=self._told(repro)))
         except (Lost, Refused):
             return Trace(frozenset(), (), ())
 
@@ -183,9 +184,16 @@ class Agent:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _told(self, repro: Repro) -> dict[str, Any]:
+        """A repro as the agent reads it; with the modules beside the script where their folder can't be seen."""
+        words = repro.to_json()
+        if not self.environment.local:
+            words.update(directory=None, siblings=siblings(repro.source, repro.directory))
+        return words
+
     def _observation(self, ask: str, repro: Repro, **more: Any) -> Observation:
         try:
-            return Observation.from_json(self._ask(ask, repro=repro.to_json(), **more))
+            return Observation.from_json(self._ask(ask, repro=self._told(repro), **more))
         except Refused as trouble:
             lost = Ending(how="lost")
             return Observation(lost, lost, notes=(f"the agent could not answer: {trouble}",))

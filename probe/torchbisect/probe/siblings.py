@@ -18,18 +18,15 @@ def identity(repro: Repro) -> tuple[str, tuple[str, ...], int, str, str]:
     return repro.source, repro.arguments, repro.seed, repro.name, siblings_digest(repro.source, repro.directory)
 
 
-def siblings_digest(source: str, directory: str | None) -> str:
-    """A digest of every module under ``directory`` that the script can import, directly or through another one.
+def siblings(source: str, directory: str | None) -> dict[str, str]:
+    """Every module under ``directory`` that the script can import, directly or through another one, by its place there.
 
     Args:
         source: the script's text.
         directory: the folder that is put on ``sys.path`` for it; ``None`` for a script that stands alone.
-
-    Returns:
-        A hexadecimal text; empty when it imports none.
     """
     if directory is None:
-        return ""
+        return {}
     root = Path(directory)
     found: dict[Path, str] = {}
     pending = list(_files(source, root, root))
@@ -42,11 +39,19 @@ def siblings_digest(source: str, directory: str | None) -> str:
             text = _text(path, stat.st_mtime_ns, stat.st_size)
         except OSError:
             continue
-        found[path] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        found[path] = text
         pending.extend(_files(text, root, path.parent))
+    return {str(path.relative_to(root)): text for path, text in sorted(found.items())}
+
+
+def siblings_digest(source: str, directory: str | None) -> str:
+    """A digest of these modules, hexadecimal; empty when there are none."""
+    found = siblings(source, directory)
     if not found:
         return ""
-    lines = sorted(f"{path.relative_to(root)} {digest}" for path, digest in found.items())
+    lines = [
+        f"{path} {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}" for path, text in found.items()
+    ]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 

@@ -25,6 +25,8 @@ from torchbisect.containers.errors import InputError, InstallFailed
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.kept import kept_in_engine
+from torchbisect.probe.client import Agent
+from torchbisect.probe.repro import Repro, Settings
 
 pytestmark = pytest.mark.e2e
 
@@ -220,6 +222,12 @@ assert torch.allclose(f(x), torch.relu(x.sin()) + 1)
 print(torch.__version__, os.listdir("/sys/class/net"))
 """
 
+BESIDE = """
+import torch
+from sizes import WIDTH
+print(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(WIDTH)).shape)
+"""
+
 
 def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
     engine_host: str, interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -235,6 +243,12 @@ def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
         done = environment.run(["-c", COMPILE], timeout=600)
         assert done.status == 0, done
         assert done.output.split(maxsplit=1) == [environment.facts.torch, "['lo']\n"]
+        (tmp_path / "sizes").mkdir()
+        (tmp_path / "sizes" / "__init__.py").write_text("from .wide import WIDTH\n")
+        (tmp_path / "sizes" / "wide.py").write_text("WIDTH = 3\n")
+        with Agent(environment) as agent:
+            seen = agent.observe(Repro(BESIDE, directory=str(tmp_path)), Settings())
+        assert (seen.compiled.how, seen.compiled.output, seen.differences) == ("finished", "torch.Size([3])\n", ())
     finally:
         environments.close()
         client = docker.from_env(timeout=60)

@@ -1,16 +1,14 @@
-"""One real agent on the installed torch, shared by the tests of this folder."""
+"""Real agents, shared by the tests of this folder: on the installed torch and, where a table asks, an older one."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import ExitStack
+from typing import Any, cast
 
 import pytest
 
-from torchbisect.containers.builds import Build, Channel
-from torchbisect.containers.environments import Facts
+from torchbisect.containers.environments import Environment
 from torchbisect.containers.venvs import Venv
 from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.observation import Observation
@@ -18,24 +16,37 @@ from torchbisect.probe.repro import Repro, Settings
 
 
 @pytest.fixture(scope="session")
-def installed() -> Venv:
+def installed(torch_of: Callable[[str], Environment]) -> Venv:
     """The environment that the tests themselves run in."""
-    facts = Facts(torch="", git_version=None, python="", platform="")
-    return Venv(Build("0", Channel.INSTALLED), facts, Path(sys.executable), Path(tempfile.gettempdir()))
+    return cast(Venv, torch_of("installed"))
 
 
 @pytest.fixture(scope="session")
-def agent(installed: Venv) -> Iterator[Agent]:
-    """An agent with limits small enough for scripts that never end."""
-    with Agent(installed, Limits(eager=30.0, compiled_factor=2.0, compiled_floor=60.0)) as agent:
+def agents(torch_of: Callable[[str], Environment]) -> Iterator[Callable[[str], Agent]]:
+    """An agent by its torch, with limits small enough for scripts that never end."""
+    started: dict[str, Agent] = {}
+    with ExitStack() as stack:
+
+        def agent(version: str) -> Agent:
+            if version not in started:
+                limits = Limits(eager=30.0, compiled_factor=2.0, compiled_floor=60.0)
+                started[version] = stack.enter_context(Agent(torch_of(version), limits))
+            return started[version]
+
         yield agent
 
 
-@pytest.fixture(scope="session")
-def observe(agent: Agent) -> Callable[..., Observation]:
-    """Asks the shared agent about a script; ``torch`` is imported for it."""
+@pytest.fixture
+def agent(request: pytest.FixtureRequest, agents: Callable[[str], Agent]) -> Agent:
+    """The installed torch's, or that of the version that a table names."""
+    return agents(getattr(request, "param", "installed"))
 
-    def ask(source: str, **settings: object) -> Observation:
-        return agent.observe(Repro("import torch\n" + source), Settings(**settings))  # type: ignore[arg-type]
+
+@pytest.fixture
+def observe(agent: Agent) -> Callable[..., Observation]:
+    """Asks the agent about a script; ``torch`` is imported for it."""
+
+    def ask(source: str, **settings: Any) -> Observation:
+        return agent.observe(Repro("import torch\n" + source), Settings(**settings))
 
     return ask

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from torchbisect.probe.observation import Observation
@@ -39,6 +40,26 @@ OPERATIONS = [
     "{x} = torch.nn.functional.dropout({x}, 0.3)",
     "print('half way', {x}.shape)",
     "if float({x}.detach().sum()) > 1e6: {x} = {x} * 0",
+    "{x} = {x}.clone(); {x}[1:].mul_({c})",
+    "{x} = {x} * 1; {x}.view(16)[::2].add_({c})",
+    "{x} = {x} * 1; {x}.t()[{axis}] = {c}",
+    "{x} = {x} * 1; {x}.diagonal().copy_({y}.detach()[0])",
+    "{x} = torch.empty_like({x}).copy_({x}).sub_({y})",
+    "{x} = Scaled.apply({x}, {c})",
+    "{x} = Pair({x}, {y}).mixed({c})",
+    "pair = Pair({x}, {y}); pair.left = pair.left * {c}; {x} = pair.left + pair.right",
+    "parts = dict(a={x}, b={y}); parts['a'] = parts['a'] + {c}; {x} = sum(parts.values())",
+    "{x} = torch.stack([row * number for number, row in enumerate({x}.unbind({axis}))], {axis})",
+    "{x}, {y} = {y}, {x}",
+    "{x} = functools.reduce(torch.add, [{x}, {y}, {x}])",
+    "{x} = functools.partial(torch.mul, other={y})({x})",
+    "with torch.no_grad(): kept = {x}.exp()\n{x} = {x} + kept.tanh()",
+    "try: {x} = {x}.view(3, 5)\nexcept RuntimeError: {x} = {x} + {c}",
+    "match {x}.dim():\n    case 2: {x} = {x} * {c}\n    case _: {x} = {x} * 0",
+    "{x} = {x} * 1; {x}.register_hook(lambda g: g * 0.5) if {x}.requires_grad else None",
+    "{x} = torch.func.vmap(lambda row: row.sin() * {c})({x})",
+    "{x} = {x} + torch.func.grad(lambda v: v.square().sum())({y}.detach())",
+    "{x} = torch.utils.checkpoint.checkpoint(torch.tanh, {x}, use_reentrant=False)",
 ]
 
 RETURNS = [
@@ -75,9 +96,18 @@ MODULES = [
     "torch.nn.BatchNorm2d(3), torch.nn.Flatten(), torch.nn.Linear(27, 4))",
     "net = Counting(torch.nn.Linear(4, 4), {p})",
     "net = torch.nn.TransformerEncoderLayer(4, 2, 8, dropout={p}, batch_first=True)",
+    "net = Counting(torch.nn.Linear(4, 4), {p})\nnet.inner.register_forward_hook(lambda m, i, o: net.log.append(-1))",
+    "net = torch.nn.Linear(4, 4)\nnet.register_full_backward_hook(lambda m, i, o: seen.append(o[0].sum().item()))",
+    "net = torch.nn.Linear(4, 4)\n"
+    "net.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.sum().item()))",
+    "net = torch.nn.Linear(4, 4)\nnet.bias.register_hook(lambda g: seen.append(g.norm().item()))",
+    "net = torch.nn.ModuleList(Counting(torch.nn.Linear(4, 4), {p}) for _ in range(2))\n"
+    "net.forward = lambda x: net[1](net[0](x))",
+    "net = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(4, 4))",
 ]
 
 TRAINING = """
+seen = []
 {module}
 {compiled}
 opt = torch.optim.{optimizer}(net.parameters(), lr=0.01)
@@ -98,12 +128,32 @@ final = run(torch.ones(2, 4))
 
 PRELUDE = """
 import dataclasses
+import functools
 import torch
+import torch.utils.checkpoint
 
 @dataclasses.dataclass
 class Result:
     value: torch.Tensor
     parts: list
+
+@dataclasses.dataclass
+class Pair:
+    left: torch.Tensor
+    right: torch.Tensor
+
+    def mixed(self, share):
+        return self.left * share + self.right * (1 - share)
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.factor, None
 
 class Counting(torch.nn.Module):
     def __init__(self, inner, p):
@@ -130,7 +180,7 @@ def tensors(value):
 
 
 def indented(lines: list[str]) -> str:
-    return "".join(f"    {line}\n" for line in lines)
+    return textwrap.indent("".join(f"{line}\n" for line in lines), "    ")
 
 
 @st.composite
@@ -151,14 +201,10 @@ def functions(draw: st.DrawFn, backend: str) -> str:
     elif form == "function":
         head = "def g(x, y):\n" + indented(lines) + f"f = torch.compile(g, {options})\n"
     elif form == "closure":
-        inner = ["calls = []", "def g(x, y):", "    calls.append(1)", *(f"    {line}" for line in lines), "return g"]
+        inner = ["calls = []", "def g(x, y):", indented(["calls.append(1)", *lines]), "return g"]
         head = "def make():\n" + indented(inner) + f"f = torch.compile(make(), {options})\n"
     else:
-        body = [
-            "def g(self, x, y):",
-            "    self.count = getattr(self, 'count', 0) + 1",
-            *(f"    {line}" for line in lines),
-        ]
+        body = ["def g(self, x, y):", indented(["self.count = getattr(self, 'count', 0) + 1", *lines])]
         head = "class Holder:\n" + indented(body) + f"holder = Holder()\nf = torch.compile(holder.g, {options})\n"
     driver = draw(st.sampled_from(DRIVERS))
     return head + driver.format(f="f", n=draw(st.integers(1, 3)), graph=draw(st.booleans())) + "\n"
@@ -195,29 +241,31 @@ def scripts(backend: str) -> st.SearchStrategy[str]:
 
 def check(observe: Callable[..., Observation], source: str) -> None:
     seen = observe(source)
-    if seen.eager.how != "finished":
-        assert seen.eager.how == "raised", seen.eager
-        return  # the operations did not fit together: nothing to compare
+    assert seen.eager.how in ("finished", "raised"), seen.eager
+    assume(seen.eager.how == "finished")  # or the operations did not fit together: nothing to compare
     assert seen.compiled.how == "finished", (seen.compiled.raised, source)
     assert seen.differences == (), source
 
 
 SLOWLY: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+# A fork of an agent takes seconds where a property of pure code takes milliseconds; three hundred and more in all by
+# ``HYPOTHESIS_PROFILE=wide``.
+MANY = settings.default.max_examples // 5
 
 
-@settings(max_examples=8, **SLOWLY)
+@settings(max_examples=MANY, **SLOWLY)
 @given(source=scripts("eager"))
 def test_right_scripts_are_clean_through_dynamo(observe: Callable[..., Observation], source: str) -> None:
     check(observe, source)
 
 
-@settings(max_examples=8, **SLOWLY)
+@settings(max_examples=MANY, **SLOWLY)
 @given(source=scripts("aot_eager"))
 def test_right_scripts_are_clean_through_autograd(observe: Callable[..., Observation], source: str) -> None:
     check(observe, source)
 
 
-@settings(max_examples=2, **SLOWLY)
+@settings(max_examples=MANY // 4, **SLOWLY)
 @given(source=scripts("inductor"))
 def test_right_scripts_are_clean_through_inductor(observe: Callable[..., Observation], source: str) -> None:
     check(observe, source)

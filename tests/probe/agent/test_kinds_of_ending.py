@@ -17,6 +17,10 @@ from torchbisect.probe.repro import Repro, Settings
 
 pytestmark = pytest.mark.torch
 
+on_both = pytest.mark.parametrize(
+    "agent", ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)], indirect=True, scope="session"
+)
+
 
 class Case(NamedTuple):
     """A script with a hole for what is done wrong, and what the signature has to say of it."""
@@ -156,6 +160,7 @@ def hasty(agent: Agent) -> Callable[[str], Observation]:
     return ask
 
 
+@on_both
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_wrong_script_is_told_by_its_kind(
     case: Case, observe: Callable[..., Observation], hasty: Callable[[str], Observation]
@@ -167,6 +172,7 @@ def test_the_wrong_script_is_told_by_its_kind(
     assert (found.kind, found.signature.exception) == (case.kind, case.exception), found
 
 
+@on_both
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_right_script_is_no_mismatch(case: Case, observe: Callable[..., Observation]) -> None:
     source = case.script.replace("{hole}", case.right)

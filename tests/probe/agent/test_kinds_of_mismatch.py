@@ -16,6 +16,10 @@ from torchbisect.probe.observation import Kind, Observation
 
 pytestmark = pytest.mark.torch
 
+on_both = pytest.mark.parametrize(
+    "agent", ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)], indirect=True, scope="session"
+)
+
 
 class Case(NamedTuple):
     """A script with a hole for what is done wrong, and the first difference that has to be told."""
@@ -294,6 +298,7 @@ CASES = [
 ]
 
 
+@on_both
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_wrong_script_is_told_by_its_kind_and_place(case: Case, observe: Callable[..., Observation]) -> None:
     seen = observe(case.script.replace("{hole}", case.wrong))
@@ -309,6 +314,7 @@ def test_wrong_values_come_with_what_a_page_draws(observe: Callable[..., Observa
     assert sum(value for row in detail["map"] for value in row) == 1
 
 
+@on_both
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_right_script_is_clean(case: Case, observe: Callable[..., Observation]) -> None:
     seen = observe(case.script.replace("{hole}", case.right))

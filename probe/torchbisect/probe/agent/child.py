@@ -75,9 +75,10 @@ def _work(job: Job, tape: Tape) -> int:
     folder = os.path.join(job.scratch, "script")
     caches = os.path.join(job.scratch, "caches")
     os.makedirs(folder)
+    for name, text in job.repro.get("siblings", {}).items():
+        _write(os.path.join(folder, name), text)
     path = os.path.join(folder, os.path.basename(job.repro.get("name") or "repro.py"))
-    with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
-        file.write(job.repro["source"])
+    _write(path, job.repro["source"])
     os.chdir(folder)
     _environment(job, caches)
     waited = _streams()
@@ -115,6 +116,12 @@ def _work(job: Job, tape: Tape) -> int:
     _leave()
     tape.append({"e": "closed"})
     return 0
+
+
+def _write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write(text)
 
 
 # Before the script ----------------------------------------------------------------------------------------------------

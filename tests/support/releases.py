@@ -1,0 +1,41 @@
+"""The torch that is installed beside the tests, and older releases, each installed once for all tests of a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.builds import Build, Channel
+from torchbisect.containers.cache import Cache
+from torchbisect.containers.environments import Environment
+from torchbisect.containers.indexes import Indexes
+from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.venvs import Venvs, installed_build
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache for all tests; a developer may name one that lasts with ``TORCHBISECT_TEST_CACHE``."""
+    kept = os.environ.get("TORCHBISECT_TEST_CACHE")
+    if kept:
+        return Path(kept)
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    return tmp_path_factory.mktemp("cache") if alone else tmp_path_factory.getbasetemp().parent / "cache"
+
+
+@pytest.fixture(scope="session")
+def torch_of(cache: Path) -> Iterator[Callable[[str], Environment]]:
+    """The environment of a release by its version, or of ``installed``."""
+    interpreter = Interpreter.of(Path(sys.executable))
+    venvs = Venvs(Cache(cache), interpreter, Indexes.gather())
+
+    def environment(version: str) -> Environment:
+        here = version == "installed"
+        return venvs.environment(installed_build(interpreter) if here else Build(version, Channel.RELEASE))
+
+    yield environment
+    venvs.close()
