@@ -32,6 +32,7 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro
 from torchbisect.probe.verdict import Answer, Verdict
 
@@ -102,7 +103,7 @@ def _judged_right(script: Script, probe: Probe, seen: dict[str, Mismatch]) -> bo
 
 def _verdict(script: Script, probe: Probe, mismatch: Mismatch | None) -> Verdict:
     if mismatch is not None:
-        return probe.ask(script.repro, mismatch.signature, strictness=Strictness.TOLERANT)
+        return probe.ask(Question(script.repro, mismatch.signature, strictness=Strictness.TOLERANT))
     trouble = probe.trouble(script.repro)
     if trouble is not None:
         return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail)

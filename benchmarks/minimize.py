@@ -35,6 +35,7 @@ from torchbisect.minimizer.backend import with_backend
 from torchbisect.minimizer.minimize import Budget, minimize
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.signature import Signature
 from torchbisect.probe.verdict import Verdict
@@ -77,7 +78,7 @@ class Oracle:
 
     def __call__(self, text: str) -> Verdict:
         self.asked += 1
-        verdict = self.probe.ask(Repro(text), self.signature)
+        verdict = self.probe.ask(Question(Repro(text), self.signature))
         if verdict.same and len(text) < len(self.best):
             self.best = text
         return verdict
@@ -228,7 +229,7 @@ def prepared(probe: Probe, case: Case) -> tuple[str, Signature] | None:
         return None
     for backend in LADDER:
         source = with_backend(case.large, backend)
-        if source is not None and probe.ask(Repro(source), mismatch.signature, Settings()).same:
+        if source is not None and probe.ask(Question(Repro(source), mismatch.signature, Settings())).same:
             return source, mismatch.signature
     return case.large, mismatch.signature
 

@@ -26,6 +26,7 @@ from torchbisect.probe.matching import Strictness
 from torchbisect.probe.observation import Kind
 from torchbisect.probe.plain import run_plain
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.signature import Signature
 
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _changed(probe: Probe, source: str) -> Callable[[int], object]:
-    return lambda number: probe.ask(Repro(f"{source}# {number}\n"), _ANY)
+    return lambda number: probe.ask(Question(Repro(f"{source}# {number}\n"), _ANY))
 
 
 def _unchanged(probe: Probe, source: str) -> Callable[[int], object]:
@@ -71,7 +72,7 @@ def _unchanged(probe: Probe, source: str) -> Callable[[int], object]:
 
     def ask(number: int) -> object:
         settings = Settings(knobs=(("_dynamo.config.cache_size_limit", 100 + number),))
-        return probe.ask(Repro(source), _ANY, settings, Strictness.STRICT)
+        return probe.ask(Question(Repro(source), _ANY, settings, Strictness.STRICT))
 
     return ask
 

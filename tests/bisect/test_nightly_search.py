@@ -31,6 +31,7 @@ from torchbisect.probe.client import AgentFailed
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro
 from torchbisect.probe.signature import Signature
 
@@ -72,7 +73,7 @@ class Bench:
         with Probe(environment, self.journal) as probe:
             try:
                 asked = [
-                    probe.ask(Repro(script), self.signature(script), strictness=Strictness.TOLERANT)
+                    probe.ask(Question(Repro(script), self.signature(script), strictness=Strictness.TOLERANT))
                     for script in scripts
                 ]
                 return [finding_of(verdict) for verdict in asked]

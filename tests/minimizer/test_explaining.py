@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torchbisect.minimizer.explaining import explain
 from torchbisect.minimizer.neighbours import changed, dimensions
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro
 from torchbisect.probe.verdict import Answer, Verdict
 
@@ -135,7 +136,7 @@ f(torch.ones(4, requires_grad=True))
 def test_what_a_mismatch_of_the_installed_torch_needs(probe: Probe) -> None:
     mismatch = probe.mismatch(Repro(NEEDY))
     assert mismatch is not None
-    found = explain(NEEDY, lambda text: probe.ask(Repro(text), mismatch.signature))
+    found = explain(NEEDY, lambda text: probe.ask(Question(Repro(text), mismatch.signature)))
     necessary = {one.words: one for one in found if one.necessary}
     tensor = "torch.ones(4, requires_grad=True)"
     assert f"requires_grad of {tensor} has to be True (not False)" in necessary

@@ -7,6 +7,7 @@ import pytest
 from torchbisect.minimizer.minimize import Budget, minimize
 from torchbisect.minimizer.tree import nodes, parse
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro
 
 # Compiled keeps what a deque of no length is given: true of torch up to 2.14.
@@ -67,7 +68,7 @@ def test_a_program_shrinks_to_what_a_person_would_write(probe: Probe) -> None:
         pytest.skip("the installed torch has this bug no more")
     result = minimize(
         PROGRAM,
-        lambda text: probe.ask(Repro(text), mismatch.signature),
+        lambda text: probe.ask(Question(Repro(text), mismatch.signature)),
         trace=lambda text: probe.trace(Repro(text)),
         budget=Budget(questions=200),
     )
@@ -76,4 +77,4 @@ def test_a_program_shrinks_to_what_a_person_would_write(probe: Probe) -> None:
     assert "class" not in result.source
     assert result.lines <= 8
     assert result.nodes == nodes(parse(result.source)) <= 60
-    assert probe.confirm(Repro(result.source), mismatch.signature).same
+    assert probe.confirm(Question(Repro(result.source), mismatch.signature)).same

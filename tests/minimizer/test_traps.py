@@ -12,6 +12,7 @@ from torchbisect.minimizer.soundness import faults
 from torchbisect.minimizer.tree import parse
 from torchbisect.probe.plain import run_plain
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro
 
 # Compiled keeps what a deque of no length is given: true of torch up to 2.14.
@@ -90,12 +91,12 @@ def test_the_trap_is_not_taken(probe: Probe, name: str) -> None:
         pytest.skip("the installed torch has this bug no more")
     result = minimize(
         program,
-        lambda text: probe.ask(Repro(text), mismatch.signature),
+        lambda text: probe.ask(Question(Repro(text), mismatch.signature)),
         trace=lambda text: probe.trace(Repro(text)),
         budget=Budget(questions=150),
     )
     _is_the_bug(probe, result)
-    assert probe.confirm(Repro(result.source), mismatch.signature).same
+    assert probe.confirm(Question(Repro(result.source), mismatch.signature)).same
 
 
 def _is_the_bug(probe: Probe, result: Reduction) -> None:

@@ -15,6 +15,7 @@ from torchbisect.probe.command import NO_SCRIPT, CommandProbe
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.observation import Kind
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro
 from torchbisect.probe.verdict import Answer
 
@@ -72,7 +73,7 @@ def test_the_status_is_the_verdict(test, command: str, answer: Answer, reason: s
     assert bad is not None
     assert bad.kind is Kind.COMMAND
     assert bad.summary == "the test fails with exit status 3"
-    verdict = test(command).ask(NO_SCRIPT, bad.signature)
+    verdict = test(command).ask(Question(NO_SCRIPT, bad.signature))
     assert (verdict.answer, verdict.reason) == (answer, reason)
     assert "\n" not in verdict.detail
 
@@ -81,8 +82,8 @@ def test_a_crash_that_was_looked_for_is_the_same_crash(test) -> None:
     crash = test("kill -SEGV $$").mismatch(NO_SCRIPT)
     assert crash is not None
     assert crash.summary == "the test crashes with SIGSEGV"
-    assert test("exit 139").ask(NO_SCRIPT, crash.signature).answer is Answer.SAME
-    assert test("exit 1").ask(NO_SCRIPT, crash.signature).answer is Answer.OTHER
+    assert test("exit 139").ask(Question(NO_SCRIPT, crash.signature)).answer is Answer.SAME
+    assert test("exit 1").ask(Question(NO_SCRIPT, crash.signature)).answer is Answer.OTHER
 
 
 def test_what_cannot_tell_is_no_mismatch(test) -> None:
@@ -92,7 +93,7 @@ def test_what_cannot_tell_is_no_mismatch(test) -> None:
 
 def test_a_test_without_end_is_ended(test) -> None:
     bad = test("exit 1").mismatch(NO_SCRIPT)
-    verdict = test("while :; do :; done", timeout=0.3).ask(NO_SCRIPT, bad.signature)
+    verdict = test("while :; do :; done", timeout=0.3).ask(Question(NO_SCRIPT, bad.signature))
     assert (verdict.answer, verdict.reason) == (Answer.UNTESTABLE, "timed-out")
 
 
@@ -109,9 +110,9 @@ def test_it_is_run_once(test, tmp_path: Path) -> None:
     command = f"echo run >> {counter}; exit 1"
     first = test(command, journal=journal)
     bad = first.mismatch(NO_SCRIPT)
-    assert first.ask(NO_SCRIPT, bad.signature).answer is Answer.SAME
+    assert first.ask(Question(NO_SCRIPT, bad.signature)).answer is Answer.SAME
     again = test(command, journal=Journal(tmp_path / "journal.jsonl"))
-    assert again.ask(NO_SCRIPT, bad.signature).answer is Answer.SAME
+    assert again.ask(Question(NO_SCRIPT, bad.signature)).answer is Answer.SAME
     assert (counter.read_text().count("run"), first.asked, again.asked) == (1, 1, 0)
 
 
@@ -138,11 +139,11 @@ def test_a_shrunk_script_that_fails_of_something_else_is_another(test) -> None:
     probe = test(RUN_IT)
     found = probe.mismatch(Repro(ASSERTS))
     shorter = "value = 3\nassert value == 1, 'wrong by one'\n"
-    assert probe.ask(Repro(shorter), found.signature, strictness=Strictness.STRICT).answer is Answer.SAME
+    assert probe.ask(Question(Repro(shorter), found.signature, strictness=Strictness.STRICT)).answer is Answer.SAME
     broken = "assert value == 1, 'wrong by one'\n"
-    assert probe.ask(Repro(broken), found.signature, strictness=Strictness.STRICT).answer is Answer.OTHER
+    assert probe.ask(Question(Repro(broken), found.signature, strictness=Strictness.STRICT)).answer is Answer.OTHER
     # Over builds the status alone decides, as in git bisect run.
-    assert probe.ask(Repro(broken), found.signature, strictness=Strictness.TOLERANT).answer is Answer.SAME
+    assert probe.ask(Question(Repro(broken), found.signature, strictness=Strictness.TOLERANT)).answer is Answer.SAME
 
 
 def test_a_script_imports_what_lies_beside_it(test, tmp_path: Path) -> None:
@@ -164,13 +165,13 @@ def test_a_changed_test_is_another_question(test, tmp_path: Path) -> None:
 def test_repeats_that_disagree_are_flaky(test, tmp_path: Path) -> None:
     bad = test("exit 1").mismatch(NO_SCRIPT)
     seldom = test(f"echo run >> {tmp_path}/runs; test $(wc -l < {tmp_path}/runs) -eq 2", repeat=3)
-    verdict = seldom.ask(NO_SCRIPT, bad.signature)
+    verdict = seldom.ask(Question(NO_SCRIPT, bad.signature))
     assert (verdict.answer, verdict.reason) == (Answer.UNTESTABLE, "flaky")
-    assert seldom.flakiness(NO_SCRIPT, bad.signature, 2) == 0.5
+    assert seldom.flakiness(Question(NO_SCRIPT, bad.signature), 2) == 0.5
 
 
 def test_confirming_runs_it_once_more(test) -> None:
     probe = test("exit 1")
     bad = probe.mismatch(NO_SCRIPT)
-    assert probe.confirm(NO_SCRIPT, bad.signature).same
+    assert probe.confirm(Question(NO_SCRIPT, bad.signature)).same
     assert probe.asked == 2

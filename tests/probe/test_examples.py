@@ -12,6 +12,7 @@ from torchbisect.probe.command import NO_SCRIPT, CommandProbe
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.observation import Kind
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.signature import Signature
 from torchbisect.probe.slowness import Bounds
@@ -54,14 +55,14 @@ def test_graph_breaks_and_recompiles_are_found_where_asked_for(probe: Probe, mon
     found = probe.mismatch(repro)
     assert found is not None
     assert (found.kind, found.attribute) == (Kind.SLOW, "graph breaks")
-    assert probe.ask(repro, found.signature).answer is Answer.SAME
+    assert probe.ask(Question(repro, found.signature)).answer is Answer.SAME
     straight = example("higher_order_derivatives.py", "grad_of_grad")
-    assert probe.ask(straight, found.signature).answer is Answer.NONE
+    assert probe.ask(Question(straight, found.signature)).answer is Answer.NONE
     monkeypatch.setattr(probe, "_bounds", Bounds(recompiles=0))
     found = probe.mismatch(example("compiled_autograd.py", "changing_shapes"))
     assert found is not None
     assert found.attribute == "recompiles"
-    assert probe.ask(straight, found.signature).answer is Answer.NONE
+    assert probe.ask(Question(straight, found.signature)).answer is Answer.NONE
 
 
 @pytest.mark.e2e
@@ -71,7 +72,7 @@ def test_a_program_in_cpp_is_tested_against_the_builds_own_libtorch(environment:
     test = f"TORCHBISECT_SCRATCH={tmp_path} sh {EXAMPLES / 'cpp_frontend' / 'test.sh'}"
     right = CommandProbe(environment, Journal(), test)
     assert right.mismatch(NO_SCRIPT) is None
-    assert right.ask(NO_SCRIPT, Signature(Kind.COMMAND)).answer is Answer.NONE
+    assert right.ask(Question(NO_SCRIPT, Signature(Kind.COMMAND))).answer is Answer.NONE
     wrong = CommandProbe(environment, Journal(), f"WRONG=1 {test}")
     found = wrong.mismatch(NO_SCRIPT)
     assert found is not None

@@ -13,6 +13,7 @@ from torchbisect.probe.matching import Strictness
 from torchbisect.probe.observation import Kind
 from torchbisect.probe.plain import run_plain
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.verdict import Answer
 
@@ -103,7 +104,7 @@ def test_the_wrong_script_is_told_from_the_right_one(probe: Probe, name: str) ->
     assert found.kind in kinds
     assert probe.trouble(Repro(right)) is None
     assert probe.mismatch(Repro(right)) is None
-    assert probe.ask(Repro(right), found.signature).answer is Answer.NONE
+    assert probe.ask(Question(Repro(right), found.signature)).answer is Answer.NONE
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -113,7 +114,7 @@ def test_no_bug_passes_for_another(probe: Probe, name: str) -> None:
     found = probe.mismatch(Repro(BUGS[name][0]))
     assert found is not None
     for other, (wrong, _, _) in BUGS.items():
-        verdict = probe.ask(Repro(wrong), found.signature, strictness=Strictness.TOLERANT)
+        verdict = probe.ask(Question(Repro(wrong), found.signature, strictness=Strictness.TOLERANT))
         if other == name:
             assert verdict.answer is Answer.SAME
         elif not {name, other} <= alike:
@@ -136,7 +137,7 @@ class Net(torch.nn.Module):
 
 torch.compile(Net(), backend="eager")(torch.ones(3, 3))
 """
-    assert probe.ask(Repro(shorter), found.signature).answer is Answer.SAME
+    assert probe.ask(Question(Repro(shorter), found.signature)).answer is Answer.SAME
 
 
 TRAPS = {
@@ -172,7 +173,7 @@ def test_what_only_looks_like_the_bug_is_never_it(probe: Probe, name: str) -> No
     source, answer, reason = TRAPS[name]
     found = probe.mismatch(Repro(BUGS["handler skipped"][0]))
     assert found is not None
-    verdict = probe.ask(Repro(source), found.signature)
+    verdict = probe.ask(Question(Repro(source), found.signature))
     assert (verdict.answer, verdict.reason) == (answer, reason), verdict
 
 
@@ -215,7 +216,7 @@ def test_a_question_is_never_asked_twice(
     before = probe.asked
     found = probe.mismatch(repro)
     assert found is not None
-    verdict = probe.ask(repro, found.signature, Settings(backend="aot_eager"))
+    verdict = probe.ask(Question(repro, found.signature, Settings(backend="aot_eager")))
     assert (probe.noise(repro), probe.sanity("eager")) == (frozenset(), None)
     trace = probe.trace(repro)
     assert probe.asked > before
@@ -223,7 +224,7 @@ def test_a_question_is_never_asked_twice(
         again = second.mismatch(repro)
         assert again is not None
         assert again.signature == found.signature
-        assert second.ask(repro, found.signature, Settings(backend="aot_eager")) == verdict
+        assert second.ask(Question(repro, found.signature, Settings(backend="aot_eager"))) == verdict
         assert (second.noise(repro), second.trace(repro)) == (frozenset(), trace)
         assert second.sanity("eager") is None
         assert (second.asked, second.answered_from_journal) == (0, 5)
@@ -233,8 +234,8 @@ def test_a_fresh_process_says_the_same(probe: Probe) -> None:
     repro = Repro(BUGS["side effect lost"][0])
     found = probe.mismatch(repro)
     assert found is not None
-    assert probe.confirm(repro, found.signature).same
-    assert probe.flakiness(repro, found.signature, 2) == 1.0
+    assert probe.confirm(Question(repro, found.signature)).same
+    assert probe.flakiness(Question(repro, found.signature), 2) == 1.0
 
 
 def test_an_agent_whose_answer_differs_from_a_fresh_ones_is_not_trusted_any_more(
@@ -256,7 +257,7 @@ torch.compile(f, backend="eager")(torch.ones(2))
     with Probe(environment, Journal(), check_every=1, notify=notices.append) as probe:
         found = probe.mismatch(repro)
         assert found is not None
-        assert probe.ask(repro, found.signature).answer is Answer.NONE
+        assert probe.ask(Question(repro, found.signature)).answer is Answer.NONE
         assert "a fresh process answers none where a forked one answered same" in notices[0]
 
 
@@ -277,9 +278,9 @@ torch.compile(f, backend="eager")(torch.ones(2))
     monkeypatch.setattr(probe, "repeat", 6)
     found = probe.mismatch(wrong)
     assert found is not None
-    assert probe.ask(wrong, found.signature).answer is Answer.SAME
+    assert probe.ask(Question(wrong, found.signature)).answer is Answer.SAME
     counter.write_text("")
-    verdict = probe.ask(Repro(source), found.signature)
+    verdict = probe.ask(Question(Repro(source), found.signature))
     assert (verdict.answer, verdict.reason) == (Answer.UNTESTABLE, "flaky")
 
 

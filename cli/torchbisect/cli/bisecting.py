@@ -13,13 +13,14 @@ from torchbisect.bisect.plan import footprint
 from torchbisect.bisect.prefetching import Prefetcher
 from torchbisect.bisect.search import Edge, Finding, Findings, Tested, Which, find
 from torchbisect.bisect.selection import check_order
-from torchbisect.cli.asking import Asker, Target
+from torchbisect.cli.asking import Asker
 from torchbisect.cli.flaky import Rate, search_runs
 from torchbisect.cli.thinning import Contradicted, Thin, may_be_thin
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.disk import human
 from torchbisect.containers.errors import IndexUnreachable, InputError
+from torchbisect.probe.question import Question
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Level:
 
 
 class Bisection:
-    """Searches builds about one target.
+    """Searches builds about one question.
 
     Attributes:
         asker: asks each build, and holds what was read back from it.
@@ -65,7 +66,7 @@ class Bisection:
 
     Args:
         tools: what the run works with.
-        failing: the build where the target is known to fail.
+        failing: the build where the question is known to fail.
         component: the compiler stage that localisation named.
         rate: how often the failing build showed the mismatch.
     """
@@ -98,7 +99,7 @@ class Bisection:
             check_order(builds[good], builds[bad], which)
         return Scope(channel, listing, bad, good, which)
 
-    def search(self, target: Target) -> Level:
+    def search(self, question: Question) -> Level:
         """Find where it broke and where it was mended, in the coarsest channel that was asked for.
 
         Raises:
@@ -106,14 +107,14 @@ class Bisection:
             MachineError: the search could not go on.
         """
         scope = self.scope()
-        return Level(scope.channel, scope.listing, self._find(scope, target))
+        return Level(scope.channel, scope.listing, self._find(scope, question))
 
     def has_finer(self, level: Level, edge: Edge[Build]) -> bool:
         """Whether an edge is one between two releases, and nightlies may be looked at."""
         channels = self._tools.options.channels
         return level.channel is Channel.RELEASE and not edge.open and (not channels or "nightly" in channels)
 
-    def finer(self, edge: Edge[Build], target: Target) -> Level | str:
+    def finer(self, edge: Edge[Build], question: Question) -> Level | str:
         """Look for an edge between two releases among the nightlies, or say in a line why that can't be.
 
         Raises:
@@ -138,19 +139,19 @@ class Bisection:
         first, last = 0, len(listing.builds) - 1
         good, bad = (first, last) if edge.which is Which.REGRESSION else (last, first)
         scope = Scope(Channel.NIGHTLY, listing, bad, good, edge.which)
-        return Level(Channel.NIGHTLY, listing, self._find(scope, target))
+        return Level(Channel.NIGHTLY, listing, self._find(scope, question))
 
-    def ask(self, build: Build, target: Target) -> Finding:
+    def ask(self, build: Build, question: Question) -> Finding:
         """What this build shows; from the journal if it was asked before."""
-        return self.asker.ask(build, target)
+        return self.asker.ask(build, question)
 
-    def _find(self, scope: Scope, target: Target) -> Findings[Build]:
-        found, notice = self._found(scope, target), scope.listing.notice
+    def _find(self, scope: Scope, question: Question) -> Findings[Build]:
+        found, notice = self._found(scope, question), scope.listing.notice
         return replace(found, notices=(*found.notices, notice)) if notice else found
 
-    def _found(self, scope: Scope, target: Target) -> Findings[Build]:
+    def _found(self, scope: Scope, question: Question) -> Findings[Build]:
         if not self.flaky:
-            found = self._found_surely(scope, target)
+            found = self._found_surely(scope, question)
             # With --repeat a build may say so even if the failing one did the same each time it was looked at.
             self.flaky = any(tested.reason == "flaky" for tested in found.tested)
             if not self.flaky:
@@ -158,30 +159,30 @@ class Bisection:
         self._tools.display.result("the script is flaky: builds are asked again and again till one is likely enough")
         builds, rate = scope.listing.builds, self._rate
         return search_runs(
-            self._tools, self.asker, builds, target, rate, bad=scope.bad, good=scope.good, which=scope.which
+            self._tools, self.asker, builds, question, rate, bad=scope.bad, good=scope.good, which=scope.which
         )
 
-    def _found_surely(self, scope: Scope, target: Target) -> Findings[Build]:
+    def _found_surely(self, scope: Scope, question: Question) -> Findings[Build]:
         """With thin steps where they will do, and with whole installs where these say otherwise."""
         if may_be_thin(self._tools, scope.listing.builds, self._component):
-            thin = Thin(self._tools, self.asker, scope.listing, target)
+            thin = Thin(self._tools, self.asker, scope.listing, question)
             try:
-                return _with_notice(self._find_surely(scope, target, thin), thin)
+                return _with_notice(self._find_surely(scope, question, thin), thin)
             except Contradicted as error:
                 self._tools.display.warn(f"{error} says otherwise when it is installed whole: asking whole installs")
-        return self._find_surely(scope, target)
+        return self._find_surely(scope, question)
 
-    def _find_surely(self, scope: Scope, target: Target, thin: Thin | None = None) -> Findings[Build]:
+    def _find_surely(self, scope: Scope, question: Question, thin: Thin | None = None) -> Findings[Build]:
         """The search for a mismatch that is there each time; with ``thin`` all but the ends by their Python alone."""
         channels, builds = self._tools.channels, scope.listing.builds
         self._answered, self._total = 0, _estimate(len(builds), scope.which)
         whole_ends = {builds[end] for end in (scope.bad, scope.good) if end is not None}
 
         def ask(build: Build) -> Finding:
-            return self.asker.ask(build, target) if thin is None or build in whole_ends else thin.ask(build)
+            return self.asker.ask(build, question) if thin is None or build in whole_ends else thin.ask(build)
 
         def again(build: Build) -> Finding:
-            return thin.ask_again(build) if thin else self.asker.ask(build, target, again=True)
+            return thin.ask_again(build) if thin else self.asker.ask(build, question, again=True)
 
         def fetch(build: Build, cancel: threading.Event) -> None:
             channels.maker(build).prefetch(build, cancel)
@@ -196,7 +197,7 @@ class Bisection:
                 find=scope.which,
                 cached=lambda build: channels.maker(build).has(build),
                 rank=rank if builds[0].channel is Channel.NIGHTLY else None,
-                known=thin.known if thin else lambda build: self.asker.known(build, target),
+                known=thin.known if thin else lambda build: self.asker.known(build, question),
                 jobs=self._tools.options.jobs,
                 ask_again=again,
                 both_again=thin is not None,

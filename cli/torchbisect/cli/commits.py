@@ -12,11 +12,12 @@ from torchbisect.bisect.commits import CommitRange, by_overlay, commits_between
 from torchbisect.bisect.history import PYTORCH, Commit, History
 from torchbisect.bisect.search import Edge, Finding, Tested
 from torchbisect.bisect.suspects import Suspect, rank
-from torchbisect.cli.asking import Asker, Target
+from torchbisect.cli.asking import Asker
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build
 from torchbisect.containers.errors import InputError, MachineError
 from torchbisect.containers.venvs import Venv
+from torchbisect.probe.question import Question
 from torchbisect.probe.signature import Signature
 
 
@@ -72,7 +73,7 @@ class Commits:
         place = self._tools.options.git or PYTORCH
         return History.open(place, self._tools.channels.cache.root / "git", notify=self._tools.display.result)
 
-    def between(self, edge: Edge[Build], target: Target) -> Between | str:
+    def between(self, edge: Edge[Build], question: Question) -> Between | str:
         """What lies between the two nightlies of an edge and which commit it was, or in a line why that can't be said.
 
         Raises:
@@ -86,12 +87,12 @@ class Commits:
             span = commits_between(self._history, older, newer)
             if not span.commits:
                 return f"torch {edge.before} and {edge.after} were made from one commit, {span.base.short}"
-            signature = target.signature
+            signature = question.signature
             suspects = rank(span.commits, self._component, _files(signature), _words(signature))
             self._tools.display.result(f"{len(span.commits)} commits: {span.compare}")
-            culprit = self._culprit(edge, edge.before, span, target)
+            culprit = self._culprit(edge, edge.before, span, question)
             if culprit.commit is None and self._tools.options.build_cmd is not None:
-                built = self._built(edge, edge.before, _narrowed(span, culprit), target)
+                built = self._built(edge, edge.before, _narrowed(span, culprit), question)
                 return Between(span, suspects, built, "build")
             return Between(span, suspects, culprit)
         except (InputError, MachineError) as error:
@@ -99,7 +100,7 @@ class Commits:
                 raise
             return f"commits could not be searched: {error}"
 
-    def _culprit(self, edge: Edge[Build], build: Build, span: CommitRange, target: Target) -> Culprit:
+    def _culprit(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
         maker = self._tools.channels.maker(build)
         older = maker.environment(build)
         try:
@@ -109,7 +110,7 @@ class Commits:
                 self._history,
                 span,
                 older,
-                lambda laid: self._asker.ask_in("commit", _name(laid), lambda: nullcontext(laid), target),
+                lambda laid: self._asker.ask_in("commit", _name(laid), lambda: nullcontext(laid), question),
                 edge.which,
                 cache=self._tools.channels.cache,
                 jobs=self._tools.options.jobs,
@@ -118,7 +119,7 @@ class Commits:
         finally:
             maker.release(build)
 
-    def _built(self, edge: Edge[Build], build: Build, span: CommitRange, target: Target) -> Culprit:
+    def _built(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
         """By a build of each commit, with the command that was typed."""
         tools, command = self._tools, self._tools.options.build_cmd
         maker = tools.channels.maker(build)
@@ -129,7 +130,7 @@ class Commits:
             builder = Builder(self._history, command, tools.channels.cache, older, tools.display.status)
 
             def ask(commit: Commit) -> Finding:
-                return self._asker.ask_in("build", f"{command} {commit.sha}", lambda: builder.built(commit), target)
+                return self._asker.ask_in("build", f"{command} {commit.sha}", lambda: builder.built(commit), question)
 
             return by_building(span, ask, edge.which, on_answer=self._say)
         finally:

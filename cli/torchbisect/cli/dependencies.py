@@ -8,13 +8,14 @@ from contextlib import ExitStack, contextmanager
 from torchbisect.bisect.evidence import Edge, Finding, Status
 from torchbisect.bisect.pins import Changed, changed_facts
 from torchbisect.bisect.suspects import generates_code
-from torchbisect.cli.asking import Asker, Target
+from torchbisect.cli.asking import Asker
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build
 from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import InstallFailed
 from torchbisect.containers.variants import find_gpus
 from torchbisect.containers.venvs import Venvs
+from torchbisect.probe.question import Question
 
 #: What nightlies' triton was called till the end of 2025.
 _ONCE = "pytorch-triton"
@@ -32,7 +33,7 @@ class Dependencies:
     def __init__(self, tools: Tools, asker: Asker, component: str | None) -> None:
         self._tools, self._asker, self._component = tools, asker, component
 
-    def notices(self, edge: Edge[Build], target: Target) -> list[str]:
+    def notices(self, edge: Edge[Build], question: Question) -> list[str]:
         """What changed, a line each, and of triton what the exchange came to."""
         if edge.before is None or edge.after is None:
             return []
@@ -40,25 +41,25 @@ class Dependencies:
         if facts[0] is None or facts[1] is None:
             return []
         changes = changed_facts(facts[0], facts[1])
-        return [self._about(change, edge.before, edge.after, target) for change in changes]
+        return [self._about(change, edge.before, edge.after, question) for change in changes]
 
-    def _about(self, change: Changed, older: Build, newer: Build, target: Target) -> str:
+    def _about(self, change: Changed, older: Build, newer: Build, question: Question) -> str:
         said = f"between {older} and {newer}, {change}"
         makers = [self._tools.channels.maker(build) for build in (older, newer)]
         exchangeable = change.name == "triton" and change.before and change.after
         if not exchangeable or not all(isinstance(maker, Venvs) for maker in makers):
             return said
-        if not generates_code(self._component) or not (find_gpus() or "triton" in target.signature.text.lower()):
+        if not generates_code(self._component) or not (find_gpus() or "triton" in question.signature.text.lower()):
             return f"{said}, which what goes wrong here makes no use of"
-        with_newer = self._ask(older, str(change.after), target)
-        with_older = self._ask(newer, str(change.before), target)
-        ends = [self._asker.ask(build, target).status for build in (older, newer)]
+        with_newer = self._ask(older, str(change.after), question)
+        with_older = self._ask(newer, str(change.before), question)
+        ends = [self._asker.ask(build, question).status for build in (older, newer)]
         return f"{said}: {followed(change, ends[0], ends[1], with_newer, with_older)}"
 
-    def _ask(self, build: Build, triton: str, target: Target) -> Finding:
+    def _ask(self, build: Build, triton: str, question: Question) -> Finding:
         """What a build shows with this triton in place of its own."""
         name = f"torch {build} with triton {triton}"
-        return self._asker.ask_in("exchange", name, lambda: self._altered(build, triton), target)
+        return self._asker.ask_in("exchange", name, lambda: self._altered(build, triton), question)
 
     @contextmanager
     def _altered(self, build: Build, triton: str) -> Iterator[Environment]:

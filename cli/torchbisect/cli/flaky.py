@@ -8,10 +8,11 @@ from types import TracebackType
 
 from torchbisect.bisect.evidence import Finding, Findings, Which
 from torchbisect.bisect.flaky import find_flaky
-from torchbisect.cli.asking import Asker, Target
+from torchbisect.cli.asking import Asker
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build
 from torchbisect.probe.oracle import Oracle
+from torchbisect.probe.question import Question
 
 #: A build that isn't installed yet costs as much as so many runs of one that is.
 INSTALL = 20.0
@@ -35,8 +36,8 @@ class Rate:
 class Runs:
     """Single runs of builds, one after the other; each build's process lasts until others are asked."""
 
-    def __init__(self, tools: Tools, asker: Asker, target: Target) -> None:
-        self._tools, self._asker, self._target = tools, asker, target
+    def __init__(self, tools: Tools, asker: Asker, question: Question) -> None:
+        self._tools, self._asker, self._question = tools, asker, question
         self._count: Counter[Build] = Counter()
         self._open: dict[Build, Oracle] = {}
 
@@ -52,14 +53,14 @@ class Runs:
     def known(self, build: Build) -> list[Finding]:
         """What an earlier search was told of a build, run by run."""
         found: list[Finding] = []
-        while (finding := self._asker.known_run(build, self._target, len(found) + 1)) is not None:
+        while (finding := self._asker.known_run(build, self._question, len(found) + 1)) is not None:
             found.append(finding)
         return found
 
     def ask(self, build: Build) -> Finding:
         """What the next run of a build shows."""
         self._count[build] = max(self._count[build], len(self.known(build))) + 1
-        return self._asker.run(build, self._target, self._count[build], lambda: self._probe(build))
+        return self._asker.run(build, self._question, self._count[build], lambda: self._probe(build))
 
     def _probe(self, build: Build) -> Oracle:
         probe = self._open.pop(build, None)
@@ -81,7 +82,7 @@ def search_runs(
     tools: Tools,
     asker: Asker,
     builds: tuple[Build, ...],
-    target: Target,
+    question: Question,
     rate: Rate,
     *,
     bad: int,
@@ -93,7 +94,7 @@ def search_runs(
     def cost(build: Build) -> float:
         return 1.0 if tools.channels.maker(build).has(build) else INSTALL
 
-    with Runs(tools, asker, target) as runs:
+    with Runs(tools, asker, question) as runs:
         return find_flaky(
             builds,
             runs.ask,

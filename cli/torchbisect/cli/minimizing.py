@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchbisect.bisect.search import Status
 from torchbisect.cli.tools import Tools
@@ -18,6 +18,7 @@ from torchbisect.probe.matching import Strictness
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.plain import PlainRun, run_plain
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.verdict import Answer, Verdict
 
@@ -86,17 +87,19 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
     source, settings = _on_cheapest_backend(probe, subject)
     repro = Repro(source, subject.repro.arguments, subject.repro.seed, subject.repro.directory, subject.repro.name)
 
+    question = Question(repro, subject.mismatch.signature, settings)
+
     def ask(candidate: str) -> Verdict:
-        verdict = probe.ask(repro.with_source(candidate), subject.mismatch.signature, settings)
+        verdict = probe.ask(question.about(candidate))
         for witness in witnesses:
             if not verdict.same:
                 break
-            verdict = _as_before(witness, verdict, repro.with_source(candidate), subject, settings)
+            verdict = _as_before(witness, verdict, question.about(candidate))
         tools.display.detail(" ".join(filter(None, (str(verdict.answer), verdict.reason, verdict.detail))))
         return verdict
 
     def again(candidate: str) -> Verdict:
-        return probe.ask_once(repro.with_source(candidate), subject.mismatch.signature, settings)
+        return probe.ask_once(question.about(candidate))
 
     def reduced(oracle: Ask) -> Reduction:
         return minimize(
@@ -109,9 +112,9 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
         )
 
     reduction = reduced(ask)
-    small = repro.with_source(reduction.source)
+    small = question.about(reduction.source)
     # With --repeat every question is asked several times anyway.
-    if probe.repeat == 1 and probe.flakiness(small, subject.mismatch.signature, SURE, settings) < 1.0:
+    if probe.repeat == 1 and probe.flakiness(small, SURE) < 1.0:
         tools.display.warn("the shrunk script shows it only sometimes: shrinking again, each win asked about again")
         reduction = reduced(every_time(ask, again, SURE))
     return _alone(tools, probe, subject, reduction, settings)
@@ -125,14 +128,14 @@ def _on_cheapest_backend(probe: Oracle, subject: Subject) -> tuple[str, Settings
     source = with_backend(subject.repro.source, backend)
     if source is not None:
         inside = Settings(None, subject.settings.mode, subject.settings.dynamic, subject.settings.compiled_autograd)
-        verdict = probe.ask(subject.repro.with_source(source), subject.mismatch.signature, inside)
+        verdict = probe.ask(Question(subject.repro.with_source(source), subject.mismatch.signature, inside))
         if verdict.same:
             return source, inside
     return subject.repro.source, subject.settings
 
 
-def _as_before(witness: Witness, verdict: Verdict, repro: Repro, subject: Subject, settings: Settings) -> Verdict:
-    there = witness.probe.ask(repro, subject.mismatch.signature, settings, Strictness.TOLERANT)
+def _as_before(witness: Witness, verdict: Verdict, question: Question) -> Verdict:
+    there = witness.probe.ask(replace(question, strictness=Strictness.TOLERANT))
     expected = Answer.SAME if witness.status is Status.BAD else Answer.NONE
     if there.answer is expected:
         return verdict

@@ -11,6 +11,7 @@ from torchbisect.probe.faults import Fault, ended_badly, environment_fault
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.reports import report as shapes
 from torchbisect.reports.paths import without_machine
@@ -129,11 +130,11 @@ def each_time(probe: Oracle, repro: Repro, observed: Observed, settings: Setting
     # A run of a script is a fork and costs little; a test may take half an hour.
     runs = max(RUNS, probe.repeat) if isinstance(probe, Probe) else probe.repeat
     display.status(f"running it {runs} times more")
-    shown = round(runs * probe.flakiness(repro, mismatch.signature, runs, settings))
+    shown = round(runs * probe.flakiness(Question(repro, mismatch.signature, settings), runs))
     if shown < runs:
         why = f"flaky: {shown} of {runs} runs showed it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=why, runs=runs, shown=shown)
-    if not probe.agrees(repro, mismatch.signature, settings):
+    if not probe.agrees(Question(repro, mismatch.signature, settings)):
         why = f"flaky: a fresh process does not show it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=why, runs=runs + 1, shown=shown)
     return replace(observed, runs=runs, shown=shown)

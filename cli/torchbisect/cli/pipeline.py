@@ -13,7 +13,6 @@ import click
 from rich.console import Console
 
 from torchbisect.bisect.search import Edge, Finding, Status, Which
-from torchbisect.cli.asking import Target
 from torchbisect.cli.assembling import Draft
 from torchbisect.cli.bench import Bench
 from torchbisect.cli.bisecting import Bisection, Level, edge_builds
@@ -33,9 +32,11 @@ from torchbisect.containers.errors import TorchbisectError
 from torchbisect.minimizer.explaining import explain
 from torchbisect.probe.command import NO_SCRIPT
 from torchbisect.probe.localise import localise
+from torchbisect.probe.matching import Strictness
 from torchbisect.probe.observation import Kind
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.verdict import Verdict
 from torchbisect.reports.report import Report
@@ -219,8 +220,8 @@ class Pipeline:
         with self.display.stage(f"Minimize{again}"):
             subject = Subject(self.repro, observed.mismatch, settings)
             shrunk = shrink(self.tools, probe, subject, witnesses)
-            small = shrunk.repro(self.repro)
-            if not shrunk.stands_alone and not probe.agrees(small, observed.mismatch.signature, shrunk.settings):
+            small = Question(shrunk.repro(self.repro), observed.mismatch.signature, shrunk.settings)
+            if not shrunk.stands_alone and not probe.agrees(small):
                 # What it was shrunk to stands on answers that only forked processes give: once more with fresh ones.
                 shrunk = shrink(self.tools, probe, subject, witnesses)
             self.draft.shrunk(shrunk)
@@ -242,13 +243,13 @@ class Pipeline:
         assert observed.mismatch is not None
         self.draft.stage = "explain"
         with self.display.stage("Explain"):
-            repro, signature = shrunk.repro(self.repro), observed.mismatch.signature
+            question = Question(shrunk.repro(self.repro), observed.mismatch.signature, shrunk.settings)
 
             def ask(source: str) -> Verdict:
                 self.display.status("asking the shrunk script's neighbours")
-                return probe.ask(repro.with_source(source), signature, shrunk.settings)
+                return probe.ask(question.about(source))
 
-            found = explain(repro.source, ask)
+            found = explain(question.repro.source, ask)
             self.draft.explained(found)
             for statement in found:
                 if statement.necessary:
@@ -263,15 +264,17 @@ class Pipeline:
         rate = Rate(observed.shown, observed.runs)
         bisection = Bisection(self.tools, failing, self.draft.component, rate)
         signature = observed.mismatch.signature
-        original = Target(self.repro, Settings(), signature)
+        original = Question(self.repro, signature, strictness=Strictness.TOLERANT)
         with ExitStack() as stack:
             witnesses: dict[str, Witness] = {}
             while True:
-                target = Target(shrunk.repro(self.repro), shrunk.settings, signature) if shrunk else original
+                question = original
+                if shrunk is not None:
+                    question = replace(original, repro=shrunk.repro(self.repro), settings=shrunk.settings)
                 with self.display.stage("Bisect"):
-                    level = bisection.search(target)
+                    level = bisection.search(question)
                     self.draft.bisected([level], bisection)
-                    odd = self._disagreement(bisection, original, target, level) if shrunk else None
+                    odd = self._disagreement(bisection, original, question, level) if shrunk else None
                 self._save()
                 if odd is None:
                     break
@@ -288,11 +291,11 @@ class Pipeline:
                 witnesses[build.name] = Witness(stack.enter_context(self.tools.probe(build)), finding.status)
                 shrunk = self._minimize(probe, observed, settings, tuple(witnesses.values()))
                 self.draft.stage = "bisect"
-        self._refine(bisection, level, target)
+        self._refine(bisection, level, question)
         with self.display.stage("Confirm"):
             self.draft.confirmed(self.tools, shrunk, edge_builds(level.findings))
 
-    def _refine(self, bisection: Bisection, level: Level, target: Target) -> None:
+    def _refine(self, bisection: Bisection, level: Level, question: Question) -> None:
         """From releases to nightlies, and from nightlies to commits, as far as can be reached and was asked for."""
         levels = [level]
         commits = Commits(self.tools, bisection.asker, self.draft.component)
@@ -301,7 +304,7 @@ class Pipeline:
             if edge is None:
                 continue
             self.display.result(edge.words)
-            finer = self._finer(bisection, level, edge, target)
+            finer = self._finer(bisection, level, edge, question)
             if finer is not None:
                 levels.append(finer)
                 self.draft.bisected(levels, bisection)
@@ -309,21 +312,21 @@ class Pipeline:
             narrowed = finest.findings.regression if edge.which is Which.REGRESSION else finest.findings.fix
             certain = narrowed is not None and not narrowed.open and not bisection.flaky
             if narrowed is not None and certain:
-                for notice in dependencies.notices(narrowed, target):
+                for notice in dependencies.notices(narrowed, question):
                     self.draft.remark(notice)
                     self.display.result(notice)
             if finest.channel is Channel.NIGHTLY and narrowed is not None and certain and commits.wanted:
                 with self.display.stage(f"Commits of the {edge.which}"):
-                    between = commits.between(narrowed, target)
+                    between = commits.between(narrowed, question)
                 self.draft.commits(edge.which, between)
                 self.display.result(between if isinstance(between, str) else between.words)
             self._save()
 
-    def _finer(self, bisection: Bisection, level: Level, edge: Edge[Build], target: Target) -> Level | None:
+    def _finer(self, bisection: Bisection, level: Level, edge: Edge[Build], question: Question) -> Level | None:
         if not bisection.has_finer(level, edge):
             return None
         with self.display.stage(f"Bisect nightlies for the {edge.which}"):
-            finer = bisection.finer(edge, target)
+            finer = bisection.finer(edge, question)
             if isinstance(finer, str):
                 self.display.result(finer)
                 self.draft.remark(finer)
@@ -331,12 +334,12 @@ class Pipeline:
         return finer
 
     def _disagreement(
-        self, bisection: Bisection, original: Target, target: Target, level: Level
+        self, bisection: Bisection, original: Question, question: Question, level: Level
     ) -> tuple[Build, Finding] | None:
         """The first build at an edge where the original says something else than the shrunk script."""
         for build in edge_builds(level.findings):
             said = bisection.ask(build, original)
-            if said.status is not Status.UNTESTABLE and said.status is not bisection.ask(build, target).status:
+            if said.status is not Status.UNTESTABLE and said.status is not bisection.ask(build, question).status:
                 return build, said
         return None
 

@@ -9,11 +9,12 @@ from torchbisect.bisect.channels.listing import Listing
 from torchbisect.bisect.evidence import Finding, Status
 from torchbisect.bisect.suspects import paths_of
 from torchbisect.bisect.thin import thin_environment
-from torchbisect.cli.asking import Asker, Target
+from torchbisect.cli.asking import Asker
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.environments import Environment
 from torchbisect.containers.venvs import Venv
+from torchbisect.probe.question import Question
 
 _KIND = "thin"
 
@@ -38,8 +39,8 @@ class Thin:
         fetched: the bytes that came over the network for that.
     """
 
-    def __init__(self, tools: Tools, asker: Asker, listing: Listing, target: Target) -> None:
-        self._tools, self._asker, self._target = tools, asker, target
+    def __init__(self, tools: Tools, asker: Asker, listing: Listing, question: Question) -> None:
+        self._tools, self._asker, self._question = tools, asker, question
         self._builds = listing.builds
         self._urls = {version: wheel.url for version, wheel in listing.wheels.items()}
         self._said: dict[Build, Finding] = {}
@@ -52,8 +53,8 @@ class Thin:
 
     def known(self, build: Build) -> Finding | None:
         """What an earlier search was told of a build, whole or by its Python alone."""
-        whole = self._asker.known(build, self._target)
-        thin = self._asker.known_in(_KIND, build.requirement, self._target)
+        whole = self._asker.known(build, self._question)
+        thin = self._asker.known_in(_KIND, build.requirement, self._question)
         if thin is not None and thin.status.testable:
             self._said[build] = thin
             return thin
@@ -64,10 +65,10 @@ class Thin:
         url = build.wheel or self._urls.get(build.version)
         base = self._neighbour(build)
         if url is None or base is None or self._tools.channels.maker(build).has(build):
-            return self._asker.ask(build, self._target)
-        finding = self._asker.ask_in(_KIND, build.requirement, lambda: self._over(build, url, base), self._target)
+            return self._asker.ask(build, self._question)
+        finding = self._asker.ask_in(_KIND, build.requirement, lambda: self._over(build, url, base), self._question)
         if finding.status is Status.UNTESTABLE:
-            return self._asker.ask(build, self._target)
+            return self._asker.ask(build, self._question)
         self._said[build] = finding
         return finding
 
@@ -77,7 +78,7 @@ class Thin:
         Raises:
             Contradicted: its Python alone said otherwise.
         """
-        finding = self._asker.ask(build, self._target, again=True)
+        finding = self._asker.ask(build, self._question, again=True)
         if build in self._said and finding.status is not self._said[build].status:
             raise Contradicted(f"torch {build}")
         return finding
@@ -91,7 +92,7 @@ class Thin:
         )
 
     def _works(self, build: Build) -> bool:
-        finding = self._asker.known(build, self._target)
+        finding = self._asker.known(build, self._question)
         return finding is not None and finding.status.testable and self._tools.channels.maker(build).has(build)
 
     @contextmanager

@@ -28,10 +28,10 @@ from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.faults import Fault
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judging import Mismatch
-from torchbisect.probe.matching import Strictness
 from torchbisect.probe.normalise import normalise
 from torchbisect.probe.observation import Kind
 from torchbisect.probe.plain import check_disk, last_words
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings, fingerprint
 from torchbisect.probe.siblings import siblings_digest
 from torchbisect.probe.signature import Signature
@@ -133,57 +133,39 @@ class CommandProbe:
             return None
         return Fault(*_trouble(done, self._timeout))
 
-    def ask(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
-        """Whether the test finds here what it found where ``signature`` was taken.
+    def ask(self, question: Question) -> Verdict:
+        """Whether the test finds here what it found where the question's signature was taken.
 
         A crash and a test that merely fails are two things: where one was looked for and the other is found, the
         answer is ``other``. While a script is shrunk (``STRICT``), so is a test that ends with another exception of
         Python's: a script that lost a name fails every test, and not for the reason that is looked for.
         """
-        verdict = self._judged(self.run(repro), repro, signature, strictness)
+        verdict = self._judged(self.run(question.repro), question)
         shown = [verdict.answer]
         for number in range(1, self.repeat):
-            again = self._judged(self._run(repro, number), repro, signature, strictness)
+            again = self._judged(self._run(question.repro, number), question)
             shown.append(again.answer)
             if again.answer is not verdict.answer:
                 words = f"shown in {sum(answer is Answer.SAME for answer in shown)} of {len(shown)} runs"
                 return Verdict(Answer.UNTESTABLE, "flaky", words, again.seconds)
         return verdict
 
-    def confirm(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
+    def confirm(self, question: Question) -> Verdict:
         """The same, the test run once more and never from the journal."""
-        return self._judged(self._execute(repro), repro, signature, strictness)
+        return self._judged(self._execute(question.repro), question)
 
-    def ask_once(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
+    def ask_once(self, question: Question) -> Verdict:
         """The same: no two runs of a test share anything."""
-        return self.confirm(repro, signature, settings, strictness)
+        return self.confirm(question)
 
-    def agrees(self, repro: Repro, signature: Signature, settings: Settings | None = None) -> bool:
+    def agrees(self, question: Question) -> bool:
         """Always: each run of a test is a process of its own."""
         return True
 
-    def flakiness(self, repro: Repro, signature: Signature, times: int, settings: Settings | None = None) -> float:
+    def flakiness(self, question: Question, times: int) -> float:
         """The share of a number of runs that show it: 1.0 for one that is always there."""
-        runs = [self._run(repro, number) for number in range(1, times + 1)]
-        verdicts = [self._judged(done, repro, signature, Strictness.STRICT) for done in runs]
+        runs = [self._run(question.repro, number) for number in range(1, times + 1)]
+        verdicts = [self._judged(done, question) for done in runs]
         return sum(verdict.same for verdict in verdicts) / times
 
     def trace(self, repro: Repro) -> Trace:
@@ -197,10 +179,10 @@ class CommandProbe:
         if agent is not None:
             agent.close()
 
-    def _judged(self, done: Completed, repro: Repro, signature: Signature, strictness: Strictness) -> Verdict:
-        found = _signature(done, repro)
+    def _judged(self, done: Completed, question: Question) -> Verdict:
+        found = _signature(done, question.repro)
         if found is not None:
-            same = signature.matches(found, strictness)
+            same = question.signature.matches(found, question.strictness)
             answer = Answer.SAME if same else Answer.OTHER
             return Verdict(answer, None if same else "command", f"the test {_in_words(found, done)}", done.seconds)
         if done.status == 0:

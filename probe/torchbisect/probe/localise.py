@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.knobs import Knob, knobs_for, words
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
 from torchbisect.probe.verdict import Answer, Verdict
 
@@ -143,7 +144,7 @@ class _Search:
     def _ask(self, settings: Settings) -> Verdict:
         text = _in_words(settings)
         self._on_progress(" ".join(part for part in (f"backend {settings.backend or 'of the script'}", text) if part))
-        verdict = self._probe.ask(self._repro, self._mismatch.signature, settings)
+        verdict = self._probe.ask(Question(self._repro, self._mismatch.signature, settings))
         self._table.append(Row(settings, text, verdict))
         return verdict
 
@@ -174,7 +175,7 @@ class _Search:
         text = words(group[0]) if len(group) == 1 else f"{len(group)} settings at once"
         self._on_progress(text)
         chosen = replace(settings, knobs=tuple(group))
-        verdict = self._probe.ask(self._repro, self._mismatch.signature, chosen)
+        verdict = self._probe.ask(Question(self._repro, self._mismatch.signature, chosen))
         if len(group) == 1:
             self._table.append(Row(chosen, text, verdict))
         return verdict

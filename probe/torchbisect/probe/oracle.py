@@ -9,9 +9,8 @@ from torchbisect.containers.environments import Environment
 from torchbisect.probe.client import Limits
 from torchbisect.probe.faults import Fault
 from torchbisect.probe.judging import Mismatch
-from torchbisect.probe.matching import Strictness
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
-from torchbisect.probe.signature import Signature
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Verdict
 
@@ -46,37 +45,19 @@ class Oracle(Protocol):
     def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
         """Why a script is no evidence here, or ``None`` if it is."""
 
-    def ask(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
+    def ask(self, question: Question) -> Verdict:
         """Whether a script still shows a mismatch; from the journal if it was asked before."""
 
-    def confirm(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
+    def confirm(self, question: Question) -> Verdict:
         """The same, asked anew and from nothing that is warm."""
 
-    def ask_once(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
+    def ask_once(self, question: Question) -> Verdict:
         """What one more run of a script shows, never from the journal."""
 
-    def agrees(self, repro: Repro, signature: Signature, settings: Settings | None = None) -> bool:
+    def agrees(self, question: Question) -> bool:
         """Whether a question asked anew gets the answer that it had; from a difference on nothing warm is trusted."""
 
-    def flakiness(self, repro: Repro, signature: Signature, times: int, settings: Settings | None = None) -> float:
+    def flakiness(self, question: Question, times: int) -> float:
         """The share of a number of runs that show a mismatch: 1.0 for one that is always there."""
 
     def trace(self, repro: Repro) -> Trace:

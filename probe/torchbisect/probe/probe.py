@@ -15,11 +15,10 @@ from torchbisect.probe.doubts import EMULATE, ENDINGS, PATIENCE, SANE, backend_o
 from torchbisect.probe.faults import Fault
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judging import Mismatch, Spot, mismatch_of, trouble_of
-from torchbisect.probe.matching import Strictness
 from torchbisect.probe.observation import Observation
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings, fingerprint
 from torchbisect.probe.siblings import identity
-from torchbisect.probe.signature import Signature
 from torchbisect.probe.slowness import RUN_TIME, Bounds, slowness_of
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Answer, Verdict
@@ -125,56 +124,44 @@ class Probe:
         """What a script shows; ``None`` if the runs agree or if ``trouble`` has something to say."""
         return self._look(self.observe(repro, settings), repro, settings or Settings())[1]
 
-    def ask(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
+    def ask(self, question: Question) -> Verdict:
         """Whether a script still shows a mismatch.
 
         Raises:
             DiskFull: there is no room to run it.
         """
-        settings = settings or Settings()
-        key = self._key("ask", repro, settings, signature.to_json(), str(strictness), self.repeat)
+        key = self._question_key("ask", question, str(question.strictness), self.repeat)
         kept = self.journal.get(key)
         if kept is not None:
             return Verdict(**{**kept, "answer": Answer(kept["answer"])})
         started = time.monotonic()
-        verdict, passing = self._ask_repeatedly(repro, signature, settings, strictness)
+        verdict, passing = self._ask_repeatedly(question)
         verdict = Verdict(verdict.answer, verdict.reason, verdict.detail, round(time.monotonic() - started, 3))
         if not passing:
-            verdict = self._checked(verdict, repro, signature, settings, strictness)
+            verdict = self._checked(verdict, question)
             self.journal.put(key, {**asdict(verdict), "answer": str(verdict.answer)})
         return verdict
 
-    def ask_once(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
+    def ask_once(self, question: Question) -> Verdict:
         """What one more run shows: never from the journal, and not kept there, for the next one may show otherwise.
 
         Raises:
             DiskFull: there is no room to run it.
         """
-        settings = settings or Settings()
-        return self._judged(self._run(repro, settings), repro, signature, settings, strictness)[0]
+        return self._judged(self._run(question.repro, question.settings), question)[0]
 
     def noise(self, repro: Repro) -> frozenset[Spot]:
         """In what a script's eager run does not repeat itself; empty for a script that does.
 
         The agent leaves such places out of every observation by itself; this is to say so.
         """
-        return self._kept("noise", repro, lambda: [list(spot) for spot in sorted(self._noise(repro))], _spots)
+        return self._kept(
+            self._key("noise", repro), lambda: [list(spot) for spot in sorted(self._noise(repro))], _spots
+        )
 
     def trace(self, repro: Repro) -> Trace:
         """What an eager run of a script did."""
-        return self._kept("trace", repro, lambda: self._started().trace(repro).to_json(), Trace.from_json)
+        return self._kept(self._key("trace", repro), lambda: self._started().trace(repro).to_json(), Trace.from_json)
 
     def sanity(self, backend: str = "inductor") -> str | None:
         """Whether this environment compiles, on a backend, a small script that is known to be right.
@@ -185,30 +172,18 @@ class Probe:
         trouble = self._insane(backend)
         return trouble.detail if trouble is not None else None
 
-    def flakiness(self, repro: Repro, signature: Signature, times: int, settings: Settings | None = None) -> float:
+    def flakiness(self, question: Question, times: int) -> float:
         """The share of a number of runs that show a mismatch: 1.0 for one that is always there."""
-        return self._kept(
-            "flakiness",
-            repro,
-            lambda: [self._share(repro, signature, times, settings)],
-            _first,
-            signature.to_json(),
-            times,
-        )
+        key = self._question_key("flakiness", question, times)
+        return self._kept(key, lambda: [self._share(question, times)], _first)
 
-    def confirm(
-        self,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings | None = None,
-        strictness: Strictness = Strictness.STRICT,
-    ) -> Verdict:
+    def confirm(self, question: Question) -> Verdict:
         """The same as ``ask``, by an agent that is started for this one question and never from the journal.
 
         An answer that differs from ``ask``'s says that answers of this environment's long-lived agent can't be trusted.
         """
         with self._another() as fresh:
-            verdict = fresh.ask(repro, signature, settings, strictness)
+            verdict = fresh.ask(question)
             self.asked += fresh.asked
         return verdict
 
@@ -223,29 +198,26 @@ class Probe:
         """A probe of the same kind that knows nothing."""
         return Probe(self.environment, Journal(), self.limits, scope=self._scope, bounds=self._bounds, check_every=0)
 
-    def agrees(self, repro: Repro, signature: Signature, settings: Settings | None = None) -> bool:
+    def agrees(self, question: Question) -> bool:
         """Whether a fresh process answers as the long-lived agent did; after a difference only fresh ones are asked."""
-        settings = settings or Settings()
         if self._fresh:
             return True
-        key = self._key("agrees", repro, settings, signature.to_json())
+        key = self._question_key("agrees", question)
         kept = self.journal.get(key)
         if kept is None:
-            forked = self.ask(repro, signature, settings)
-            kept = [str(self.confirm(repro, signature, settings).answer), str(forked.answer)]
+            forked = self.ask(question)
+            kept = [str(self.confirm(question).answer), str(forked.answer)]
             self.journal.put(key, kept)
         fresh, forked_answer = (Answer(text) for text in kept)
         return self._trusted(fresh, forked_answer)
 
-    def _checked(
-        self, verdict: Verdict, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
-    ) -> Verdict:
+    def _checked(self, verdict: Verdict, question: Question) -> Verdict:
         """Now and then hold the long-lived agent's answer against a fresh one's; from a difference on, trust none."""
         self._unchecked += 1
         if self._fresh or not self._check_every or self._unchecked < self._check_every:
             return verdict
         self._unchecked = 0
-        fresh = self.confirm(repro, signature, settings, strictness)
+        fresh = self.confirm(question)
         return verdict if self._trusted(fresh.answer, verdict.answer) else fresh
 
     def _trusted(self, fresh: Answer, forked: Answer) -> bool:
@@ -280,36 +252,26 @@ class Probe:
             raise DiskFull(f"{trouble.detail}: free some space, then give the same command again")
         return observation
 
-    def _ask_repeatedly(
-        self, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
-    ) -> tuple[Verdict, bool]:
-        verdict, passing = self._asked_first(repro, signature, settings, strictness)
+    def _ask_repeatedly(self, question: Question) -> tuple[Verdict, bool]:
+        verdict, passing = self._asked_first(question)
         answers = [verdict.answer]
         while len(answers) < self.repeat and not passing:
-            again, passing = self._judged(self._run(repro, settings), repro, signature, settings, strictness)
+            again, passing = self._judged(self._run(question.repro, question.settings), question)
             answers.append(again.answer)
             if again.answer is not verdict.answer and not passing:
                 shown = sum(answer is Answer.SAME for answer in answers)
                 return Verdict(Answer.UNTESTABLE, "flaky", f"shown in {shown} of {len(answers)} runs"), False
         return verdict, passing
 
-    def _asked_first(
-        self, repro: Repro, signature: Signature, settings: Settings, strictness: Strictness
-    ) -> tuple[Verdict, bool]:
+    def _asked_first(self, question: Question) -> tuple[Verdict, bool]:
+        repro, settings = question.repro, question.settings
         kept = self.journal.get(self._key("observe", repro, settings))
-        observation = Observation.from_json(kept) if kept is not None else self._run(repro, settings)
-        return self._judged(observation, repro, signature, settings, strictness)
+        return self._judged(Observation.from_json(kept) if kept is not None else self._run(repro, settings), question)
 
-    def _judged(
-        self,
-        observation: Observation,
-        repro: Repro,
-        signature: Signature,
-        settings: Settings,
-        strictness: Strictness,
-    ) -> tuple[Verdict, bool]:
+    def _judged(self, observation: Observation, question: Question) -> tuple[Verdict, bool]:
         """The verdict on an observation, and whether it may be another one the next time."""
-        trouble, found = self._look(observation, repro, settings)
+        trouble, found = self._look(observation, question.repro, question.settings)
+        signature, strictness = question.signature, question.strictness
         if trouble is not None:
             return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail), trouble.passing
         if found is None:
@@ -370,16 +332,18 @@ class Probe:
         observation = self._started().repeat(repro, eager_key=self._key("eager", repro))
         return {(item.place, item.attribute) for item in observation.differences}
 
-    def _share(self, repro: Repro, signature: Signature, times: int, settings: Settings | None) -> float:
-        return sum(self.ask_once(repro, signature, settings).same for _ in range(times)) / times
+    def _share(self, question: Question, times: int) -> float:
+        return sum(self.ask_once(question).same for _ in range(times)) / times
 
-    def _kept(self, what: str, repro: Repro, make: Callable[[], Any], read: Callable[[Any], _T], *more: Any) -> _T:
-        key = self._key(what, repro, *more)
+    def _kept(self, key: str, make: Callable[[], Any], read: Callable[[Any], _T]) -> _T:
         value = self.journal.get(key)
         if value is None:
             value = make()
             self.journal.put(key, value)
         return read(value)
+
+    def _question_key(self, what: str, question: Question, *more: Any) -> str:
+        return self._key(what, question.repro, question.settings, question.signature.to_json(), *more)
 
     def _key(self, what: str, repro: Repro, *more: Any) -> str:
         facts, build = self.environment.facts, self.environment.build

@@ -1,0 +1,31 @@
+"""The one question, as a value: does this script, compiled like this, still show this mismatch?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from torchbisect.probe.matching import Strictness
+from torchbisect.probe.repro import Repro, Settings
+from torchbisect.probe.signature import Signature
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about an environment.
+
+    Attributes:
+        repro: the script.
+        signature: the mismatch that counts.
+        settings: what the script is compiled with; its own choices if left out.
+        strictness: how much of the signature has to be there: all, while one script is shrunk on one build; less
+            across builds, whose internals are refactored between them.
+    """
+
+    repro: Repro
+    signature: Signature
+    settings: Settings = field(default_factory=Settings)
+    strictness: Strictness = Strictness.STRICT
+
+    def about(self, source: str) -> Question:
+        """The same question about another text of the script."""
+        return replace(self, repro=self.repro.with_source(source))
