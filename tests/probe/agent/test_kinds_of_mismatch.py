@@ -52,6 +52,16 @@ CASES = [
         "value",
     ),
     Case(
+        "another value in half precision",
+        BACKEND + "change = {hole}\nx = torch.linspace(1, 2, 64, dtype=torch.bfloat16)\n"
+        "torch.compile(lambda x: x * 2, backend=bad)(x)",
+        "lambda out: (out[0] * 1.125,)",
+        "lambda out: ((out[0].double() * (1 + 2**-8)).bfloat16(),)",
+        Kind.VALUES,
+        "call 0 output",
+        "value",
+    ),
+    Case(
         "one integer of many",
         BACKEND + "change = {hole}\nf = torch.compile(lambda x: x * 2, backend=bad)\nf(torch.arange(100))",
         "lambda out: (out[0].index_fill(0, torch.tensor([7]), 0),)",
@@ -168,6 +178,15 @@ CASES = [
         Kind.ALIASING,
         "call 0 output[1]",
         "shared storage with output[0]",
+    ),
+    Case(
+        "an output that should be a view of its input",
+        "@torch.compile(backend='eager')\ndef f(x):\n    return {hole}\nf(torch.randn(4))",
+        "x[1:].clone() if torch.compiler.is_compiling() else x[1:]",
+        "x[1:].view(3)",
+        Kind.ALIASING,
+        "call 0 output",
+        "shared storage with argument x",
     ),
     Case(
         "a gradient that is wrong",
