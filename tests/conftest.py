@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,9 @@ settings.register_profile("quick", deadline=None, max_examples=40, suppress_heal
 settings.register_profile("wide", parent=settings.get_profile("quick"), max_examples=680)
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# A shell's background job ignores Ctrl-C, and so would every command that the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["engine", "releases"]
 
