@@ -2,7 +2,7 @@ import torch
 
 @torch.compile(backend='eager')
 def f(x):
-    y = torch.tensor([1.0])
+    y = torch.ones(1)
     y[:] = x
     return y.requires_grad
 
