@@ -50,7 +50,7 @@ class Dependencies:
         if not exchangeable or not all(isinstance(maker, Venvs) for maker in makers):
             return said
         if not generates_code(self._component) or not (find_gpus() or "triton" in question.signature.text.lower()):
-            return f"{said}, which what goes wrong here makes no use of"
+            return f"{said}; it plays no part in what goes wrong here"
         with_newer = self._ask(older, str(change.after), question)
         with_older = self._ask(newer, str(change.before), question)
         ends = [self._asker.ask(build, question).status for build in (older, newer)]
