@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.probe.judging import describe, headline, mismatch_of, trouble_of
+from torchbisect.probe.judging import describe, headline, mismatch_of, settled, trouble_of
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.observation import Difference, Ending, Kind, Observation
 from torchbisect.probe.signature import Signature
@@ -124,6 +124,23 @@ def test_another_failure_and_none_at_all(shown) -> None:
     assert (differently.kind, missing.kind) == (Kind.RAISES_DIFFERENTLY, Kind.MISSING_RAISE)
     assert missing.signature.exception == "ValueError"
     assert trouble_of(shown.both(eager, shown.finished)) is None
+
+
+@pytest.mark.parametrize("compiled", ["finished", "KeyError: no kernel"])
+def test_both_fail_where_only_eager_did_or_otherwise(shown, compiled: str) -> None:
+    """On the torch that gets it right the script fails in both runs, and that is no fault of the script's."""
+    eager = shown.ends(shown.raised("ValueError", "alpha cannot be 0", "repro.py:f:3"))
+    name, _, words = compiled.partition(": ")
+    other = shown.ends(shown.raised(name, words, "torch/_dynamo/x.py:g")) if words else shown.finished
+    found = mismatch_of(shown.both(eager, other))
+    assert found is not None
+    assert found.kind in (Kind.MISSING_RAISE, Kind.RAISES_DIFFERENTLY)
+    assert settled(shown.both(eager, eager), found.signature)
+    assert not settled(shown.both(eager, other), found.signature)
+    another = shown.ends(shown.raised("ValueError", "the file was not found", "repro.py:f:1"))
+    assert not settled(shown.both(another, another), found.signature)
+    for kind in (Kind.RAISES, Kind.VALUES):
+        assert not settled(shown.both(eager, eager), dataclasses.replace(found.signature, kind=kind))
 
 
 def test_an_exit_with_0_is_an_end_like_any_other(shown) -> None:

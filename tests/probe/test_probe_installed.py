@@ -107,6 +107,20 @@ def test_the_wrong_script_is_told_from_the_right_one(probe: Probe, name: str) ->
     assert probe.ask(Question(Repro(right), found.signature)).answer is Answer.NONE
 
 
+def test_an_uncaught_exception_that_both_raise_is_the_right_answer(probe: Probe) -> None:
+    """The missing exception, in a script that no longer catches it: where compiled raises it too nothing is wrong."""
+    wrong = ALPHA.format(alpha="0.0").partition("try:")[0] + "compiled(torch.linspace(-1, 1, 4), 0.0)\n"
+    found = probe.mismatch(Repro(wrong))
+    assert found is not None
+    assert found.kind is Kind.MISSING_RAISE
+    right, other = wrong.replace("aot_eager_decomp_partition", "eager"), wrong.replace(", 4)", ", -4)")
+    assert [probe.ask(Question(Repro(source), found.signature)).answer for source in (wrong, right, other)] == [
+        Answer.SAME,
+        Answer.NONE,
+        Answer.UNTESTABLE,
+    ]
+
+
 @pytest.mark.parametrize("name", BUGS)
 def test_no_bug_passes_for_another(probe: Probe, name: str) -> None:
     """Each signature against each other's script, with tolerance: the two wrong numbers of one size are alike."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchbisect.probe import places
 from torchbisect.probe.faults import Fault, ended_badly, environment_fault, missing_api, missing_module
-from torchbisect.probe.matching import Strictness
+from torchbisect.probe.matching import CAUGHT, Strictness
 from torchbisect.probe.observation import Difference, Ending, Kind, Observation, Raised
 from torchbisect.probe.signature import Signature, own_statement
 
@@ -99,6 +99,25 @@ def trouble_of(observation: Observation) -> Fault | None:
     return _failing_eager(observation) or _nothing_compiled(observation)
 
 
+def settled(observation: Observation, signature: Signature, source: str = "") -> bool:
+    """Whether both runs end with the exception that a mismatch was about: what only eager raised, or raised otherwise.
+
+    Of a script alone that says nothing, for it fails without ``torch.compile`` too. Asked about such a mismatch it says
+    that this torch gets it right.
+    """
+    eager = observation.eager
+    if not _ends_in_same_way(observation):
+        return False
+    if eager.raised is not None:
+        found = Signature.of_raised(Kind.MISSING_RAISE, eager.raised, source)
+    else:
+        found = Signature.of_exit(Kind.MISSING_RAISE, eager, source)
+    if signature.kind is Kind.MISSING_RAISE:
+        # In the same words; where in torch it is raised may change from build to build.
+        return signature.matches(replace(found, place=CAUGHT), Strictness.STRICT)
+    return signature.kind is Kind.RAISES_DIFFERENTLY and signature.eager == found.ending
+
+
 def headline(mismatch: Mismatch) -> str:
     """The mismatch in one line."""
     return mismatch.summary
@@ -135,7 +154,9 @@ def _ending_mismatch(observation: Observation, source: str) -> Mismatch | None:
     if ended_badly(eager) and not ended_badly(compiled):
         return _failed(Kind.MISSING_RAISE, eager, observation, source)
     if ended_badly(eager) and not _fail_alike(observation, source):
-        return _failed(Kind.RAISES_DIFFERENTLY, compiled, observation, source)
+        found = _failed(Kind.RAISES_DIFFERENTLY, compiled, observation, source)
+        expected = _failed(Kind.MISSING_RAISE, eager, observation, source).signature.ending
+        return replace(found, signature=replace(found.signature, eager=expected))
     return None
 
 

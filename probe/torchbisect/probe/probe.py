@@ -14,7 +14,7 @@ from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.doubts import EMULATE, ENDINGS, PATIENCE, SANE, backend_of, machine_is_busy, may_be_rounding
 from torchbisect.probe.faults import Fault
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judging import Mismatch, Spot, mismatch_of, trouble_of
+from torchbisect.probe.judging import Mismatch, Spot, mismatch_of, settled, trouble_of
 from torchbisect.probe.observation import Observation
 from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings, fingerprint
@@ -273,6 +273,8 @@ class Probe:
         trouble, found = self._look(observation, question.repro, question.settings)
         signature, strictness = question.signature, question.strictness
         if trouble is not None:
+            if trouble.reason == "fails-in-eager" and settled(observation, signature, question.repro.source):
+                return Verdict(Answer.NONE, detail="compiled fails as eager does, which it did not"), False
             return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail), trouble.passing
         if found is None:
             return Verdict(Answer.NONE, detail="compiled agrees with eager"), False

@@ -55,7 +55,7 @@ class Signature:
             exception was raised by the script's own code.
         place: the part that the differing thing plays: ``output``, ``gradient``, ...
         attribute: what differs there.
-        eager: the class of value on the eager side.
+        eager: the class of value on the eager side; of an exception that is another than eager's, that one.
         compiled: the class of value on the compiled side.
         asks: what the script's failing assertion asks about; ``None`` where no statement of the script's failed.
         stage: how far into the compiler the exception came from: ``dynamo``, ``aot`` or ``inductor``.
@@ -98,15 +98,16 @@ class Signature:
     def _of_caught(cls, difference: Difference) -> Signature:
         """An exception that left a compiled call and that the script then caught: class and first line are known."""
         text = difference.eager if difference.kind is Kind.MISSING_RAISE else difference.compiled
-        name, _, message = text.partition(": ")
-        caught = Raised(name, (), message, ())
+        caught = _caught(text)
         name, message = _unwrapped(caught)
+        other = difference.eager if difference.kind is Kind.RAISES_DIFFERENTLY else ""
         return cls(
             kind=difference.kind,
             exception=name,
             message=normalise(message),
             causes=tuple(_cause_messages(caught, message, frozenset())),
             place=CAUGHT,
+            eager="{}: {}".format(*map(normalise, _unwrapped(_caught(other)))) if other else "",
         )
 
     @classmethod
@@ -170,6 +171,11 @@ class Signature:
         return "same" if reason is None else f"other: {reason}"
 
     @property
+    def ending(self) -> str:
+        """The exception and what it says, in one text."""
+        return f"{self.exception}: {self.message}"
+
+    @property
     def text(self) -> str:
         """One line for people."""
         if self.kind is Kind.CRASH:
@@ -201,6 +207,11 @@ class Signature:
         values: dict[str, Any] = {key: value for key, value in data.items() if key in known}
         values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
         return cls(**{**values, "kind": Kind(data["kind"])})
+
+
+def _caught(text: str) -> Raised:
+    name, _, message = text.partition(": ")
+    return Raised(name, (), message, ())
 
 
 def own_statement(raised: Raised, source: str = "") -> Question | None:

@@ -54,7 +54,7 @@ OPERATIONS = [
     "{x} = functools.reduce(torch.add, [{x}, {y}, {x}])",
     "{x} = functools.partial(torch.mul, other={y})({x})",
     "with torch.no_grad(): kept = {x}.exp()\n{x} = {x} + kept.tanh()",
-    "try: {x} = {x}.view(3, 5)\nexcept RuntimeError: {x} = {x} + {c}",
+    "try: raise ValueError({c})\nexcept ValueError: {x} = {x} + {c}",
     "match {x}.dim():\n    case 2: {x} = {x} * {c}\n    case _: {x} = {x} * 0",
     "{x} = {x} * 1; {x}.register_hook(lambda g: g * 0.5) if {x}.requires_grad else None",
     "{x} = torch.func.vmap(lambda row: row.sin() * {c})({x})",

@@ -2,7 +2,7 @@
 
 Imports alone are not enough: the first compile of a process fills a hundred caches. So the agent compiles one small
 function for good. Two things it must not do: run an operator on more than one thread (a child forked after that hangs
-in its first parallel operator), and run backward (since 2.11, builds with CUDA refuse autograd in a child whose parent
+in its first parallel operator), and run backward (since 2.10, builds with CUDA refuse autograd in a child whose parent
 ran it).
 """
 
@@ -29,7 +29,7 @@ def _unmeasured(*_: Any) -> float:
 def _backward_stays_here() -> bool:
     """Whether tracing a backward in this process would keep its children from running one."""
     numbers = torch.__version__.split(".")[:2]
-    return torch.version.cuda is not None and [int(number) for number in numbers] >= [2, 11]
+    return torch.version.cuda is not None and [int(number) for number in numbers] >= [2, 10]
 
 
 class Warmth:
