@@ -130,7 +130,11 @@ PRELUDE = """
 import dataclasses
 import functools
 import torch
+import torch._functorch.config
 import torch.utils.checkpoint
+
+# Compiled, a backward with ``create_graph=True`` is refused otherwise: docs/found.md.
+torch._functorch.config.donated_buffer = False
 
 @dataclasses.dataclass
 class Result:
