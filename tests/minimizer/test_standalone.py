@@ -45,6 +45,12 @@ CASES = {
         Seen(Kind.VALUES, eager="2", compiled="3"),
         "lambda f: lambda *a: f(*a) + 1",
     ),
+    "a gradient without a graph": (
+        "import torch\n\n@torch.compile\ndef f(x):\n    return x.sigmoid()\nx = torch.ones(1, requires_grad=True)\n"
+        "torch.autograd.grad(f(x), x, create_graph=True)\n",
+        Seen(Kind.GRADIENTS, "backward 2 gradient[0]", "requires_grad", eager="True", compiled="False"),
+        "lambda f: lambda x: f(x).detach() + x",
+    ),
     "a plain value inside": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return [len({1})], x\nf(torch.ones(3))\n",
         Seen(Kind.VALUES, place="call 0 output[0][0]", eager="1", compiled="2"),

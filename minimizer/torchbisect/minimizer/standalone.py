@@ -21,7 +21,7 @@ _FLAGS = ("requires_grad", "is_leaf", "dtype", "shape", "stride", "device", "lay
 _METHODS = frozenset({"stride", "is_contiguous"})
 # How the shape of a container is read, by the name that the comparison gives it.
 _STRUCTURE = {"length": ("len({})",), "keys": ("list({})", "sorted({})", "sorted(vars({}))"), "type": ()}
-_PATH = re.compile(r"(?:output|return value)(.*)$")
+_PATH = re.compile(r"(?:output|return value|gradient)(.*)$")
 _SAFE_PATH = re.compile(r"(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*\Z")
 
 
