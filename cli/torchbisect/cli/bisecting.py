@@ -258,6 +258,17 @@ def edge_builds(findings: Findings[Build]) -> Sequence[Build]:
     return tuple(found.values())
 
 
+def telling_builds(findings: Findings[Build]) -> Sequence[Build]:
+    """Where a shrunk script shows that it is not what the original was: the edges, and what is untestable there."""
+    found = {build.name: build for build in edge_builds(findings)}
+    for edge in (findings.regression, findings.fix):
+        if edge is not None and edge.between:
+            # The one beside the bad end: from there on the search could not go on.
+            nearest = edge.between[-1 if edge.which is Which.REGRESSION else 0].item
+            found.setdefault(nearest.name, nearest)
+    return tuple(found.values())
+
+
 def _with_notice(findings: Findings[Build], thin: Thin) -> Findings[Build]:
     if not thin.asked:
         return findings

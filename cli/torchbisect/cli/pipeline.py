@@ -15,7 +15,7 @@ from rich.console import Console
 from torchbisect.bisect.search import Edge, Finding, Status, Which
 from torchbisect.cli.assembling import Draft
 from torchbisect.cli.bench import Bench
-from torchbisect.cli.bisecting import Bisection, Level, edge_builds
+from torchbisect.cli.bisecting import Bisection, Level, edge_builds, telling_builds
 from torchbisect.cli.commits import Commits
 from torchbisect.cli.dependencies import Dependencies
 from torchbisect.cli.display import Display
@@ -336,8 +336,8 @@ class Pipeline:
     def _disagreement(
         self, bisection: Bisection, original: Question, question: Question, level: Level
     ) -> tuple[Build, Finding] | None:
-        """The first build at an edge where the original says something else than the shrunk script."""
-        for build in edge_builds(level.findings):
+        """The first build at an edge where the original says something that the shrunk script does not."""
+        for build in telling_builds(level.findings):
             said = bisection.ask(build, original)
             if said.status is not Status.UNTESTABLE and said.status is not bisection.ask(build, question).status:
                 return build, said
