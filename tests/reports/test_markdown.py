@@ -122,9 +122,8 @@ def numbers(value: Any) -> set[str]:
         return set().union(*map(numbers, value), set())
     if isinstance(value, bool) or value is None:
         return set()
-    if isinstance(value, (int, float)):
-        return {str(value), f"{value:.6g}"}
-    return set(re.findall(r"\d+", str(value)))
+    texts = (str(value), f"{value:.6g}") if isinstance(value, (int, float)) else (str(value),)
+    return set().union(*(re.findall(r"\d+", text) for text in texts))
 
 
 def test_every_figure_is_in_the_json(whole: Report) -> None:
