@@ -34,8 +34,10 @@ class Slow(NamedTuple):
     right: str
 
 
+# One thread: a second one that has no processor of its own makes the others wait, in one run and not in the other.
 BACKEND = """
 import time
+torch.set_num_threads(1)
 def backend(graph, inputs):
     {compiling}
     def run(*values):
