@@ -16,6 +16,9 @@ from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.venvs import Venvs, installed_build
 
+#: The torches of tables that are held against two of them, for ``parametrize``.
+TORCHES = ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)]
+
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:

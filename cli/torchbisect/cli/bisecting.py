@@ -58,7 +58,7 @@ class Level:
 
 
 class Bisection:
-    """Searches builds about one question.
+    """Searches builds with one question.
 
     Attributes:
         asker: asks each build, and holds what was read back from it.
@@ -66,7 +66,7 @@ class Bisection:
 
     Args:
         tools: what the run works with.
-        failing: the build where the question is known to fail.
+        failing: the build where the script is known to fail.
         component: the compiler stage that localisation named.
         rate: how often the failing build showed the mismatch.
     """

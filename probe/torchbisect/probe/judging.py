@@ -108,10 +108,7 @@ def settled(observation: Observation, signature: Signature, source: str = "") ->
     eager = observation.eager
     if not _ends_in_same_way(observation):
         return False
-    if eager.raised is not None:
-        found = Signature.of_raised(Kind.MISSING_RAISE, eager.raised, source)
-    else:
-        found = Signature.of_exit(Kind.MISSING_RAISE, eager, source)
+    found = _failed(Kind.MISSING_RAISE, eager, observation, source).signature
     if signature.kind is Kind.MISSING_RAISE:
         # In the same words; where in torch it is raised may change from build to build.
         return signature.matches(replace(found, place=CAUGHT), Strictness.STRICT)

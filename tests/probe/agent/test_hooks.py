@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
+from releases import TORCHES
 
 from torchbisect.bisect.overlay import overlaid, site_packages
 from torchbisect.containers.cache import Cache
@@ -155,9 +156,7 @@ WRITES = [
 CALL = "f = torch.compile(lambda x: (x * 2).sum(), backend='eager')\nf(w)\n"
 
 
-@pytest.mark.parametrize(
-    "agent", ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)], indirect=True, scope="session"
-)
+@pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
 @pytest.mark.parametrize(("name", "script", "place"), WRITES, ids=[case[0] for case in WRITES])
 def test_what_a_hook_writes_is_the_hooks_work(
     observe: Callable[..., Observation], name: str, script: str, place: str

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from releases import TORCHES
 
 from torchbisect.containers.environments import Environment
 from torchbisect.probe.client import Agent
@@ -21,7 +22,6 @@ from torchbisect.probe.slowness import Bounds, slowness_of
 from torchbisect.probe.verdict import Answer
 
 pytestmark = pytest.mark.torch
-TORCHES = ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)]
 
 
 class Slow(NamedTuple):

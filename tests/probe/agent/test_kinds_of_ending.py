@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from releases import TORCHES
 
 from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.judging import mismatch_of
@@ -17,9 +18,7 @@ from torchbisect.probe.repro import Repro, Settings
 
 pytestmark = pytest.mark.torch
 
-on_both = pytest.mark.parametrize(
-    "agent", ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)], indirect=True, scope="session"
-)
+on_both = pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
 
 
 class Case(NamedTuple):

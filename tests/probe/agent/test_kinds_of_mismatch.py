@@ -11,14 +11,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from releases import TORCHES
 
 from torchbisect.probe.observation import Kind, Observation
 
 pytestmark = pytest.mark.torch
 
-on_both = pytest.mark.parametrize(
-    "agent", ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)], indirect=True, scope="session"
-)
+on_both = pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
 
 
 class Case(NamedTuple):

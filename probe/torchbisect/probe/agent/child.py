@@ -74,7 +74,6 @@ def _work(job: Job, tape: Tape) -> int:
     _limit(job)
     folder = os.path.join(job.scratch, "script")
     caches = os.path.join(job.scratch, "caches")
-    os.makedirs(folder)
     for name, text in job.repro.get("siblings", {}).items():
         _write(os.path.join(folder, name), text)
     path = os.path.join(folder, os.path.basename(job.repro.get("name") or "repro.py"))
