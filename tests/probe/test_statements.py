@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.probe.statements import assertions_that_say, bound_names, question_at, question_in_text
+from torchbisect.probe.statements import assertions_that_say, bound_names, statement_at, statement_in_text
 
 
 @pytest.mark.parametrize(
@@ -22,25 +22,25 @@ from torchbisect.probe.statements import assertions_that_say, bound_names, quest
     ],
 )
 def test_what_an_assertion_asks(source: str, asks: tuple[str, ...]) -> None:
-    question = question_at(source, source.count("\n") + 1)
+    question = statement_at(source, source.count("\n") + 1)
     assert question is not None
     assert (question.kind, question.asks) == ("assert", asks)
 
 
 def test_a_raise_asks_what_its_condition_asks() -> None:
     source = "def f(a, b):\n    if a.dtype != b.dtype:\n        raise ValueError('no')\n"
-    assert question_at(source, 3).asks == ("dtype",)
-    assert question_at(source, 2) is None
+    assert statement_at(source, 3).asks == ("dtype",)
+    assert statement_at(source, 2) is None
 
 
 def test_an_exit_is_a_statement_too() -> None:
-    question = question_at("import sys\nif not ok.all().isnan():\n    sys.exit(1)\n", 3)
+    question = statement_at("import sys\nif not ok.all().isnan():\n    sys.exit(1)\n", 3)
     assert (question.kind, question.asks) == ("exit", ("isnan",))
 
 
 def test_a_statement_over_several_lines_is_found_on_each() -> None:
     source = "x = 1\nassert (\n    y.requires_grad\n), 'gone'\n"
-    assert {question_at(source, line).says for line in (2, 3, 4)} == {"gone"}
+    assert {statement_at(source, line).says for line in (2, 3, 4)} == {"gone"}
 
 
 def test_assertions_are_found_by_what_they_say() -> None:
@@ -57,8 +57,8 @@ def test_a_scripts_names_are_what_it_binds() -> None:
 
 @given(st.text(max_size=60), st.integers(-3, 99))
 def test_any_text_is_read_without_a_fuss(source: str, line: int) -> None:
-    question_at(source, line)
-    question_in_text(source)
+    statement_at(source, line)
+    statement_in_text(source)
     bound_names(source)
     assertions_that_say(source, source)
 
@@ -70,4 +70,4 @@ _NAMES = st.from_regex(r"[a-z]{1,6}_", fullmatch=True)
 def test_names_and_lines_do_not_count(first: str, second: str, lines: int) -> None:
     text = "def {0}({0}x):\n    {0}flag = {0}x.requires_grad\n    assert {0}flag\n"
     left, right = text.format(first), "\n" * lines + text.format(second)
-    assert question_at(left, 3).asks == question_at(right, 3 + lines).asks == ("requires_grad",)
+    assert statement_at(left, 3).asks == statement_at(right, 3 + lines).asks == ("requires_grad",)

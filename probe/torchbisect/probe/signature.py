@@ -13,7 +13,7 @@ from torchbisect.probe.matching import CAUGHT, Strictness, unlike
 from torchbisect.probe.normalise import normalise
 from torchbisect.probe.observation import Difference, Ending, Frame, Kind, Raised
 from torchbisect.probe.repro import fingerprint
-from torchbisect.probe.statements import Question, assertions_that_say, bound_names, question_at, question_in_text
+from torchbisect.probe.statements import Statement, assertions_that_say, bound_names, statement_at, statement_in_text
 
 # How many of torch's innermost frames are kept: the first decides, the others are for the reader.
 _FRAMES = 5
@@ -214,7 +214,7 @@ def _caught(text: str) -> Raised:
     return Raised(name, (), message, ())
 
 
-def own_statement(raised: Raised, source: str = "") -> Question | None:
+def own_statement(raised: Raised, source: str = "") -> Statement | None:
     """The statement of the script's own that an exception came from, if it is an assertion, a raise or an exit."""
     return _question(_unwrapped(raised)[0], raised, _torch_frames(raised), source)
 
@@ -305,7 +305,7 @@ def _user_frames(raised: Raised) -> tuple[str, ...]:
     return tuple(reversed(functions))[:_FRAMES]
 
 
-def _question(name: str, raised: Raised, frames_torch: tuple[str, ...], source: str) -> Question | None:
+def _question(name: str, raised: Raised, frames_torch: tuple[str, ...], source: str) -> Statement | None:
     """What the failing statement of the script asks about, if the exception is one of the script's own statements.
 
     Dynamo 2.6 and later raise an ``AssertionError`` of their own while they trace a failing assertion; which one it
@@ -313,21 +313,21 @@ def _question(name: str, raised: Raised, frames_torch: tuple[str, ...], source: 
     """
     if not frames_torch:
         user = [frame for frame in raised.frames if frame.where == "user"]
-        return question_at(source, user[-1].line) if user else None
+        return statement_at(source, user[-1].line) if user else None
     if name == "AssertionError" and frames_torch[0].endswith("symbolic_convert.py:jump"):
         return _quoted_assertion(raised.message)
     if name == "RuntimeError" and frames_torch[0].endswith("graph_module.py:__call__"):
         questions = assertions_that_say(source, raised.message)
         if questions:
             asks = sorted({word for question in questions for word in question.asks})
-            return Question("assert", tuple(asks), questions[0].says, questions[0].text)
+            return Statement("assert", tuple(asks), questions[0].says, questions[0].text)
     return None
 
 
-def _quoted_assertion(message: str) -> Question | None:
+def _quoted_assertion(message: str) -> Statement | None:
     block = _USER_BLOCK.search(message)
     if block is None:
         return None
     lines = [line.strip() for line in block.group(1).splitlines()]
     statements = [line for line in lines if line and not line.startswith('File "') and line.strip("~^ ")]
-    return question_in_text(statements[-1]) if statements else None
+    return statement_in_text(statements[-1]) if statements else None

@@ -16,7 +16,7 @@ _DEPTH = 4
 
 
 @dataclass(frozen=True)
-class Question:
+class Statement:
     """What a failing statement of the script asks about.
 
     Attributes:
@@ -63,7 +63,7 @@ def bound_names(source: str) -> frozenset[str]:
     return frozenset(names - {"self", "forward", "backward", "requires_grad", "grad"})
 
 
-def question_at(source: str, line: int) -> Question | None:
+def statement_at(source: str, line: int) -> Statement | None:
     """What the statement on this line of the script asks about; ``None`` if it is no assertion, raise or exit.
 
     For a ``raise`` and a ``sys.exit`` it is the test of the innermost ``if`` or ``while`` that they stand in.
@@ -80,7 +80,7 @@ def question_at(source: str, line: int) -> Question | None:
         return None
     statement = path[-1]
     if isinstance(statement, ast.Assert):
-        return Question("assert", _asks(statement.test, tree, path, line), _says(statement), _text(statement))
+        return Statement("assert", _asks(statement.test, tree, path, line), _says(statement), _text(statement))
     if isinstance(statement, ast.Raise):
         kind = "raise"
     elif isinstance(statement, ast.Expr) and _is_exit(statement.value):
@@ -88,19 +88,19 @@ def question_at(source: str, line: int) -> Question | None:
     else:
         return None
     tests = [node.test for node in path if isinstance(node, (ast.If, ast.While))]
-    return Question(kind, _asks(tests[-1], tree, path, line) if tests else (), text=_text(statement))
+    return Statement(kind, _asks(tests[-1], tree, path, line) if tests else (), text=_text(statement))
 
 
-def question_in_text(statement: str) -> Question | None:
+def statement_in_text(statement: str) -> Statement | None:
     """What one statement, quoted by itself in a message of torch's, asks about; only assertions are known so."""
     tree = _parsed(statement.strip())
     if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Assert):
         return None
     words = tuple(sorted(_words(tree.body[0].test, frozenset())))
-    return Question("assert", words, _says(tree.body[0]), _text(tree.body[0]))
+    return Statement("assert", words, _says(tree.body[0]), _text(tree.body[0]))
 
 
-def assertions_that_say(source: str, message: str) -> tuple[Question, ...]:
+def assertions_that_say(source: str, message: str) -> tuple[Statement, ...]:
     """The script's assertions with this message; with ``assertion error`` those that have none.
 
     Dynamo before 2.4 puts a traced assertion into the graph, where it fails as a ``RuntimeError`` that has the
@@ -112,7 +112,7 @@ def assertions_that_say(source: str, message: str) -> tuple[Question, ...]:
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
     wanted = "" if message == "assertion error" else message
     lines = [node.lineno for node in found if _says(node) == wanted and (wanted or node.msg is None)]
-    questions = (question_at(source, line) for line in lines)
+    questions = (statement_at(source, line) for line in lines)
     return tuple(question for question in questions if question is not None)
 
 
