@@ -72,13 +72,14 @@ class Oracle:
 
     probe: Probe
     signature: Signature
+    finishes: bool
     deadline: float
     best: str
     asked: int = 0
 
     def __call__(self, text: str) -> Verdict:
         self.asked += 1
-        verdict = self.probe.ask(Question(Repro(text), self.signature))
+        verdict = self.probe.ask(Question(Repro(text), self.signature, finishes=self.finishes))
         if verdict.same and len(text) < len(self.best):
             self.best = text
         return verdict
@@ -241,13 +242,13 @@ def measured(probe: Probe, case: Case, chosen: list[str] | None, seconds: float)
         print(f"{case.name}: shows no mismatch here", file=sys.stderr)
         return
     source, signature = start
-    by_hand = _nodes(case.minimal)
+    by_hand, finishes = _nodes(case.minimal), probe.finishes(Repro(source))
     for name, run in tools().items():
         if chosen and name not in chosen:
             continue
         probe.journal = Journal()
         began = time.monotonic()
-        oracle = Oracle(probe, signature, began + seconds, source)
+        oracle = Oracle(probe, signature, finishes, began + seconds, source)
         result = run(oracle, source, seconds)
         took = time.monotonic() - began
         size = _nodes(result)

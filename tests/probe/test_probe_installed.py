@@ -182,13 +182,35 @@ TRAPS = {
 }
 
 
+@pytest.mark.parametrize("finishes", [False, True], ids=["both runs", "eager first"])
 @pytest.mark.parametrize("name", TRAPS)
-def test_what_only_looks_like_the_bug_is_never_it(probe: Probe, name: str) -> None:
+def test_what_only_looks_like_the_bug_is_never_it(probe: Probe, name: str, finishes: bool) -> None:
     source, answer, reason = TRAPS[name]
     found = probe.mismatch(Repro(BUGS["handler skipped"][0]))
     assert found is not None
-    verdict = probe.ask(Question(Repro(source), found.signature))
+    verdict = probe.ask(Question(Repro(source), found.signature, finishes=finishes))
     assert (verdict.answer, verdict.reason) == (answer, reason), verdict
+
+
+@pytest.mark.parametrize("end", ["raise ValueError(2)", "sys.exit(2)"])
+def test_what_fails_in_eager_is_not_compiled_where_that_is_no_evidence(probe: Probe, tmp_path: Path, end: str) -> None:
+    compiled = tmp_path / "compiled"
+    source = f"""\
+import pathlib, sys, torch
+def backend(graph, inputs):
+    pathlib.Path({str(compiled)!r}).touch()
+    return graph
+torch.compile(lambda x: x + 1, backend=backend)(torch.ones(1))
+"""
+    found = probe.mismatch(Repro(BUGS["handler skipped"][0]))
+    assert found is not None
+    question = Question(Repro(source + end), found.signature, finishes=True)
+    assert (probe.finishes(Repro(source)), probe.finishes(Repro(source + end))) == (True, False)
+    compiled.unlink()
+    assert probe.ask(question).reason == "fails-in-eager"
+    assert not compiled.exists()
+    assert probe.ask(question.about(source + "sys.exit(0)")).answer is Answer.NONE
+    assert compiled.exists()
 
 
 # Localisation --------------------------------------------------------------------------------------------------------

@@ -87,7 +87,8 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
     source, settings = _on_cheapest_backend(probe, subject)
     repro = Repro(source, subject.repro.arguments, subject.repro.seed, subject.repro.directory, subject.repro.name)
 
-    question = Question(repro, subject.mismatch.signature, settings)
+    # What fails without torch.compile too is no smaller form of a script that doesn't.
+    question = Question(repro, subject.mismatch.signature, settings, finishes=probe.finishes(repro, settings))
 
     def ask(candidate: str) -> Verdict:
         verdict = probe.ask(question.about(candidate))

@@ -142,7 +142,13 @@ class Agent:
         self.started += 1
 
     def observe(
-        self, repro: Repro, settings: Settings, *, eager_key: str | None = None, warm: bool = False
+        self,
+        repro: Repro,
+        settings: Settings,
+        *,
+        eager_key: str | None = None,
+        warm: bool = False,
+        finishes: bool = False,
     ) -> Observation:
         """Run a script with compile a no-op and with compile honoured, and compare.
 
@@ -152,11 +158,13 @@ class Agent:
             eager_key: names the eager half; one that was made under this name is used again. Left out, the name follows
                 from the repro.
             warm: whether the run is timed, so that it must not pay for what a process does but once.
+            finishes: whether a script whose eager run does not come to its end is not run compiled.
 
         Raises:
             AgentFailed: the agent can't be started.
         """
-        return self._observation("observe", repro, settings=settings.to_json(), key=eager_key, warm=warm)
+        how = {"settings": settings.to_json(), "key": eager_key, "warm": warm, "finishes": finishes}
+        return self._observation("observe", repro, **how)
 
     def repeat(self, repro: Repro, *, eager_key: str | None = None) -> Observation:
         """Run a script twice with compile a no-op, the second time with fresh memory, clock and addresses varied.

@@ -126,6 +126,10 @@ class CommandProbe:
         words = _in_words(signature, done)
         return Mismatch(Kind.COMMAND, f"the test {words}", signature, attribute="exit status", compiled=words)
 
+    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
+        """``False``: only the test knows what a script has to do."""
+        return False
+
     def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
         """Why the test can't tell; ``None`` where it can."""
         done = self.run(repro)

@@ -287,6 +287,8 @@ def _failing_eager(observation: Observation) -> Fault | None:
 
 
 def _ends_in_same_way(observation: Observation) -> bool:
+    if observation.compiled.how == "not-run":
+        return True
     return ended_badly(observation.compiled) and _fail_alike(observation, "")
 
 

@@ -75,7 +75,7 @@ class Ending:
 
     Attributes:
         how: ``finished``, ``raised``, ``exited`` (``sys.exit`` or ``os._exit``), ``signalled``, ``timed-out``,
-            ``out-of-memory`` or ``lost`` (the child went away without a word).
+            ``out-of-memory``, ``lost`` (the child went away without a word) or ``not-run``.
         raised: the exception, when ``how`` is ``raised``.
         status: the exit status, when ``how`` is ``exited``.
         signal: the signal's name (``SIGSEGV``), when ``how`` is ``signalled``.

@@ -45,6 +45,9 @@ class Oracle(Protocol):
     def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
         """Why a script is no evidence here, or ``None`` if it is."""
 
+    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
+        """Whether a script comes to its end without ``torch.compile``, as far as this oracle looks at that."""
+
     def ask(self, question: Question) -> Verdict:
         """Whether a script still shows a mismatch; from the journal if it was asked before."""
 

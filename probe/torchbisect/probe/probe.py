@@ -12,7 +12,7 @@ from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import DiskFull
 from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.doubts import EMULATE, ENDINGS, PATIENCE, SANE, backend_of, machine_is_busy, may_be_rounding
-from torchbisect.probe.faults import Fault
+from torchbisect.probe.faults import Fault, ended_badly
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judging import Mismatch, Spot, mismatch_of, settled, trouble_of
 from torchbisect.probe.observation import Observation
@@ -124,6 +124,10 @@ class Probe:
         """What a script shows; ``None`` if the runs agree or if ``trouble`` has something to say."""
         return self._look(self.observe(repro, settings), repro, settings or Settings())[1]
 
+    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
+        """Whether a script comes to its end without ``torch.compile``."""
+        return not ended_badly(self.observe(repro, settings).eager)
+
     def ask(self, question: Question) -> Verdict:
         """Whether a script still shows a mismatch.
 
@@ -148,7 +152,7 @@ class Probe:
         Raises:
             DiskFull: there is no room to run it.
         """
-        return self._judged(self._run(question.repro, question.settings), question)[0]
+        return self._judged(self._run_for(question), question)[0]
 
     def noise(self, repro: Repro) -> frozenset[Spot]:
         """In what a script's eager run does not repeat itself; empty for a script that does.
@@ -237,11 +241,11 @@ class Probe:
             self._agent.close()  # its next question starts it anew
         return self._agent
 
-    def _run(self, repro: Repro, settings: Settings) -> Observation:
+    def _run(self, repro: Repro, settings: Settings, *, finishes: bool = False) -> Observation:
         self.asked += 1
         agent, eager_key = self._started(), self._key("eager", repro)
         timed = bool(self._bounds)
-        observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed)
+        observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed, finishes=finishes)
         if observation.compiled.how == "timed-out" and observation.eager.how != "timed-out" and machine_is_busy():
             # Inductor has taken ten times as long beside other work: that is no hang.
             agent.limits = replace(self.limits, compiled_floor=PATIENCE * self.limits.compiled_floor)
@@ -252,11 +256,14 @@ class Probe:
             raise DiskFull(f"{trouble.detail}: free some space, then give the same command again")
         return observation
 
+    def _run_for(self, question: Question) -> Observation:
+        return self._run(question.repro, question.settings, finishes=question.finishes)
+
     def _ask_repeatedly(self, question: Question) -> tuple[Verdict, bool]:
         verdict, passing = self._asked_first(question)
         answers = [verdict.answer]
         while len(answers) < self.repeat and not passing:
-            again, passing = self._judged(self._run(question.repro, question.settings), question)
+            again, passing = self._judged(self._run_for(question), question)
             answers.append(again.answer)
             if again.answer is not verdict.answer and not passing:
                 shown = sum(answer is Answer.SAME for answer in answers)
@@ -266,7 +273,7 @@ class Probe:
     def _asked_first(self, question: Question) -> tuple[Verdict, bool]:
         repro, settings = question.repro, question.settings
         kept = self.journal.get(self._key("observe", repro, settings))
-        return self._judged(Observation.from_json(kept) if kept is not None else self._run(repro, settings), question)
+        return self._judged(Observation.from_json(kept) if kept is not None else self._run_for(question), question)
 
     def _judged(self, observation: Observation, question: Question) -> tuple[Verdict, bool]:
         """The verdict on an observation, and whether it may be another one the next time."""
@@ -345,7 +352,9 @@ class Probe:
         return read(value)
 
     def _question_key(self, what: str, question: Question, *more: Any) -> str:
-        return self._key(what, question.repro, question.settings, question.signature.to_json(), *more)
+        return self._key(
+            what, question.repro, question.settings, question.signature.to_json(), question.finishes, *more
+        )
 
     def _key(self, what: str, repro: Repro, *more: Any) -> str:
         facts, build = self.environment.facts, self.environment.build

@@ -19,12 +19,15 @@ class Question:
         settings: what the script is compiled with; its own choices if left out.
         strictness: how much of the signature has to be there: all, while one script is shrunk on one build; less
             across builds, whose internals are refactored between them.
+        finishes: without ``torch.compile`` the script comes to its end. A text of which that isn't true is no
+            evidence then, and is not run compiled.
     """
 
     repro: Repro
     signature: Signature
     settings: Settings = field(default_factory=Settings)
     strictness: Strictness = Strictness.STRICT
+    finishes: bool = False
 
     def about(self, source: str) -> Question:
         """The same question about another text of the script."""

@@ -78,8 +78,9 @@ class Server:
 
     def _answer(self, question: Dict[str, Any]) -> Any:
         if question["ask"] == "observe":
-            ready = bool(question.get("warm"))
-            return self.observe(question["repro"], question["settings"], question["limits"], question.get("key"), ready)
+            how = {name: bool(question.get(name)) for name in ("warm", "finishes")}
+            half = self._half(question["repro"], question["limits"], question.get("key"))
+            return self.observe(half, question["repro"], question["settings"], question["limits"], **how)
         if question["ask"] == "repeat":
             return self.repeat(question["repro"], question["limits"], question.get("key"))
         if question["ask"] == "trace":
@@ -135,19 +136,24 @@ class Server:
 
     def observe(
         self,
+        half: Eager,
         repro: Dict[str, Any],
         settings: Dict[str, Any],
         limits: Dict[str, Any],
-        key: Optional[str],
         warm: bool = False,
+        finishes: bool = False,
     ) -> Any:
-        """The eager and the compiled run of a script side by side; if ``warm``, no run pays for a process's first."""
-        half = self._half(repro, limits, key)
+        """The eager and the compiled run of a script side by side.
+
+        If ``warm``, no run pays for a process's first; if it ``finishes``, an eager run that doesn't is the only one.
+        """
         eager = half.plain
         assert eager is not None
         if eager.ending["how"] in DEAD_ENDS:
             ending = {"how": "lost"}
             return _observation(eager.ending, ending, [], [*eager.notes, "not run compiled: the eager run didn't end"])
+        if finishes and (eager.ending["how"] != "finished" and eager.ending.get("status") != 0):
+            return _observation(eager.ending, {"how": "not-run"}, [], eager.notes)
         if not eager.ending.get("compiled"):
             return _observation(
                 eager.ending, eager.ending, [], [*eager.notes, "the script never calls what it compiles"]
