@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchbisect.cli.options import Options
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
@@ -34,6 +35,7 @@ from torchbisect.containers.venvs import Venvs, installed_build
 from torchbisect.minimizer.backend import with_backend
 from torchbisect.minimizer.minimize import Budget, minimize
 from torchbisect.probe.journal import Journal
+from torchbisect.probe.pool import Pool
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
@@ -79,10 +81,14 @@ class Oracle:
 
     def __call__(self, text: str) -> Verdict:
         self.asked += 1
-        verdict = self.probe.ask(Question(Repro(text), self.signature, finishes=self.finishes))
+        verdict = self.probe.ask(self.question(text))
         if verdict.same and len(text) < len(self.best):
             self.best = text
         return verdict
+
+    def question(self, text: str) -> Question:
+        """What is asked about a text."""
+        return Question(Repro(text), self.signature, finishes=self.finishes)
 
     def same(self, text: str) -> bool:
         """For tools that want yes or no; what isn't Python isn't asked."""
@@ -124,10 +130,20 @@ def cases(folders: list[Path]) -> Iterator[Case]:
 
 
 def ours(oracle: Oracle, source: str, seconds: float) -> str:
-    """torchbisect itself."""
-    result = minimize(
-        source, oracle, trace=lambda text: oracle.probe.trace(Repro(text)), budget=Budget(seconds=seconds)
-    )
+    """torchbisect itself, with as many candidates at once as its command has by default."""
+
+    def ask(text: str) -> Verdict:
+        oracle.asked += 1
+        return pool.ask(oracle.question(text))
+
+    with Pool(oracle.probe, Options(script=None).candidates) as pool:
+        result = minimize(
+            source,
+            ask,
+            trace=lambda text: pool.alone(lambda one: one.trace(Repro(text))),
+            expect=lambda texts: pool.expect(map(oracle.question, texts)),
+            budget=Budget(seconds=seconds),
+        )
     return result.source
 
 

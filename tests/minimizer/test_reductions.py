@@ -10,7 +10,7 @@ import subprocess
 import sys
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import example, given, settings
@@ -241,6 +241,25 @@ def test_a_replay_asks_the_same_in_the_same_order(program: str, oracle: Callable
     minimize(program, one, budget=Budget(questions=200))
     minimize(program, other, budget=Budget(questions=200))
     assert one.texts == other.texts
+
+
+@settings(max_examples=FEW)
+@given(programs, oracles)
+def test_what_is_expected_comes_next_and_to_look_at_it_changes_nothing(
+    program: str, oracle: Callable[[str], bool]
+) -> None:
+    plain, looked = Asked(program, oracle), Asked(program, oracle)
+    expected: list[list[str]] = []
+
+    def expect(texts: Iterable[str]) -> None:
+        expected.append(list(itertools.islice(texts, 1)))
+
+    first = minimize(program, plain, budget=Budget(questions=200))
+    second = minimize(program, looked, budget=Budget(questions=200), expect=expect)
+    assert (second.source, looked.texts) == (first.source, plain.texts)
+    for text, then, following in zip(looked.texts, expected, looked.texts[1:], strict=False):
+        if then and not looked.shows(text):
+            assert following == then[0]
 
 
 _HASHED = """

@@ -198,7 +198,7 @@ class Bisection:
                 cached=lambda build: channels.maker(build).has(build),
                 rank=rank if builds[0].channel is Channel.NIGHTLY else None,
                 known=thin.known if thin else lambda build: self.asker.known(build, question),
-                jobs=self._tools.options.jobs,
+                jobs=self._tools.options.jobs or 1,
                 ask_again=again,
                 both_again=thin is not None,
                 prefetch=prefetcher,

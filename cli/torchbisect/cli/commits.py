@@ -113,7 +113,7 @@ class Commits:
                 lambda laid: self._asker.ask_in("commit", _name(laid), lambda: nullcontext(laid), question),
                 edge.which,
                 cache=self._tools.channels.cache,
-                jobs=self._tools.options.jobs,
+                jobs=self._tools.options.jobs or 1,
                 on_answer=self._say,
             )
         finally:

@@ -17,6 +17,7 @@ from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.matching import Strictness
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.plain import PlainRun, run_plain
+from torchbisect.probe.pool import Pool
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
@@ -91,7 +92,7 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
     question = Question(repro, subject.mismatch.signature, settings, finishes=probe.finishes(repro, settings))
 
     def ask(candidate: str) -> Verdict:
-        verdict = probe.ask(question.about(candidate))
+        verdict = pool.ask(question.about(candidate))
         for witness in witnesses:
             if not verdict.same:
                 break
@@ -100,24 +101,27 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
         return verdict
 
     def again(candidate: str) -> Verdict:
-        return probe.ask_once(question.about(candidate))
+        return pool.alone(lambda oracle: oracle.ask_once(question.about(candidate)))
 
     def reduced(oracle: Ask) -> Reduction:
         return minimize(
             source,
             oracle,
-            trace=lambda text: probe.trace(repro.with_source(text)),
+            trace=lambda text: pool.alone(lambda oracle: oracle.trace(repro.with_source(text))),
+            expect=lambda texts: pool.expect(map(question.about, texts)),
             budget=tools.options.budget,
             on_best=_keeper(tools),
             on_progress=_progress(tools),
         )
 
-    reduction = reduced(ask)
+    with Pool(probe, tools.options.candidates) as pool:
+        reduction = reduced(ask)
     small = question.about(reduction.source)
     # With --repeat every question is asked several times anyway.
     if probe.repeat == 1 and probe.flakiness(small, SURE) < 1.0:
         tools.display.warn("the shrunk script shows it only sometimes: shrinking again, each win asked about again")
-        reduction = reduced(every_time(ask, again, SURE))
+        with Pool(probe, tools.options.candidates) as pool:
+            reduction = reduced(every_time(ask, again, SURE))
     return _alone(tools, probe, subject, reduction, settings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -46,7 +47,7 @@ class Options:
         max_compile_time: seconds that compiling may take; ``None`` for any.
         max_recompiles: how often something may be compiled again; ``None`` for any.
         max_graph_breaks: how many graph breaks there may be; ``None`` for any.
-        jobs: how many builds are asked at once.
+        jobs: how many questions are asked at once; ``None`` for one build, or two candidates of the minimizer's.
         timeout: seconds that the script may take in eager, or the test; ``None`` for the probe's own limit.
         repeat: how often each question is asked.
         seed: of every random generator.
@@ -84,7 +85,7 @@ class Options:
     max_compile_time: float | None = None
     max_recompiles: int | None = None
     max_graph_breaks: int | None = None
-    jobs: int = 1
+    jobs: int | None = None
     timeout: float | None = None
     repeat: int = 1
     seed: int = 0
@@ -101,6 +102,14 @@ class Options:
     def bounds(self) -> Bounds:
         """What is still fast enough."""
         return Bounds(self.slower_than, self.max_compile_time, self.max_recompiles, self.max_graph_breaks)
+
+    @property
+    def candidates(self) -> int:
+        """How many smaller scripts are asked about at once, where that disturbs none of them."""
+        if self.bounds or (self.test is not None and self.jobs is None):
+            # One beside it would be timed with it; and what a user's test may write is anybody's guess.
+            return 1
+        return self.jobs or min(2, os.cpu_count() or 1)
 
 
 _SINGLE = """
@@ -202,8 +211,8 @@ def shared_options(command: Command, out: str = "torchbisect-out") -> Command:
                      help="More recompiles than this are a mismatch."),
         click.option("--max-graph-breaks", type=click.IntRange(min=0), metavar="N",
                      help="More graph breaks than this are a mismatch."),
-        click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
-                     help="How many builds are asked at once."),
+        click.option("--jobs", type=click.IntRange(min=1),
+                     help="How many questions are asked at once: 2 candidates while shrinking, 1 build, if left out."),
         click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
                      help="How long the script may take without torch.compile, or the test."),
         click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True,

@@ -6,7 +6,7 @@ import ast
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from torchbisect.minimizer.scope import unbound
@@ -80,6 +80,8 @@ class Ledger:
     Attributes:
         ask: the question.
         budget: what may be spent.
+        expect: hears, before each question, which ones come next if the answer is no; nothing is lost if it does
+            nothing, and the texts are only made as it takes them.
         answers: every text asked about, and whether it showed the mismatch.
         turn: the texts that this turn of the reduction wanted to know of, remembered ones included.
         most_turn: how many of them there may be; a venture sets it.
@@ -95,6 +97,7 @@ class Ledger:
     ask: Callable[[str], Verdict]
     budget: Budget
     on_progress: Callable[[Progress], None]
+    expect: Callable[[Iterable[str]], None] = lambda texts: None
     answers: dict[str, bool] = field(default_factory=dict)
     turn: set[str] = field(default_factory=set)
     most_turn: int | None = None
@@ -122,8 +125,16 @@ class Ledger:
         """Wall time since the start."""
         return time.monotonic() - self.started
 
-    def answer(self, text: str) -> bool:
-        """Whether this text shows the mismatch, from memory if it was asked before. Raises ``BudgetSpent``."""
+    def answer(self, text: str, then: Iterable[str] = ()) -> bool:
+        """Whether this text shows the mismatch, from memory if it was asked before.
+
+        Args:
+            text: asked about.
+            then: what will be asked about if it doesn't.
+
+        Raises:
+            BudgetSpent: it would be one question too many.
+        """
         if text not in self.turn:
             if self.most_turn is not None and len(self.turn) >= self.most_turn:
                 raise BudgetSpent
@@ -138,6 +149,7 @@ class Ledger:
             before = time.monotonic()
             self.asked += 1
             statistics.asked += 1
+            self.expect(f"{other}\n" for other in then if other != text and other not in self.answers)
             self.answers[text] = self.ask(text + "\n").same
             statistics.seconds += time.monotonic() - before
         return self.answers[text]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from operator import itemgetter
@@ -117,6 +117,7 @@ def minimize(
     budget: Budget | None = None,
     on_best: Callable[[str], None] = lambda text: None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    expect: Callable[[Iterable[str]], None] = lambda texts: None,
     backend: str | None = None,
 ) -> Reduction:
     """Shrink a script that shows a mismatch; every step that is kept was answered ``same``.
@@ -132,6 +133,8 @@ def minimize(
         budget: when to stop and keep the best.
         on_best: given each new best text at once.
         on_progress: given a line's worth of figures at each new best.
+        expect: given, before each question, the texts that come next if the answer is no, so that they can be asked
+            about meanwhile. It changes no result.
         backend: what ``torch.compile`` calls that the minimizer writes name as their backend; by default what the
             script's own name.
 
@@ -139,7 +142,7 @@ def minimize(
         SyntaxError: the script is not Python.
     """
     tree = parse(source)
-    ledger = Ledger(ask, budget or Budget(), on_progress)
+    ledger = Ledger(ask, budget or Budget(), on_progress, expect)
     ledger.begin(tree)
     tracer = _remembered(trace, source)
     search = Search(tidy(tree), ledger, trace=tracer(source), on_best=on_best)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from torchbisect.minimizer.ledger import BudgetSpent, Ledger, Progress, Statistics
@@ -46,19 +47,44 @@ class Search:
         self.ledger.begin(self.tree)
         self._failed.clear()
 
-    def attempt(self, tree: ast.Module) -> bool:
-        """Ask about a tree if it is smaller than the best, and make it the best if the mismatch is still there."""
-        try:
-            text = text_of(tree)
-        except (RecursionError, ValueError):
+    def attempt(self, tree: ast.Module | None, then: Iterable[ast.Module | None] = ()) -> bool:
+        """Ask about a tree if it is smaller than the best, and make it the best if the mismatch is still there.
+
+        Args:
+            tree: the candidate; ``None`` for an edit that left none.
+            then: what will be attempted if it isn't taken.
+        """
+        text = self._asked_of(tree)
+        if tree is None or text is None:
             return False
-        if text == self.text:
+        if not self.ledger.answer(text, (next_text for item in then if (next_text := self._asked_of(item)))):
             return False
-        size = measure(tree, text)
-        if not size < self.measure or not self.ledger.sound(tree, text) or not self.ledger.answer(text):
-            return False
-        self._take(tree, text, size)
+        self._take(tree, text, measure(tree, text))
         return True
+
+    def _asked_of(self, tree: ast.Module | None) -> str | None:
+        """The text to ask about, or ``None`` for a candidate that isn't worth a question."""
+        try:
+            text = self.text if tree is None else text_of(tree)
+        except (RecursionError, ValueError):
+            return None
+        if tree is None or text == self.text or not measure(tree, text) < self.measure:
+            return None
+        return text if self.ledger.sound(tree, text) else None
+
+    def first(self, trees: Iterable[ast.Module | None]) -> int | None:
+        """Attempt one tree after the other until one is taken; returns its number, ``None`` if none is."""
+        source, made = enumerate(trees), deque[tuple[int, "ast.Module | None"]]()
+
+        def following() -> Iterator[ast.Module | None]:
+            for item in source:
+                made.append(item)
+                yield item[1]
+
+        while (item := made.popleft() if made else next(source, None)) is not None:
+            if self.attempt(item[1], following()):
+                return item[0]
+        return None
 
     def reworded(self, tree: ast.Module) -> bool:
         """Ask about a tree that says the same better, at the cost of a few nodes, and keep it if it shows it."""
@@ -89,11 +115,7 @@ class Search:
 
     def edited(self, edits: Iterable[Edit]) -> bool:
         """``attempt`` the best tree with these edits; ``False`` also where they leave no tree."""
-        try:
-            tree = apply(self.tree, edits)
-        except Unfit:
-            return False
-        return self.attempt(tree)
+        return self.attempt(applied(self.tree, edits))
 
     def bisect(self, edits: Sequence[Edit]) -> int:
         """Make as many of these edits as the mismatch allows, by halving; returns how many.
@@ -103,25 +125,16 @@ class Search:
         """
         base, kept = self.tree, list[Edit]()
         keys = self._keys(base)
-        edits = [edit for edit in edits if keys(edit) not in self._failed]
-
-        def halve(part: Sequence[Edit]) -> None:
-            if not part:
-                return
-            try:
-                tree = apply(base, [*kept, *part])
-            except Unfit:
-                tree = None
-            if tree is not None and self.attempt(tree):
+        stack = [[edit for edit in edits if keys(edit) not in self._failed]]
+        while stack:
+            part = stack.pop()
+            rest = [*stack, *_halves(part)]
+            if self.attempt(applied(base, [*kept, *part]), (applied(base, [*kept, *item]) for item in _in_turn(rest))):
                 kept.extend(part)
-            elif len(part) > 1:
-                middle = len(part) // 2
-                halve(part[middle:])
-                halve(part[:middle])
-            else:
+                continue
+            stack = rest
+            if len(part) == 1:
                 self._failed.add(keys(part[0]))
-
-        halve(edits)
         return len(kept)
 
     def scan(self, options: Callable[[ast.Module], Iterator[Edit]]) -> int:
@@ -131,16 +144,22 @@ class Search:
         """
         place, wins = 0, 0
         while True:
-            keys = self._keys(self.tree)
-            for number, edit in enumerate(options(self.tree)):
-                if number < place or keys(edit) in self._failed:
-                    continue
-                if self.edited([edit]):
-                    place, wins = number, wins + 1
-                    break
-                self._failed.add(keys(edit))
-            else:
+            tried: dict[tuple[str, str], int] = {}
+            won = self.first(self._untried(options, place, tried))
+            self._failed.update(list(tried)[:won])
+            if won is None:
                 return wins
+            place, wins = list(tried.values())[won], wins + 1
+
+    def _untried(
+        self, options: Callable[[ast.Module], Iterator[Edit]], place: int, tried: dict[tuple[str, str], int]
+    ) -> Iterator[ast.Module | None]:
+        """The best tree with each edit from a place on that hasn't failed; notes their keys and places."""
+        tree, keys = self.tree, self._keys(self.tree)
+        for number, edit in enumerate(options(tree)):
+            if number >= place and (key := keys(edit)) not in self._failed and key not in tried:
+                tried[key] = number
+                yield applied(tree, [edit])
 
     def _keys(self, tree: ast.Module) -> Callable[[Edit], tuple[str, str]]:
         """What an edit is known by when the rest of the tree has changed: its statements, and what it does.
@@ -223,6 +242,28 @@ class Search:
             self._take(branch.tree, branch.text, branch.measure)
             return True
         return False
+
+
+def applied(tree: ast.Module, edits: Iterable[Edit]) -> ast.Module | None:
+    """A tree with edits made; ``None`` where they leave none."""
+    try:
+        return apply(tree, edits)
+    except Unfit:
+        return None
+
+
+def _halves(part: list[Edit]) -> list[list[Edit]]:
+    """The two halves of what can be halved; empty ones are left out."""
+    middle = len(part) // 2
+    return [half for half in (part[:middle], part[middle:]) if half] if len(part) > 1 else []
+
+
+def _in_turn(stack: list[list[Edit]]) -> Iterator[list[Edit]]:
+    """What comes off a stack of parts if none of them can be done."""
+    while stack:
+        *rest, part = stack
+        yield part
+        stack = [*rest, *_halves(part)]
 
 
 def _shown(part: Replacement) -> str:

@@ -113,6 +113,21 @@ class CommandProbe:
     ) -> None:
         self.close()
 
+    def beside(self) -> CommandProbe:
+        """Another one with the same journal, for another thread."""
+        return CommandProbe(
+            self.environment,
+            self.journal,
+            self.command,
+            directory=self._directory,
+            timeout=self._timeout,
+            repeat=self.repeat,
+            scope=self._scope,
+        )
+
+    def start(self) -> None:
+        """Nothing: each run of the test starts by itself."""
+
     def run(self, repro: Repro) -> Completed:
         """What the test did; it is run if it wasn't yet."""
         return self._run(repro, 0)

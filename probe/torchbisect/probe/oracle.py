@@ -24,6 +24,12 @@ class Oracle(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None: ...
 
+    def beside(self) -> Oracle:
+        """Another one of the same kind, with the same memory, for another thread; whoever asks for it closes it."""
+
+    def start(self) -> None:
+        """Make warm what the next question needs. Raises ``TorchbisectError`` where that can't be."""
+
     def close(self) -> None:
         """End what is warm; the next question starts it again."""
 

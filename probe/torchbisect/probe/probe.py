@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -26,6 +26,13 @@ from torchbisect.probe.version import __version__
 
 _T = TypeVar("_T")
 _TIMED_AGAIN = 2
+
+
+@dataclass
+class _Trust:
+    """Whether only fresh processes are believed any more, in all the probes that share this."""
+
+    fresh_only: bool = False
 
 
 class Probe:
@@ -72,7 +79,7 @@ class Probe:
         self._notify = notify
         self._check_every = check_every
         self._unchecked = 0
-        self._fresh = False
+        self._trust = _Trust()
         self._lent = agent
         self._agent = agent
         if agent is not None:
@@ -91,6 +98,25 @@ class Probe:
         agent, self._agent = self._agent, None
         if agent is not None and agent is not self._lent:
             agent.close()
+
+    def beside(self) -> Probe:
+        """Another probe with the same journal, for another thread; from a doubt of either on none is trusted."""
+        other = Probe(
+            self.environment,
+            self.journal,
+            self.limits,
+            repeat=self.repeat,
+            scope=self._scope,
+            bounds=self._bounds,
+            check_every=self._check_every,
+            notify=self._notify,
+        )
+        other._trust = self._trust
+        return other
+
+    def start(self) -> None:
+        """Start the agent. Raises ``AgentFailed`` if the environment's Python can't run it."""
+        self._started().start()
 
     @property
     def answered_from_journal(self) -> int:
@@ -204,7 +230,7 @@ class Probe:
 
     def agrees(self, question: Question) -> bool:
         """Whether a fresh process answers as the long-lived agent did; after a difference only fresh ones are asked."""
-        if self._fresh:
+        if self._trust.fresh_only:
             return True
         key = self._question_key("agrees", question)
         kept = self.journal.get(key)
@@ -218,7 +244,7 @@ class Probe:
     def _checked(self, verdict: Verdict, question: Question) -> Verdict:
         """Now and then hold the long-lived agent's answer against a fresh one's; from a difference on, trust none."""
         self._unchecked += 1
-        if self._fresh or not self._check_every or self._unchecked < self._check_every:
+        if self._trust.fresh_only or not self._check_every or self._unchecked < self._check_every:
             return verdict
         self._unchecked = 0
         fresh = self.confirm(question)
@@ -227,7 +253,7 @@ class Probe:
     def _trusted(self, fresh: Answer, forked: Answer) -> bool:
         if fresh is forked:
             return True
-        self._fresh = True
+        self._trust.fresh_only = True
         words = f"a fresh process answers {fresh} where a forked one answered {forked}"
         self._notify(f"{words}; from here on every question gets a fresh process")
         return False
@@ -237,7 +263,7 @@ class Probe:
     def _started(self) -> Agent:
         if self._agent is None:
             self._agent = Agent(self.environment, self.limits)
-        elif self._fresh:
+        elif self._trust.fresh_only:
             self._agent.close()  # its next question starts it anew
         return self._agent
 
@@ -360,7 +386,7 @@ class Probe:
         facts, build = self.environment.facts, self.environment.build
         where = (build.version, facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton)
         parts = [part.to_json() if isinstance(part, Settings) else part for part in more]
-        how = (asdict(self.limits), asdict(self._bounds), self._fresh)
+        how = (asdict(self.limits), asdict(self._bounds), self._trust.fresh_only)
         return fingerprint(__version__, what, where, self._scope, how, identity(repro), parts)
 
 

@@ -66,7 +66,9 @@ class Task:
         torch = job.torch if stated and job.torch else options.torch
         packages = tuple(dict.fromkeys((*options.packages, *job.packages)))
         script = Path(job.path) if job.path else folder / SCRIPT
-        return cls(job, replace(options, script=script, out=folder, torch=torch, packages=packages))
+        return cls(
+            job, replace(options, script=script, out=folder, torch=torch, packages=packages, jobs=options.jobs or 1)
+        )
 
     @property
     def key(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import Search, applied
 from torchbisect.minimizer.tree import Edit, preorder
 
 LADDER = (1, 2, 3, 4, 8, 16)
@@ -23,12 +23,9 @@ def run(search: Search) -> None:
         if edits and search.edited(edits):
             break
     for wanted in sorted({value for _, value in _numbers(search.tree)}, reverse=True):
-        for rung in LADDER:
-            if rung >= wanted:
-                break
-            same = [node for node, value in _numbers(search.tree) if value == wanted]
-            if search.edited([Edit.of(node, ast.Constant(rung)) for node in same]):
-                break
+        same = [node for node, value in _numbers(search.tree) if value == wanted]
+        base, rungs = search.tree, [rung for rung in LADDER if rung < wanted]
+        search.first(applied(base, [Edit.of(node, ast.Constant(rung)) for node in same]) for rung in rungs)
     search.scan(_options)
 
 

@@ -20,7 +20,7 @@ _COMPUTED = (ast.Call, ast.BinOp)
 
 def run(search: Search) -> None:
     """One after the other, as long as the mismatch stays; what becomes unused goes with it."""
-    while any(swept(search, edit) for edit in options(search.tree)):
+    while swept(search, list(options(search.tree))) is not None:
         pass
 
 

@@ -7,12 +7,12 @@ led to the result becomes unused and goes in the same question. Leaves results t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.scope import parameters
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, Unfit, apply, walk
+from torchbisect.minimizer.search import Search, applied
+from torchbisect.minimizer.tree import Edit, Function, walk
 
 MOST = 3
 """How many parameters are tried: the tensors come first by custom."""
@@ -20,23 +20,26 @@ MOST = 3
 
 def run(search: Search) -> None:
     """From the last result of each function back."""
-    place = 0
-    while True:
-        for number, edit in enumerate(options(search.tree)):
-            if number >= place and swept(search, edit):
-                place = number
-                break
-        else:
-            return
+    place: int | None = 0
+    while place is not None:
+        place = swept(search, list(options(search.tree)), place)
 
 
-def swept(search: Search, edit: Edit) -> bool:
-    """Ask about an edit together with the removal of all that it leaves unused, then about the edit alone."""
-    try:
-        tree = apply(search.tree, [edit])
-    except Unfit:
-        return False
-    return search.attempt(unused.without(tree)) or search.attempt(tree)
+def swept(search: Search, edits: Sequence[Edit], place: int = 0) -> int | None:
+    """Ask about each edit together with the removal of all that it leaves unused, then about the edit alone.
+
+    Begins at a place; returns the place of the first that is taken, ``None`` if none is.
+    """
+
+    def both() -> Iterator[ast.Module | None]:
+        base = search.tree
+        for edit in edits[place:]:
+            tree = applied(base, [edit])
+            yield tree and unused.without(tree)
+            yield tree
+
+    won = search.first(both())
+    return None if won is None else place + won // 2
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:

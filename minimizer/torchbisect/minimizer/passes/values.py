@@ -17,14 +17,9 @@ from torchbisect.minimizer.tree import Edit, expression, nodes, walk
 
 def run(search: Search) -> None:
     """Each assignment from the back, with what becomes unused taken away in the same question."""
-    place = 0
-    while True:
-        for number, edit in enumerate(list(options(search))):
-            if number >= place and swept(search, edit):
-                place = number
-                break
-        else:
-            return
+    place: int | None = 0
+    while place is not None:
+        place = swept(search, list(options(search)), place)
 
 
 def options(search: Search) -> Iterator[Edit]:
