@@ -1,6 +1,7 @@
 """Asks an agent on every pair of a Python and a torch whether it tells a wrong script from a right one; prints a table.
 
-    python benchmarks/matrix.py --python PATH [--python PATH ...] [--all] [--journal FILE] [--cache-dir DIR] > TABLE.md
+    python benchmarks/matrix.py --python PATH [--python PATH ...] [--all] [--journal FILE] [--cache-dir DIR]
+        [--cache-limit SIZE] > TABLE.md
 
 With the first Python every minor release that the registry has a wheel for is asked, with the others the oldest and
 the newest one only, unless ``--all``. Each is asked four things: a right and a wrong script through dynamo, and the
@@ -23,6 +24,7 @@ from torchbisect.bisect.channels.listing import Listing
 from torchbisect.bisect.channels.release import releases
 from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache
+from torchbisect.containers.disk import parse_size
 from torchbisect.containers.errors import TorchbisectError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
@@ -68,8 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="every minor release with every Python")
     parser.add_argument("--journal", type=Path)
     parser.add_argument("--cache-dir", type=Path, default=Path(platformdirs.user_cache_dir("torchbisect")))
+    parser.add_argument("--cache-limit", type=parse_size, help="as the command's own")
     options = parser.parse_args(arguments)
-    cache, journal, indexes = Cache(options.cache_dir), Journal(options.journal), Indexes.gather()
+    cache = Cache(options.cache_dir, limit=options.cache_limit)
+    journal, indexes = Journal(options.journal), Indexes.gather()
     rows: list[Row] = []
     for number, path in enumerate(options.python):
         interpreter = Interpreter.of(path)

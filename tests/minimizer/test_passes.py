@@ -43,6 +43,18 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ("statements", "a = 1\nb = 2\nif a:\n    c = 3\n    keep(b)\nd = 4", ["keep"], "b = 2\nif a:"),
         ("unwrap", "with open(p) as f:\n    for i in range(3):\n        keep()", ["keep"], "keep()"),
         ("unwrap", "a, b = (f(), g())\nkeep(a)", ["keep", "f()\n"], "a = f()\nb = g()\nkeep(a)"),
+        (
+            "unwrap",
+            "for i, (a, b) in enumerate(zip((1, 2), (3,))):\n    keep(i, a, b)\n    other(i)",
+            ["keep", "other"],
+            "keep(0, 1, 3)\nother(0)",
+        ),
+        (
+            "inline",
+            "def f(a, *b):\n    c = g(b)\n    return c\ndef h(f):\n    return f\nkeep(f(1, 2, 3))",
+            ["keep", "h"],
+            "b = (2, 3)\nc = g(b)\nkeep(c)",
+        ),
         ("elements", "keep(a, b=1, c=[1, 2, {'k': 3}])", ["keep", "3"], "keep(a, c=[3])"),
         ("subexpressions", "keep(torch.relu(x.view(2) @ w) + 1)", ["keep", "w"], "keep(w)"),
         ("constants", "keep(torch.randn(17, 32, 32), 0.25)", ["keep", "3"], "keep(torch.randn(1, 1, 3), 1)"),
@@ -51,6 +63,21 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ("fold", "class C:\n    n: int = 4\nkeep(C().n, [a, b][0] if True else c)", ["keep"], "keep(4, a)"),
         ("parameters", "def f(x, y, z):\n    return x + y\nkeep(f(a, 1, b))", ["keep"], "def f(x):\n    return x + 1"),
         ("parameters", "def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
+        (
+            "parameters",
+            "def f(c, n, x):\n    return x + n\ng = partial(f, C(), 3)\nkeep(g(1))",
+            ["keep", "g(1)"],
+            "def f(x):\n    return x + 3\ng = partial(f)",
+        ),
+        (
+            "classes",
+            "class A:\n    class B:\n        class C:\n            n = 1\n        def f(self):\n"
+            "            return self.C.n\n    def g(self):\n        return self.B().f()\nkeep(A().g(), A.B.C)",
+            ["keep"],
+            "class C:\n    n = 1\n\nclass B:\n\n    def f(self):\n        return C.n\n\n"
+            "class A:\n\n    def g(self):\n        return B().f()\nkeep(A().g(), C)",
+        ),
+        ("classes", "class A:\n    n = 1\nclass B(A):\n    pass\nkeep(B().n)", ["keep"], "n = 1\nkeep(A().n)"),
         ("layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
         ("layers", "keep(torch.nn.Parameter(torch.ones(1)))", ["keep", "grad"], "ones(1, requires_grad=True)"),
         ("imports", "import torch\nimport torch.nn.functional as F\nkeep(F.relu(x))", ["keep"], "keep(torch.relu(x))"),

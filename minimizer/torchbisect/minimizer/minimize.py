@@ -11,6 +11,7 @@ from torchbisect.minimizer.layout import laid_out
 from torchbisect.minimizer.ledger import Budget, BudgetSpent, Ledger, Progress, Statistics
 from torchbisect.minimizer.order import measure
 from torchbisect.minimizer.passes import (
+    classes,
     constants,
     descend,
     elements,
@@ -61,6 +62,7 @@ _ROUND: tuple[tuple[str, Pass], ...] = (
     ("tails", tails.run),
     ("statements", statements.run),
     ("substitute", substitute.run),
+    ("classes", classes.run),
     ("modules", modules.run),
     ("layers", layers.run),
     ("parameters", parameters.run),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from torchbisect.minimizer.tree import Comprehension, children, walk
 
@@ -52,6 +52,37 @@ def bound_in(nodes: Iterable[ast.AST]) -> set[str]:
                 found.add(name)
         stack.extend(children(node))
     return found
+
+
+def references(scope: ast.AST, name: str) -> list[ast.Name]:
+    """The mentions of a name that a module or a function binds; an inner function's own name is another one."""
+    found: list[ast.Name] = []
+    stack = children(scope)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and node.id == name:
+            found.append(node)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and name in _own_names(node):
+            stack += [*node.args.defaults, *(item for item in node.args.kw_defaults if item is not None)]
+            stack += getattr(node, "decorator_list", [])
+        else:
+            stack += children(node)
+    return found
+
+
+def _own_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    shared = {name for item in body for node in _own(item) for name in getattr(node, "names", ())
+              if isinstance(node, (ast.Global, ast.Nonlocal))}  # fmt: skip
+    return {item.arg for item in parameters(function.args)} | (bound_in(body) - shared)
+
+
+def enclosing(above: Mapping[int, ast.AST], node: ast.AST) -> ast.AST:
+    """The module or function in which a definition binds its name; ``above`` is ``tree.parents``."""
+    outer = above[id(node)]
+    while not isinstance(outer, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)):
+        outer = above[id(outer)]
+    return outer
 
 
 def members_read(nodes: Iterable[ast.AST]) -> Iterator[ast.Attribute]:

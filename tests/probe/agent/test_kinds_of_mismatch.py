@@ -257,7 +257,18 @@ CASES = [
         "Recorder().hit()",
         "log.append(1)",
         Kind.SIDE_EFFECTS,
-        "global log",
+        "call 0 closure log",
+        "length",
+    ),
+    Case(
+        "a list that a local class's method fills and nobody else holds",
+        "def make():\n    log = []\n    class Recorder:\n        def hit(self):\n            log.append(1)\n"
+        "    def step(x):\n        {hole}\n        return x * 2\n    return step\n"
+        "torch.compile(make(), backend='eager')(torch.ones(2))",
+        "Recorder().hit()",
+        "Recorder()",
+        Kind.SIDE_EFFECTS,
+        "call 0 closure log",
         "length",
     ),
     Case(

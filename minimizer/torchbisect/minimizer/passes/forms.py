@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchbisect.minimizer.scope import references
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Function, preorder, walk
 
@@ -75,7 +76,7 @@ def _compiling(node: ast.AST, name: str) -> bool:
 
 
 def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
-    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    named = references(tree, function.name)
     calls = [node for node in walk(tree) if _compiling(node, function.name)]
     if len(named) == 1 and len(calls) == 1 and not function.decorator_list:
         call = calls[0]
@@ -89,7 +90,7 @@ def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]
 
 def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
     """A function of one expression that is only handed to ``torch.compile``."""
-    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    named = references(tree, function.name)
     if len(named) != 1 or function.decorator_list or len(function.body) != 1:
         return
     if not any(_compiling(node, function.name) for node in walk(tree)):

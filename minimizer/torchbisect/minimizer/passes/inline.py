@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchbisect.minimizer.passes import unused
-from torchbisect.minimizer.scope import bound_in, parameters
+from torchbisect.minimizer.scope import bound_in, enclosing, parameters, references
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, children, copied, nodes, parents, walk
 
@@ -60,10 +60,10 @@ class _Site:
 
 def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
     """Where the function is called, if it is named nowhere else and statements can take the call's place."""
-    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    above = parents(tree)
+    named = references(enclosing(above, function), function.name)
     if len(named) != 1 or function.decorator_list or not _straight(function):
         return None
-    above = parents(tree)
     if isinstance(above.get(id(function)), ast.ClassDef):
         return None
     call = above.get(id(named[0]))
@@ -89,7 +89,7 @@ def _straight(function: ast.FunctionDef) -> bool:
             return False
         if isinstance(node, ast.Return) and node is not function.body[-1] and _returns_from(function, node):
             return False
-    return function.args.kwarg is None and function.args.vararg is None
+    return function.args.kwarg is None
 
 
 def _returns_from(function: ast.FunctionDef, wanted: ast.Return) -> bool:
@@ -112,9 +112,11 @@ def arguments_of(
         keyword.arg is None for keyword in call.keywords
     ):
         return None
-    if len(call.args) > len(positional):
-        return None
     found = {parameter.arg: value for parameter, value in zip(positional, call.args)}
+    if function.args.vararg is not None:
+        found[function.args.vararg.arg] = ast.Tuple(elts=call.args[len(positional) :], ctx=ast.Load())
+    elif len(call.args) > len(positional):
+        return None
     found |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
     defaults = dict(
         zip([item.arg for item in positional][len(positional) - len(function.args.defaults) :], function.args.defaults)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.scope import bound_in, parameters
+from torchbisect.minimizer.scope import bound_in, parameters, references
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, apply, copied, walk
 
@@ -56,7 +56,7 @@ def _made(function: ast.FunctionDef) -> Iterator[ast.Call]:
 
 def only_call(tree: ast.Module, function: ast.FunctionDef) -> ast.Call | None:
     """The call of the function, also through ``torch.compile``, if there is one and no more."""
-    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    named = references(tree, function.name)
     if len(named) != 1:
         return None
     for node in walk(tree):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.passes import substitute, unused
 from torchbisect.minimizer.passes.inline import arguments_of, names_of, substituted
-from torchbisect.minimizer.scope import bound_in
+from torchbisect.minimizer.scope import bound_in, enclosing, references
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents, walk
 
@@ -51,7 +51,7 @@ def flattened(tree: ast.Module) -> Iterator[ast.Module]:
     for owner in walk(tree):
         if not isinstance(owner, ast.ClassDef):
             continue
-        named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == owner.name]
+        named = references(enclosing(above, owner), owner.name)
         made = above.get(id(named[0])) if len(named) == 1 else None
         if not isinstance(made, ast.Call) or made.func is not named[0]:
             continue

@@ -27,12 +27,31 @@ def _parameters(tree: ast.Module) -> Iterator[Edit]:
     for function in walk(tree):
         if not isinstance(function, Function):
             continue
-        calls = _calls(tree, function.name)
         method = _method(tree, function)
         names = [item.arg for item in [*function.args.posonlyargs, *function.args.args]]
-        for number in reversed(range(1 if method else 0, len(names))):
-            given = [_given(call, number - method, names[number]) for call in calls]
+        partials = _partials(tree, function.name)
+        if partials:
+            # What the calls of a partial function give is bound to other places than in it.
+            calls, before, last = partials, -1, min(len(call.args) - 1 for call in partials)
+        else:
+            calls, before, last = _calls(tree, function.name), method, len(names)
+        for number in reversed(range(1 if method else 0, min(last, len(names)))):
+            given = [_given(call, number - before, names[number]) for call in calls]
             yield from _without(function, number, given, definitions)
+
+
+def _partials(tree: ast.Module, name: str) -> list[ast.Call]:
+    """``functools.partial(name, ...)``, if the name is used so and in no other way."""
+    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == name]
+    found = [
+        node
+        for node in walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("partial", "functools.partial")
+        and node.args
+        and any(node.args[0] is item for item in named)
+    ]
+    return found if len(found) == len(named) else []
 
 
 def _method(tree: ast.Module, function: ast.AST) -> int:

@@ -39,13 +39,20 @@ def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
             continue
         uses = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and _reads(node)]
         value = assigned[0].value
-        plain = isinstance(value, (ast.Constant, ast.Name))
+        plain = _plain(value)
         # What is made outside a function stays outside: inside it would be traced, and that is another program.
         near = [use for use in uses if not _deeper(scope, use)]
         if uses and (plain or (len(uses) == 1 and (near or isinstance(value, (ast.Attribute, ast.Lambda))))):
             yield Edit(((assigned[0], None), *((use, copied(value) if plain else value) for use in uses)))
     # A name bound several times in a row: fold x = f(x) into the line before it.
     yield from _chains(scope)
+
+
+def _plain(value: ast.expr) -> bool:
+    """A constant or a name, or a tuple of them: written twice it is the same."""
+    return isinstance(value, (ast.Constant, ast.Name)) or (
+        isinstance(value, ast.Tuple) and all(_plain(item) for item in value.elts)
+    )
 
 
 def _deeper(scope: ast.AST, use: ast.Name) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchbisect.minimizer.passes import fold, substitute
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Replacement, walk
+from torchbisect.minimizer.tree import Edit, Replacement, apply, walk
 
 
 def run(search: Search) -> None:
@@ -22,6 +23,22 @@ def run(search: Search) -> None:
     if len(firsts) > 1:
         search.bisect(list(firsts.values()))
     search.scan(options)
+    while any(search.venture(tree, _finish, 8) for tree in _first_iterations(search.tree)):
+        pass
+
+
+def _finish(search: Search) -> None:
+    fold.run(search)
+    substitute.run(search)
+
+
+def _first_iterations(tree: ast.Module) -> Iterator[ast.Module]:
+    """The tree with a loop's first iteration instead, which is longer until the items are put where they belong."""
+    for node in walk(tree):
+        if isinstance(node, ast.For):
+            for replacement in _iterations(node):
+                if isinstance(replacement, list) and replacement[0] not in node.body:
+                    yield apply(tree, [Edit.of(node, replacement)])
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:
@@ -125,6 +142,7 @@ def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
     if name == "enumerate" and isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
         yield type(node)(target=target.elts[1], iter=source.args[0], body=node.body, orelse=[])
         first = ast.Assign(targets=[target.elts[0]], value=ast.Constant(0))
+        yield [first, type(node)(target=target.elts[1], iter=source.args[0], body=node.body, orelse=[])]
         yield [first, ast.Assign(targets=[target.elts[1]], value=_first(source.args[0])), *body]
     if (
         name == "zip"

@@ -175,7 +175,10 @@ class Rebuilder:
     def _named(self, value: Any) -> Optional[str]:
         """The name by which a script can say a class or a function: its own, or one under torch."""
         name = str(getattr(value, "__qualname__", "") or "")
-        if self._namespace.get(name) is value:
+        owner = self._namespace.get(name.partition(".")[0])
+        for part in name.split(".")[1:]:
+            owner = getattr(owner, part, None)
+        if name and owner is value:
             return name
         name = name.rpartition("VariableFunctionsClass.")[2]  # torch's own functions are methods of a hidden class
         module = getattr(value, "__module__", None) or ""

@@ -292,19 +292,32 @@ def _reached(function: Any, depth: int = 0) -> Iterator[Tuple[str, Any]]:
         yield "self", owner
     inner = getattr(function, "__func__", function)
     for name, value in _cells(inner):
-        if isinstance(value, types.FunctionType) and depth < 2:
-            yield from _reached(value, depth + 1)
-        else:
+        functions = _functions(value)
+        if functions is None:
             yield "closure " + name, value
+        elif depth < 2:
+            for further in functions:
+                yield from _reached(further, depth + 1)
     code, space = getattr(inner, "__code__", None), getattr(inner, "__globals__", None)
     if isinstance(code, types.CodeType) and isinstance(space, dict):
         for name in dict.fromkeys(_names(code)):
             value = space.get(name)
-            if isinstance(value, types.FunctionType):
-                if depth < 2 and value.__globals__ is space:
-                    yield from _reached(value, depth + 1)
+            functions = _functions(value)
+            if functions is not None:
+                for further in functions if depth < 2 else ():
+                    if further.__globals__ is space:
+                        yield from _reached(further, depth + 1)
             elif value is not None and not isinstance(value, (types.ModuleType, type)) and not _is_library(value):
                 yield "global " + name, value
+
+
+def _functions(value: Any) -> Optional[List[types.FunctionType]]:
+    """A function itself, of a class of the script's its methods; ``None`` for what is neither."""
+    if isinstance(value, types.FunctionType):
+        return [value]
+    if isinstance(value, type) and value.__module__ == "__main__":
+        return [item for item in vars(value).values() if isinstance(item, types.FunctionType)]
+    return None
 
 
 def _is_library(value: Any) -> bool:
