@@ -10,6 +10,7 @@ import pytest
 
 from torchbisect.minimizer.ledger import Budget, Ledger
 from torchbisect.minimizer.minimize import PASSES, minimize
+from torchbisect.minimizer.passes import modules
 from torchbisect.minimizer.scope import unbound
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.soundness import faults, members
@@ -112,6 +113,34 @@ keep(model(x))
     assert "def model(x):" in text
     assert "w = torch.ones(4)" in text
     assert "b = torch.zeros(4)" in text
+
+
+def test_a_class_that_calls_its_methods_at_its_making_and_holds_another_class() -> None:
+    program = """
+class Run:
+    def __init__(self):
+        def size():
+            return 3
+        self.size = size()
+        self.step = self.build()
+    def build(self):
+        class Log:
+            def __init__(self, size):
+                self.size = size
+            def keep(self):
+                return self.size
+        return lambda: Log(self.size).keep()
+    def go(self):
+        return self.step()
+Run().go()
+"""
+    # As far as the class goes; the one inside is made in one place too, and would follow.
+    text = text_of(next(modules.flattened(parse(program))))
+    assert "class Run" not in text
+    assert "self.size = size" in text
+    ran: dict[str, object] = {}
+    exec(text + "\nseen = go()", ran)
+    assert ran["seen"] == 3
 
 
 def test_an_autograd_functions_argument_goes_everywhere() -> None:

@@ -72,7 +72,7 @@ def references(scope: ast.AST, name: str) -> list[ast.Name]:
 
 def _own_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
-    shared = {name for item in body for node in _own(item) for name in getattr(node, "names", ())
+    shared = {name for item in body for node in in_own_scope(item) for name in getattr(node, "names", ())
               if isinstance(node, (ast.Global, ast.Nonlocal))}  # fmt: skip
     return {item.arg for item in parameters(function.args)} | (bound_in(body) - shared)
 
@@ -242,7 +242,7 @@ class _Walk:
         """Walk the functions that were met, now that their surroundings are complete."""
         for arguments, body, outer, bound in self.deferred:
             own = bound_in(body)
-            released = {name for item in body for node in _own(item) for name in getattr(node, "names", ())
+            released = {name for item in body for node in in_own_scope(item) for name in getattr(node, "names", ())
                         if isinstance(node, (ast.Global, ast.Nonlocal))}  # fmt: skip
             start = {parameter.arg for parameter in parameters(arguments)}
             inner = _Walk(
@@ -252,7 +252,7 @@ class _Walk:
             inner.run_deferred()
 
 
-def _own(node: ast.AST) -> Iterable[ast.AST]:
+def in_own_scope(node: ast.AST) -> Iterable[ast.AST]:
     """A node and what lies in its own scope."""
     stack = [node]
     while stack:

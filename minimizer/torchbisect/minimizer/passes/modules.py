@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.passes import substitute, unused
 from torchbisect.minimizer.passes.inline import arguments_of, names_of, substituted
-from torchbisect.minimizer.scope import bound_in, enclosing, references
+from torchbisect.minimizer.scope import bound_in, enclosing, in_own_scope, parameters, references
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, copied, nodes, parents, walk
 
@@ -68,13 +68,13 @@ def flattened(tree: ast.Module) -> Iterator[ast.Module]:
 def _apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast.stmt) -> ast.Module | None:
     """The tree in which the object's making gives way to its ``__init__`` and its methods as functions."""
     methods = {item.name: item for item in owner.body if isinstance(item, ast.FunctionDef)}
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is made else None
-    if target is not None and not isinstance(target, ast.Name):
+    whole = isinstance(statement, ast.Assign) and statement.value is made
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and whole else None
+    name = target.id if isinstance(target, ast.Name) else _fresh("model", tree)
+    prepared = _prepared(tree, owner, made, methods.pop("__init__", None))
+    if prepared is None:
         return None
-    name = target.id if target is not None else _fresh("model", tree)
-    result = _prepared(tree, owner, made, methods.pop("__init__", None))
-    if result is None:
-        return None
+    result: list[ast.AST] = []
     for method_name, method in methods.items():
         if method.decorator_list or not method.args.args:
             return None
@@ -83,7 +83,9 @@ def _apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast
         new.name = name if method_name in ("forward", "__call__") else method_name
         new.body = [_unselfed(item, me) for item in new.body if not _returns(item, me)] or [ast.Pass()]
         result.append(new)
-    if target is not None:
+    # ``__init__`` may call the methods, so they come first; what they read is looked up when they run.
+    result += prepared
+    if isinstance(target, ast.Name):
         edit = Edit.of(statement, result)
     else:
         edit = Edit(((statement, [*result, statement]), (made, ast.Name(id=name, ctx=ast.Load()))))
@@ -107,7 +109,7 @@ def _prepared(
     if init is None:
         return None if made.args or made.keywords else result
     bound = arguments_of(init, made, skip=1)
-    if bound is None or not init.args.args or any(isinstance(item, ast.Return) and item.value for item in walk(init)):
+    if bound is None or not init.args.args or _gives(init):
         return None
     me = init.args.args[0].arg
     members = {node.attr for node in walk(owner) if isinstance(node, ast.Attribute)}
@@ -126,6 +128,11 @@ def _prepared(
     own = [statement for statement in init.body if "super()" not in ast.unparse(statement)]
     result += [_unselfed(substituted(statement, renames, simple), me) for statement in own]
     return result
+
+
+def _gives(function: ast.FunctionDef) -> bool:
+    own = [node for statement in function.body for node in in_own_scope(statement)]
+    return any(isinstance(node, ast.Return) and node.value for node in own)
 
 
 def _fresh(name: str, tree: ast.Module) -> str:
@@ -151,6 +158,10 @@ class _WithoutSelf(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and node.value.id == self.me:
             return ast.Name(id=node.attr, ctx=node.ctx)
         return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        # The method of a class in here has a ``self`` of its own.
+        return node if self.me in {item.arg for item in parameters(node.args)} else self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         call = node.value

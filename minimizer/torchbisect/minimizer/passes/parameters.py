@@ -34,7 +34,11 @@ def _parameters(tree: ast.Module) -> Iterator[Edit]:
             # What the calls of a partial function give is bound to other places than in it.
             calls, before, last = partials, -1, min(len(call.args) - 1 for call in partials)
         else:
-            calls, before, last = _calls(tree, function.name), method, len(names)
+            owner = next(
+                (item for item in walk(tree) if isinstance(item, ast.ClassDef) and function in item.body), None
+            )
+            called = owner.name if owner is not None and function.name == "__init__" else function.name
+            calls, before, last = _calls(tree, called), method, len(names)
         for number in reversed(range(1 if method else 0, min(last, len(names)))):
             given = [_given(call, number - before, names[number]) for call in calls]
             yield from _without(function, number, given, definitions)
@@ -64,7 +68,7 @@ def _method(tree: ast.Module, function: ast.AST) -> int:
 
 
 def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
-    """Calls of the name, also as ``torch.compile(name, ...)(...)``, and of a class for its ``__init__``."""
+    """Calls of the name, also as ``torch.compile(name, ...)(...)``."""
     found = []
     aliases = {name} | {
         node.targets[0].id
@@ -74,8 +78,6 @@ def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
         and isinstance(node.value, ast.Call)
         and any(isinstance(item, ast.Name) and item.id == name for item in node.value.args)
     }
-    if name == "__init__":
-        aliases = {node.name for node in walk(tree) if isinstance(node, ast.ClassDef)}
     for node in walk(tree):
         if isinstance(node, ast.Call):
             called = node.func
