@@ -71,6 +71,22 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "def f(x):\n    return x + 3\ng = partial(f)",
         ),
         (
+            "parameters",
+            "class N(Module):\n    def forward(self, x, y):\n        return 1\nclass M:\n    def __init__(self, x):\n"
+            "        pass\nm = M(3)\nn = N()\nkeep(n(2, 4), m)",
+            ["keep"],
+            "class N(Module):\n\n    def forward(self):\n        return 1\n\nclass M:\n\n    def __init__(self):\n"
+            "        pass\nm = M()\nn = N()\nkeep(n(), m)",
+        ),
+        (
+            "fold",
+            "class N(Module):\n    def __init__(self):\n        super().__init__()\n        self.w = Parameter(1)\n"
+            "    def forward(self):\n        return 1\nn = N()\n"
+            "a, p = next(n.named_parameters())\nkeep(p, next(iter(n.parameters())))",
+            ["keep"],
+            "a, p = ('w', n.w)\nkeep(p, n.w)",
+        ),
+        (
             "classes",
             "class A:\n    class B:\n        class C:\n            n = 1\n        def f(self):\n"
             "            return self.C.n\n    def g(self):\n        return self.B().f()\nkeep(A().g(), A.B.C)",

@@ -26,6 +26,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
     for read in members_read(walk(tree)):
         if read.attr in fields:
             yield Edit.of(read, fields[read.attr])
+    weights = weights_of(tree)
     for node in walk(tree):
         if isinstance(node, (ast.If, ast.IfExp)):
             truth = _truth(node.test)
@@ -36,6 +37,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.of(node, list[ast.AST](node.orelse))
         elif isinstance(node, ast.Call):
             yield from _call(node)
+            yield from _first_weight(node, weights)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             yield from _item(node)
         elif (
@@ -117,6 +119,32 @@ def _call(node: ast.Call) -> Iterator[Edit]:
             yield Edit.of(node, inner.args[0])
     elif isinstance(node.func, ast.Lambda) and not node.args and not node.keywords and not node.func.args.args:
         yield Edit.of(node, node.func.body)
+
+
+def _first_weight(node: ast.Call, weights: list[str]) -> Iterator[Edit]:
+    """``next(model.parameters())`` as one of the weights by name."""
+    inner = node.args[0] if ast.unparse(node.func) == "next" and node.args else None
+    if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "iter" and inner.args:
+        inner = inner.args[0]
+    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        for name in weights:
+            weight = ast.Attribute(value=inner.func.value, attr=name, ctx=ast.Load())
+            if inner.func.attr == "parameters":
+                yield Edit.of(node, weight)
+            elif inner.func.attr == "named_parameters":
+                yield Edit.of(node, ast.Tuple(elts=[ast.Constant(name), weight], ctx=ast.Load()))
+
+
+def weights_of(tree: ast.Module) -> list[str]:
+    """The names of the parameters that the script's modules have of their own."""
+    return [
+        node.targets[0].attr
+        for node in walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Attribute)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func).endswith("Parameter")
+    ]
 
 
 def _item(node: ast.Subscript) -> Iterator[Edit]:

@@ -34,11 +34,7 @@ def _parameters(tree: ast.Module) -> Iterator[Edit]:
             # What the calls of a partial function give is bound to other places than in it.
             calls, before, last = partials, -1, min(len(call.args) - 1 for call in partials)
         else:
-            owner = next(
-                (item for item in walk(tree) if isinstance(item, ast.ClassDef) and function in item.body), None
-            )
-            called = owner.name if owner is not None and function.name == "__init__" else function.name
-            calls, before, last = _calls(tree, called), method, len(names)
+            calls, before, last = _calls_of(tree, function), method, len(names)
         for number in reversed(range(1 if method else 0, min(last, len(names)))):
             given = [_given(call, number - before, names[number]) for call in calls]
             yield from _without(function, number, given, definitions)
@@ -65,6 +61,18 @@ def _method(tree: ast.Module, function: ast.AST) -> int:
             decorators = [ast.unparse(item) for item in getattr(function, "decorator_list", [])]
             return 0 if "staticmethod" in decorators else 1
     return 0
+
+
+def _calls_of(tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
+    """Calls of a function; for ``__init__`` of its class, for ``forward`` of what its class made."""
+    owner = next((item for item in walk(tree) if isinstance(item, ast.ClassDef) and function in item.body), None)
+    if owner is None or function.name not in ("__init__", "forward", "__call__"):
+        return _calls(tree, function.name)
+    if function.name == "__init__":
+        return _calls(tree, owner.name)
+    assigned = [node for node in walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    made = {ast.unparse(item.targets[0]) for item in assigned if ast.unparse(item.value).startswith(f"{owner.name}(")}
+    return [node for node in walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in made]
 
 
 def _calls(tree: ast.Module, name: str) -> list[ast.Call]:

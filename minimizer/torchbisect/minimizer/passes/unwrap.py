@@ -43,24 +43,12 @@ def _first_iterations(tree: ast.Module) -> Iterator[ast.Module]:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """What each block may become, the likeliest first."""
-    weights = _weights(tree)
+    weights = fold.weights_of(tree)
     for node in walk(tree):
         if isinstance(node, ast.For):
             yield from (Edit.of(node, replacement) for replacement in _over_weights(node, weights))
         for replacement in _instead(node):
             yield Edit.of(node, replacement)
-
-
-def _weights(tree: ast.Module) -> list[str]:
-    """The names of the parameters that the script's modules have of their own."""
-    return [
-        node.targets[0].attr
-        for node in walk(tree)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Attribute)
-        and isinstance(node.value, ast.Call)
-        and ast.unparse(node.value.func).endswith("Parameter")
-    ]
 
 
 def _over_weights(node: ast.For, weights: list[str]) -> Iterator[Replacement]:
