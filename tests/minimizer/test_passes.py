@@ -87,6 +87,36 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "a, p = ('w', n.w)\nkeep(p, n.w)",
         ),
         (
+            "registries",
+            "HOOKS = {}\ndef hook(name):\n    def add(function):\n        HOOKS[name] = function\n"
+            "        return function\n    return add\n@hook('one')\ndef one():\n    return 1\n"
+            "@hook('two')\ndef two():\n    return 2\n"
+            "keep(HOOKS['two']())",
+            ["keep", "return 2"],
+            "def two():\n    return 2\nkeep(two())",
+        ),
+        (
+            "substitute",
+            "class A:\n    def __init__(self):\n        self.rate = 3\n        self.names = {'a': 'b'}\n"
+            "        self.n = 1\n    def go(self):\n        self.n = 2\n"
+            "        keep(self.rate, self.n, self.names)\nA().go()",
+            ["keep"],
+            "keep(3, self.n, {'a': 'b'})",
+        ),
+        (
+            "fold",
+            "keep(dict(m.named_modules())['body.layers.1'], next(iter({'a': 'b'}.items())))",
+            ["keep"],
+            "keep(m.body.layers[1], ('a', 'b'))",
+        ),
+        (
+            "unwrap",
+            "class A:\n    def __enter__(self):\n        first()\n    def __exit__(self, *problem):\n"
+            "        return False\nwith A():\n    keep()",
+            ["keep", "first()", "A()"],
+            "A().__enter__()\nkeep()",
+        ),
+        (
             "classes",
             "class A:\n    class B:\n        class C:\n            n = 1\n        def f(self):\n"
             "            return self.C.n\n    def g(self):\n        return self.B().f()\nkeep(A().g(), A.B.C)",

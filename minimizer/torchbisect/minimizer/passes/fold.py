@@ -105,6 +105,10 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         source = node.args[0].args[0] if node.args[0].args else None
         if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
             yield Edit.of(node, source.elts[0])
+        elif isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items":
+            written = source.func.value
+            if isinstance(written, ast.Dict) and written.keys and written.keys[0] is not None:
+                yield Edit.of(node, ast.Tuple(elts=[written.keys[0], written.values[0]], ctx=ast.Load()))
         elif isinstance(source, ast.Call) and ast.unparse(source.func) == "range" and len(source.args) == 1:
             yield Edit.of(node, ast.Constant(0))
     elif (
@@ -151,6 +155,8 @@ def _item(node: ast.Subscript) -> Iterator[Edit]:
     value, key = node.value, node.slice
     if not isinstance(key, ast.Constant):
         return
+    if ast.unparse(value).endswith(".named_modules())") and isinstance(key.value, str) and isinstance(value, ast.Call):
+        yield from _submodule(node, value, key.value)
     plain = isinstance(value, (ast.List, ast.Tuple)) and not any(isinstance(item, ast.Starred) for item in value.elts)
     if plain and isinstance(value, (ast.List, ast.Tuple)) and type(key.value) is int and key.value < len(value.elts):
         yield Edit.of(node, value.elts[key.value])
@@ -158,6 +164,19 @@ def _item(node: ast.Subscript) -> Iterator[Edit]:
         for name, item in zip(value.keys, value.values):
             if isinstance(name, ast.Constant) and name.value == key.value:
                 yield Edit.of(node, item)
+
+
+def _submodule(node: ast.Subscript, value: ast.Call, path: str) -> Iterator[Edit]:
+    """``dict(model.named_modules())["body.0"]`` as ``model.body[0]``."""
+    inner = value.args[0] if value.args else None
+    if ast.unparse(value.func) == "dict" and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        module: ast.expr = inner.func.value
+        for part in path.split("."):
+            if part.isdigit():
+                module = ast.Subscript(value=module, slice=ast.Constant(int(part)), ctx=ast.Load())
+            else:
+                module = ast.Attribute(value=module, attr=part, ctx=ast.Load())
+        yield Edit.of(node, module)
 
 
 def _sum(node: ast.BinOp) -> Iterator[Edit]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 
-from torchbisect.minimizer.scope import bound_in
+from torchbisect.minimizer.scope import bound_in, members_read
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, copied, walk
+from torchbisect.minimizer.tree import Edit, Function, children, copied, walk
 
 
 def run(search: Search) -> None:
@@ -22,10 +23,41 @@ def run(search: Search) -> None:
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:
-    """Each assignment of a plain name in the scope it belongs to."""
+    """Each assignment of a plain name in the scope it belongs to, and of an attribute to what is written out."""
+    yield from _attributes(tree)
     for scope in walk(tree):
         if isinstance(scope, (ast.Module, *Function)):
             yield from _scope(scope)
+
+
+def _attributes(tree: ast.Module) -> Iterator[Edit]:
+    """``self.rate = 3`` and then ``self.rate`` as ``3``, where no other statement sets an attribute of that name."""
+    nodes = walk(tree)
+    stored = Counter(
+        item.attr for item in nodes if isinstance(item, ast.Attribute) and not isinstance(item.ctx, ast.Load)
+    )
+    members = {
+        item.name
+        for owner in nodes
+        if isinstance(owner, ast.ClassDef)
+        for item in owner.body
+        if isinstance(item, Function)
+    }
+    reads = list(members_read(nodes))
+    for node in nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute) and _written_out(node.value):
+            uses = [item for item in reads if item.attr == target.attr]
+            once = isinstance(node.value, ast.Constant) or len(uses) == 1
+            if uses and once and stored[target.attr] == 1 and target.attr not in members:
+                yield Edit(((node, None), *((use, copied(node.value)) for use in uses)))
+
+
+def _written_out(value: ast.expr) -> bool:
+    """A constant, or a container of what is written out."""
+    parts = children(value) if isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.Set)) else []
+    items = [item for item in parts if isinstance(item, ast.expr)]
+    return isinstance(value, ast.Constant) or (bool(items) and all(map(_written_out, items)))
 
 
 def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Edit]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.passes import fold, substitute
+from torchbisect.minimizer.passes import fold, statements, substitute
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Replacement, apply, walk
 
@@ -28,17 +28,28 @@ def run(search: Search) -> None:
 
 
 def _finish(search: Search) -> None:
+    statements.run(search)
     fold.run(search)
     substitute.run(search)
 
 
 def _first_iterations(tree: ast.Module) -> Iterator[ast.Module]:
-    """The tree with a loop's first iteration instead, which is longer until the items are put where they belong."""
+    """The tree with a loop's first iteration or a context's entry instead, which is longer until the rest is gone."""
     for node in walk(tree):
         if isinstance(node, ast.For):
             for replacement in _iterations(node):
                 if isinstance(replacement, list) and replacement[0] not in node.body:
                     yield apply(tree, [Edit.of(node, replacement)])
+        elif isinstance(node, ast.With) and len(node.items) == 1:
+            yield apply(tree, [Edit.of(node, [_entered(node.items[0]), *node.body])])
+
+
+def _entered(item: ast.withitem) -> ast.stmt:
+    """What entering a context does, without the context."""
+    entered = ast.Call(ast.Attribute(item.context_expr, "__enter__", ast.Load()), [], [])
+    if item.optional_vars is None:
+        return ast.Expr(entered)
+    return ast.Assign(targets=[item.optional_vars], value=entered)
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:
