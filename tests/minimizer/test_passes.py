@@ -86,6 +86,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             ["keep"],
             "a, p = ('w', n.w)\nkeep(p, n.w)",
         ),
+        ("unwrap", "for a, b in enumerate(c[a:]):\n    continue\nkeep(1)", ["keep", "enumerate"], "keep(1)"),
         (
             "registries",
             "HOOKS = {}\ndef hook(name):\n    def add(function):\n        HOOKS[name] = function\n"

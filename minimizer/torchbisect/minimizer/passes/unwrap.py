@@ -38,7 +38,7 @@ def _first_iterations(tree: ast.Module) -> Iterator[ast.Module]:
     for node in walk(tree):
         if isinstance(node, ast.For):
             for replacement in _iterations(node):
-                if isinstance(replacement, list) and replacement[0] not in node.body:
+                if isinstance(replacement, list) and replacement and replacement[0] not in node.body:
                     yield apply(tree, [Edit.of(node, replacement)])
         elif isinstance(node, ast.With) and len(node.items) == 1:
             yield apply(tree, [Edit.of(node, [_entered(node.items[0]), *node.body])])
