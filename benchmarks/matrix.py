@@ -121,7 +121,7 @@ def _short(version: str) -> str:
 
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
-    pythons = list(dict.fromkeys(row.python for row in rows))
+    pythons = sorted({row.python for row in rows}, key=Version)
     minors = sorted({row.torch.release[:2] for row in rows})
     said = {(row.torch.release[:2], row.python): row.said for row in rows}
     yield "| torch | " + " | ".join(pythons) + " |"
