@@ -72,10 +72,10 @@ def essence(report: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Any) -> tuple[dict[str, Any], list[str]]:
-    """What the run comes to when nothing happens to it, and the questions that it asks."""
+    """What the run comes to when nothing happens to it, and the questions that it asks: one at a time, none in vain."""
     tool = Tool(tmp_path_factory.mktemp("undisturbed"), cache)
     tool.write(SCRIPT)
-    done = tool.run(*WORDS)
+    done = tool.run(*WORDS, "--jobs", "1")
     assert done.returncode == 0, done.stderr
     return essence(tool.report), tool.asked
 
@@ -111,4 +111,5 @@ def test_killed_again_and_again(tool: Tool, undisturbed: tuple[dict[str, Any], l
     assert essence(tool.report) == expected
     asked = tool.asked
     assert [key for key, times in Counter(asked).items() if times > 1] == []
-    assert set(asked) == set(questions), "of a question neither the folder nor a kill makes another one"
+    # Beside these are some that would have come next if an answer had been another one.
+    assert set(asked) >= set(questions), "of a question neither the folder nor a kill makes another one"
