@@ -26,7 +26,14 @@ from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.kept import kept_in_engine
 from torchbisect.probe.client import Agent
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.observation import Kind
+from torchbisect.probe.pool import Pool
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings
+from torchbisect.probe.signature import Signature
+from torchbisect.probe.verdict import Answer
 
 pytestmark = pytest.mark.e2e
 
@@ -227,6 +234,8 @@ import torch
 from sizes import WIDTH
 print(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(WIDTH)).shape)
 """
+# What Python's own math has stands for the width: two that make a tensor and one that is not there.
+NAMES = ("math import pi; WIDTH = int(pi)", "math import e; WIDTH = int(e)", "math import nothing as WIDTH")
 
 
 def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
@@ -249,6 +258,13 @@ def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
         with Agent(environment) as agent:
             seen = agent.observe(Repro(BESIDE, directory=str(tmp_path)), Settings())
         assert (seen.compiled.how, seen.compiled.output, seen.differences) == ("finished", "torch.Size([3])\n", ())
+        signature = Signature(Kind.VALUES, attribute="value", place="output")
+        asked = [Question(Repro(BESIDE.replace("sizes import WIDTH", name)), signature) for name in NAMES]
+        with Probe(environment, Journal()) as probe, Pool(probe, 2) as pool:
+            for helper in pool._starting:
+                helper.result()
+            pool.expect(asked[1:])
+            assert [pool.ask(question).answer for question in asked] == [Answer.NONE, Answer.NONE, Answer.UNTESTABLE]
     finally:
         environments.close()
         client = docker.from_env(timeout=60)
