@@ -72,9 +72,13 @@ def references(scope: ast.AST, name: str) -> list[ast.Name]:
 
 def _own_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
-    shared = {name for item in body for node in in_own_scope(item) for name in getattr(node, "names", ())
-              if isinstance(node, (ast.Global, ast.Nonlocal))}  # fmt: skip
-    return {item.arg for item in parameters(function.args)} | (bound_in(body) - shared)
+    return {item.arg for item in parameters(function.args)} | (bound_in(body) - _released(body))
+
+
+def _released(body: Iterable[ast.AST]) -> set[str]:
+    """The names that a function declares ``global`` or ``nonlocal``."""
+    declared = (ast.Global, ast.Nonlocal)
+    return {name for item in body for node in in_own_scope(item) if isinstance(node, declared) for name in node.names}
 
 
 def enclosing(above: Mapping[int, ast.AST], node: ast.AST) -> ast.AST:
@@ -242,8 +246,7 @@ class _Walk:
         """Walk the functions that were met, now that their surroundings are complete."""
         for arguments, body, outer, bound in self.deferred:
             own = bound_in(body)
-            released = {name for item in body for node in in_own_scope(item) for name in getattr(node, "names", ())
-                        if isinstance(node, (ast.Global, ast.Nonlocal))}  # fmt: skip
+            released = _released(body)
             start = {parameter.arg for parameter in parameters(arguments)}
             inner = _Walk(
                 frozenset((outer | bound) - (own - released)), start | (released & (outer | bound)), self.root

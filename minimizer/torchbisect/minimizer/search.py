@@ -64,11 +64,13 @@ class Search:
 
     def _asked_of(self, tree: ast.Module | None) -> str | None:
         """The text to ask about, or ``None`` for a candidate that isn't worth a question."""
+        if tree is None:
+            return None
         try:
-            text = self.text if tree is None else text_of(tree)
+            text = text_of(tree)
         except (RecursionError, ValueError):
             return None
-        if tree is None or text == self.text or not measure(tree, text) < self.measure:
+        if text == self.text or not measure(tree, text) < self.measure:
             return None
         return text if self.ledger.sound(tree, text) else None
 

@@ -26,7 +26,6 @@ def options(tree: ast.Module) -> Iterator[Edit]:
     for read in members_read(walk(tree)):
         if read.attr in fields:
             yield Edit.of(read, fields[read.attr])
-    weights = weights_of(tree)
     for node in walk(tree):
         if isinstance(node, (ast.If, ast.IfExp)):
             truth = _truth(node.test)
@@ -37,7 +36,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.of(node, list[ast.AST](node.orelse))
         elif isinstance(node, ast.Call):
             yield from _call(node)
-            yield from _first_weight(node, weights)
+            yield from _first_weight(tree, node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             yield from _item(node)
         elif (
@@ -125,13 +124,13 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         yield Edit.of(node, node.func.body)
 
 
-def _first_weight(node: ast.Call, weights: list[str]) -> Iterator[Edit]:
+def _first_weight(tree: ast.Module, node: ast.Call) -> Iterator[Edit]:
     """``next(model.parameters())`` as one of the weights by name."""
-    inner = node.args[0] if ast.unparse(node.func) == "next" and node.args else None
+    inner = node.args[0] if isinstance(node.func, ast.Name) and node.func.id == "next" and node.args else None
     if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "iter" and inner.args:
         inner = inner.args[0]
-    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-        for name in weights:
+    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and "parameters" in inner.func.attr:
+        for name in weights_of(tree):
             weight = ast.Attribute(value=inner.func.value, attr=name, ctx=ast.Load())
             if inner.func.attr == "parameters":
                 yield Edit.of(node, weight)
@@ -155,7 +154,7 @@ def _item(node: ast.Subscript) -> Iterator[Edit]:
     value, key = node.value, node.slice
     if not isinstance(key, ast.Constant):
         return
-    if ast.unparse(value).endswith(".named_modules())") and isinstance(key.value, str) and isinstance(value, ast.Call):
+    if isinstance(value, ast.Call) and isinstance(key.value, str):
         yield from _submodule(node, value, key.value)
     plain = isinstance(value, (ast.List, ast.Tuple)) and not any(isinstance(item, ast.Starred) for item in value.elts)
     if plain and isinstance(value, (ast.List, ast.Tuple)) and type(key.value) is int and key.value < len(value.elts):
@@ -168,7 +167,7 @@ def _item(node: ast.Subscript) -> Iterator[Edit]:
 
 def _submodule(node: ast.Subscript, value: ast.Call, path: str) -> Iterator[Edit]:
     """``dict(model.named_modules())["body.0"]`` as ``model.body[0]``."""
-    inner = value.args[0] if value.args else None
+    inner = value.args[0] if value.args and ast.unparse(value).endswith(".named_modules())") else None
     if ast.unparse(value.func) == "dict" and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
         module: ast.expr = inner.func.value
         for part in path.split("."):

@@ -33,18 +33,18 @@ def options(tree: ast.Module) -> Iterator[Edit]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    registered = [
-        node
-        for node in tree.body
-        if isinstance(node, (*Function, ast.ClassDef))
-        and any("compile" not in ast.unparse(item) for item in node.decorator_list)
-    ]
+    registered = [node for node in tree.body if isinstance(node, (*Function, ast.ClassDef)) and _registering(node)]
     for lookup in walk(tree):
         if _looks_up(lookup, held):
             keys = [item.value for item in walk(lookup) if isinstance(item, ast.Constant)]
             for node in sorted(registered, key=lambda node: not _registers(node, keys)):
-                bare = [(item, None) for item in node.decorator_list if "compile" not in ast.unparse(item)]
+                bare = ((item, None) for item in _registering(node))
                 yield Edit(((lookup, ast.Name(id=node.name, ctx=ast.Load())), *bare))
+
+
+def _registering(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.expr]:
+    """The decorators that may put it somewhere: not what compiles it."""
+    return [item for item in node.decorator_list if "compile" not in ast.unparse(item)]
 
 
 def _registers(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, keys: Sequence[object]) -> bool:
