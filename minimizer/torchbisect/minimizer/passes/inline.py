@@ -60,9 +60,11 @@ class _Site:
 
 def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
     """Where the function is called, if it is named nowhere else and statements can take the call's place."""
+    if function.decorator_list or not _straight(function):
+        return None
     above = parents(tree)
     named = references(enclosing(above, function), function.name)
-    if len(named) != 1 or function.decorator_list or not _straight(function):
+    if len(named) != 1:
         return None
     if isinstance(above.get(id(function)), ast.ClassDef):
         return None

@@ -68,8 +68,7 @@ def flattened(tree: ast.Module) -> Iterator[ast.Module]:
 def _apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast.stmt) -> ast.Module | None:
     """The tree in which the object's making gives way to its ``__init__`` and its methods as functions."""
     methods = {item.name: item for item in owner.body if isinstance(item, ast.FunctionDef)}
-    whole = isinstance(statement, ast.Assign) and statement.value is made
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and whole else None
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is made else None
     name = target.id if isinstance(target, ast.Name) else _fresh("model", tree)
     prepared = _prepared(tree, owner, made, methods.pop("__init__", None))
     if prepared is None:
