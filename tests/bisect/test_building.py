@@ -16,7 +16,7 @@ from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import InstallFailed, MachineError
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.venv import Venv
 
 #: Installs what the work tree holds as torch, or says of a commit that it can't or is not to be built.
 COMMAND = """

@@ -26,7 +26,8 @@ from torchbisect.containers.errors import InstallFailed
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.pages import project_page
-from torchbisect.containers.venvs import Venv, Venvs
+from torchbisect.containers.venv import Venv
+from torchbisect.containers.venvs import Venvs
 from torchbisect.probe.client import AgentFailed
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.matching import Strictness

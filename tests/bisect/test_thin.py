@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchbisect.bisect.overlay import overlaid
 from torchbisect.bisect.thin import fetch_python, thin_environment, thin_layer
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
+from torchbisect.containers.copies import overlaid
 from torchbisect.containers.environments import Facts
 from torchbisect.containers.errors import IndexUnreachable, InstallFailed, MachineError
 from torchbisect.containers.retries import Patience
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.venv import Venv
 
 Serve = Callable[[dict[str, "str | bytes | int"]], tuple[str, list[str]]]
 HASTE = Patience(first=0.01, longest=0.01, total=0.05)

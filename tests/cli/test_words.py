@@ -90,9 +90,9 @@ def test_an_empty_script(folder: Path) -> None:
         (["--out", "repro.py"], "--out repro.py"),
         (["--with", " "], "--with"),
         (["--python", "nowhere/python"], "nowhere/python"),
+        (["--build-cmd", "make", "--sandbox", "docker"], "--build-cmd"),
         (["--test", " "], "--test"),
         (["--test", "true", "--slower-than", "2"], "--slower-than"),
-        (["--test", "true", "--sandbox", "docker"], "--sandbox docker"),
         (["--test", "true", "--", "--epochs", "3"], "--test"),
     ],
 )

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +76,18 @@ def contradictions(case: Case, tested: list[Mapping[str, Any]]) -> list[str]:
 def agrees(case: Case, older: str | None, newer: str | None, kinds: tuple[str, str]) -> bool:
     """Whether a range lies where the known answers change from one kind to the other; an open end where they don't."""
     releases = list(case.known)
-    changes = [(one, two) for one, two in pairwise(releases) if (case.known[one], case.known[two]) == kinds]
     if older is None and newer is None:
         return False
     if older is None:
         return case.known[releases[0]] == kinds[1]
     if newer is None:
         return case.known[releases[-1]] == kinds[0]
-    low, high = Version(older), Version(newer)
-    return any(Version(one) <= low and high <= Version(two) for one, two in changes)
+    before = [case.known[release] for release in releases if Version(release) <= Version(older)]
+    after = [case.known[release] for release in releases if Version(release) >= Version(newer)]
+    # One side is empty where the change lies before or after all that is known.
+    return (
+        len(before) + len(after) == len(releases) and before[-1:] in ([], [kinds[0]]) and after[:1] in ([], [kinds[1]])
+    )
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,8 @@ from torchbisect.probe.verdict import Answer
 class Here:
     """This Python as an environment; nothing of torch is needed to run a command."""
 
+    local = True
+
     build = Build("2.8.0", Channel.INSTALLED)
     facts = Facts("2.8.0+cpu", "abc", "3.11.7", "Linux")
 

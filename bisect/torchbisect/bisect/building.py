@@ -26,7 +26,7 @@ from torchbisect.containers.errors import InstallFailed, MachineError
 from torchbisect.containers.installer import find_uv
 from torchbisect.containers.readback import read_facts
 from torchbisect.containers.refusals import last_words
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.venv import Venv
 from torchbisect.probe.command import SKIP
 
 #: From here on a status says that the command itself failed: not found, not executable, ended by a signal.

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from torchbisect.bisect.channels.commit import Culprit, find_culprit, layer
 from torchbisect.bisect.evidence import Finding, Tested, Which
 from torchbisect.bisect.history import Commit, History
-from torchbisect.bisect.overlay import overlaid
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.environments import Facts
+from torchbisect.containers.builds import Build
+from torchbisect.containers.environments import Environment, Environments, Facts
 from torchbisect.containers.errors import InputError
-from torchbisect.containers.venvs import Venv
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,11 @@ def commits_between(history: History, older: Facts, newer: Facts) -> CommitRange
 def by_overlay(
     history: History,
     span: CommitRange,
-    older: Venv,
-    ask: Callable[[Venv], Finding],
+    maker: Environments,
+    older: Build,
+    ask: Callable[[Environment], Finding],
     which: Which = Which.REGRESSION,
     *,
-    cache: Cache,
     jobs: int = 1,
     on_answer: Callable[[Tested[Commit]], None] = lambda _: None,
 ) -> Culprit:
@@ -67,10 +65,10 @@ def by_overlay(
 
     Args:
         span: the range, as ``commits_between`` gives it.
-        older: the older build's environment, whose binaries are lent; nothing in it is changed.
+        maker: makes the copies, for as long as each is asked.
+        older: the older build, whose binaries are lent.
         ask: what an environment shows; it must answer untestable, and not raise, where torch doesn't start in it.
         which: the older build is good (a regression) or bad (a fix).
-        cache: where that environment lies, and the copies for as long as each is asked.
         jobs: how many commits are asked at once.
         on_answer: told of each answer.
 
@@ -81,7 +79,7 @@ def by_overlay(
 
     def ask_commit(commit: Commit) -> Finding:
         changed = layer(history, span.base.sha, commit.sha)
-        with overlaid(cache, older, changed, commit.sha) as environment:
+        with maker.overlaid(older, changed, commit.sha) as environment:
             return ask(environment)
 
     return find_culprit(span.base, span.commits, ask_commit, which, jobs=jobs, on_answer=on_answer)

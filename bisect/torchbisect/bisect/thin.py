@@ -21,13 +21,13 @@ from pathlib import Path
 import httpx
 
 from torchbisect.bisect.channels.commit import is_laid
-from torchbisect.bisect.overlay import overlaid, site_packages
 from torchbisect.containers.builds import Build
 from torchbisect.containers.cache import Cache
+from torchbisect.containers.copies import overlaid, packages_of
 from torchbisect.containers.errors import InstallFailed
 from torchbisect.containers.pages import new_client
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.venv import Venv
 
 #: Files with less than this between them are fetched in one range: a request costs about as long as so many bytes.
 _GAP = 128 * 1024
@@ -233,5 +233,5 @@ def thin_environment(
     wheel = fetch_python(url, wanted=lambda path: is_laid(path) or path == _VERSION, notify=notify, patience=patience)
     said = _GIT_VERSION.search(wheel.files.get(_VERSION, b"").decode("utf-8", "replace"))
     both = f"{said.group(1) if said else build.version} over {base.facts.torch}"
-    with overlaid(cache, base, thin_layer(wheel, site_packages(base)), both, build) as environment:
+    with overlaid(cache, base, thin_layer(wheel, packages_of(base)), both, build) as environment:
         yield environment, wheel.fetched

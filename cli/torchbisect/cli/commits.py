@@ -15,8 +15,9 @@ from torchbisect.bisect.suspects import Suspect, rank
 from torchbisect.cli.asking import Asker
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build
+from torchbisect.containers.environments import Environment
 from torchbisect.containers.errors import InputError, MachineError
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.venv import Venv
 from torchbisect.probe.question import Question
 from torchbisect.probe.signature import Signature
 
@@ -102,17 +103,15 @@ class Commits:
 
     def _culprit(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
         maker = self._tools.channels.maker(build)
-        older = maker.environment(build)
+        maker.environment(build)  # held until the last copy of it is gone
         try:
-            if not isinstance(older, Venv):
-                raise InputError("a commit's files are laid over a venv only: use --sandbox venv to go on to commits")
             return by_overlay(
                 self._history,
                 span,
-                older,
+                maker,
+                build,
                 lambda laid: self._asker.ask_in("commit", _name(laid), lambda: nullcontext(laid), question),
                 edge.which,
-                cache=self._tools.channels.cache,
                 jobs=self._tools.options.jobs or 1,
                 on_answer=self._say,
             )
@@ -125,8 +124,8 @@ class Commits:
         maker = tools.channels.maker(build)
         older = maker.environment(build)
         try:
-            if command is None or not isinstance(older, Venv):
-                raise InputError("--build-cmd is for --sandbox venv: what it builds is not taken into a container")
+            assert command is not None
+            assert isinstance(older, Venv)  # the command line saw to it
             builder = Builder(self._history, command, tools.channels.cache, older, tools.display.status)
 
             def ask(commit: Commit) -> Finding:
@@ -150,7 +149,7 @@ def _narrowed(span: CommitRange, culprit: Culprit) -> CommitRange:
     return CommitRange(line[first], tuple(line[first + 1 : last + 1]))
 
 
-def _name(laid: Venv) -> str:
+def _name(laid: Environment) -> str:
     """A commit's Python over a build's binaries."""
     return f"{laid.build.commit} over torch {laid.build.version}"
 

@@ -250,6 +250,8 @@ def options_from(command: str, given: dict[str, Any]) -> Options:
         raise InputError("--image is for --sandbox docker: add that, or leave --image out")
     if options.cache_limit is not None and options.sandbox == "docker":
         raise InputError("--cache-limit is for --sandbox venv: leave it out, and use torchbisect cache --docker")
+    if options.build_cmd is not None and options.sandbox == "docker":
+        raise InputError("--build-cmd is for --sandbox venv: what it builds is not taken into a container")
     if options.out.exists() and not options.out.is_dir():
         raise InputError(f"--out {options.out}: this is a file and not a folder; name another folder")
     if any(not package.strip() for package in options.packages):
@@ -274,8 +276,6 @@ def _check_question(options: Options) -> None:
         raise InputError("--test: the command is empty; write --test 'sh test.sh', say")
     if options.bounds:
         raise InputError("--test decides by itself: leave out --slower-than and the --max-... options")
-    if options.sandbox == "docker":
-        raise InputError("--test runs in your own folder, which no container sees: leave --sandbox docker out")
     if options.script is None and options.command in ("minimize", "explain"):
         raise InputError("there is nothing to shrink: name the script that the test runs as $TORCHBISECT_SCRIPT")
     if options.arguments:

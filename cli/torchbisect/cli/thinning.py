@@ -13,7 +13,7 @@ from torchbisect.cli.asking import Asker
 from torchbisect.cli.tools import Tools
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.environments import Environment
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.venv import Venv
 from torchbisect.probe.question import Question
 
 _KIND = "thin"

@@ -10,7 +10,7 @@ import struct
 import tarfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +20,7 @@ from docker.models.containers import Container
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.commands import OUTPUT_KEPT, Cancelled, Capped
+from torchbisect.containers.copies import copy_name, standing_for
 from torchbisect.containers.docker_engine import Engine, engine_errors
 from torchbisect.containers.docker_images import find_image
 from torchbisect.containers.docker_install import ContainerInstaller
@@ -241,6 +242,24 @@ class DockerEnvironments:
         told.append(self._indexes.find_links)
         digest = hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:10]
         return f"torch-{build.name}-{self.image.interpreter.abi}-{digest}"
+
+    @contextlib.contextmanager
+    def overlaid(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[DockerEnvironment]:
+        """A copy of a build's environment in the volume, with other files in it; see ``Environments``."""
+        base = self.environment(build)
+        name = copy_name(commit, base.python)
+        place, lock = f"{MAKING}/{name}", FileLock(self._lock_path(name, "make"))
+        try:
+            lock.acquire(waiting=f"waiting for another run that asks the Python of {commit[:10]}", notify=self._notify)
+            try:
+                self.store.lay_over(f"{VENVS}/{self.key(build)}", place, layer, commit)
+                stands_for, facts = standing_for(build, base.facts, commit)
+                yield self._environment(stands_for, facts, place)
+            finally:
+                self._discard(place)
+                lock.release()
+        finally:
+            self.release(build)
 
     def evict_oldest(self) -> bool:
         """Throw away the environment that was longest unused among those that nobody leases; whether there was one."""

@@ -6,17 +6,23 @@ can mount a part of a volume only since version 26, so that code sees the other 
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import inspect
 import io
+import json
 import tarfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import docker.errors
 from docker.models.containers import Container
 
-from torchbisect.containers.docker_engine import LABEL, Engine, engine_errors, remove
+from torchbisect.containers import overlay
+from torchbisect.containers.disk import says_full
+from torchbisect.containers.docker_engine import LABEL, Engine, engine_errors, remove, volume_full
 from torchbisect.containers.docker_images import Image
 from torchbisect.containers.errors import MachineError
 
@@ -35,6 +41,18 @@ for archive in pathlib.Path({WHEELS!r}, "archive-v0").glob("*"):
     files = (os.lstat(os.path.join(folder, name)) for folder, _, files in os.walk(archive) for name in files)
     if names and all(status.st_nlink == 1 for status in files):
         print(*names)
+"""
+
+#: Follows the text of ``overlay`` in a container.
+_LAY_OVER = """
+import base64, json, sys
+source, place, files, commit = sys.argv[1:]
+with open(files) as told:
+    layer = {path: base64.b64decode(body) if body is not None else None for path, body in json.load(told).items()}
+os.unlink(files)
+shutil.rmtree(place, ignore_errors=True)
+link_tree(Path(source), Path(place))
+lay_over(Path(place), layer, commit)
 """
 
 
@@ -99,6 +117,15 @@ class Store:
         script = f'mkdir -p {MAKING}; if [ -e "$1" ]; then mv "$1" {gone} && rm -rf {gone}; fi; rm -rf {MAKING}/gone-*'
         self.helper(["sh", "-c", script, "sh", path])
 
+    def lay_over(self, source: str, place: str, layer: Mapping[str, bytes | None], commit: str) -> None:
+        """Make a copy of an environment that costs no room, with other files in its packages; see ``overlay``."""
+        told = {path: None if body is None else base64.b64encode(body).decode() for path, body in layer.items()}
+        files = f"{place}.json"
+        with engine_errors("writing to the volume"):
+            body = json.dumps(told).encode()
+            self._holder().put_archive(ROOT, archive({files[len(ROOT) + 1 :]: body}))
+        self.helper(["python3", "-c", inspect.getsource(overlay) + _LAY_OVER, source, place, files, commit])
+
     def give_back(self) -> None:
         """Take packages out of the wheels of which no environment holds a link any more."""
         names = self.helper(["python3", "-c", _UNLINKED]).split()
@@ -109,6 +136,7 @@ class Store:
         """Run a program of the image's with write access to the volume and nothing else; returns what it printed.
 
         Raises:
+            DiskFull: if it found no room.
             MachineError: if it fails.
         """
         with engine_errors(f"running {command[0]} on the volume"):
@@ -120,6 +148,8 @@ class Store:
                 errors = container.logs(stdout=False, stderr=True).decode("utf-8", "replace")
             finally:
                 remove(container)
+        if status and says_full(errors):
+            raise volume_full()
         if status:
             raise MachineError(f"{command[0]} failed on the volume {self.volume}: {' '.join(errors.split())[:300]}")
         return output

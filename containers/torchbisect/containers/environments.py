@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -122,6 +123,20 @@ class Environments(Protocol):
 
     def prefetch(self, build: Build, cancel: threading.Event) -> None:
         """Make an environment that may be asked for soon, in the calling thread; what fails is not told here."""
+
+    def overlaid(
+        self, build: Build, layer: Mapping[str, bytes | None], commit: str
+    ) -> AbstractContextManager[Environment]:
+        """A copy of a build's environment with other files in its site-packages, for as long as the context lasts.
+
+        Args:
+            build: lends its binaries; nothing in its own environment is changed.
+            layer: the contents of files by their path in site-packages; ``None`` for files to take away.
+            commit: whose Python it is; it is what ``git_version`` says there.
+
+        Raises:
+            InstallFailed, InputError, MachineError: as ``environment`` does.
+        """
 
     def has(self, build: Build) -> bool:
         """Whether the environment is there already, so that asking for it costs nothing."""

@@ -11,90 +11,32 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.bytecode import KEEP, lend, store_of
 from torchbisect.containers.cache import FACTS_FILE, Cache, remove_tree
 from torchbisect.containers.commands import Cancelled, clean_environment, run_command
+from torchbisect.containers.copies import copied, overlaid
 from torchbisect.containers.disk import disk_errors, writable_directory
 from torchbisect.containers.environments import Completed, Facts
 from torchbisect.containers.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.installer import Installer
 from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.links import link_tree
 from torchbisect.containers.locks import FileLock
-from torchbisect.containers.processes import HostProcess, sweep_processes
+from torchbisect.containers.processes import sweep_processes
 from torchbisect.containers.readback import IMPORT_TIMEOUT, dump_facts, load_facts, read_facts
 from torchbisect.containers.recipes import RECIPE, requirements
 from torchbisect.containers.retries import DEFAULT_PATIENCE, Notify, Patience, silent
+from torchbisect.containers.venv import Venv
 
 #: Bytes that are kept free for the next install where old environments can be thrown away for it: a CUDA release's.
 COMFORT = 8 * 10**9
 #: With byte code for this share of its modules an environment needs no import for the sake of it: many of the others
 #: are never imported.
 _ENOUGH = 0.25
-
-
-@dataclass(frozen=True)
-class Venv:
-    """A build in a virtual environment on this machine, or the one beside an interpreter that was there before.
-
-    Attributes:
-        build: the build that was asked for.
-        facts: what was read back after the install.
-        python: the Python to start.
-        homes: where each process gets a home of its own.
-        user_base: the user's own packages, for an interpreter that has its torch there.
-    """
-
-    build: Build
-    facts: Facts
-    python: Path
-    homes: Path
-    user_base: str = ""
-    local: ClassVar[bool] = True
-
-    def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> HostProcess:
-        """Start this environment's Python, in its own process group and a clean environment; see ``Environment``."""
-        home = self._home()
-        return HostProcess(
-            [str(self.python), *arguments],
-            environment=self._variables(home, extra),
-            directory=home,
-            after=lambda: remove_tree(home),
-        )
-
-    def run(
-        self,
-        arguments: Sequence[str],
-        *,
-        timeout: float,
-        directory: str | None = None,
-        extra: Mapping[str, str] | None = None,
-    ) -> Completed:
-        """Run this environment's Python to its end, or to the end of ``timeout`` seconds; see ``Environment``."""
-        home = self._home()
-        try:
-            return run_command(
-                [str(self.python), *arguments],
-                environment=self._variables(home, extra),
-                directory=directory or home,
-                timeout=timeout,
-            )
-        finally:
-            remove_tree(home)
-
-    def _home(self) -> Path:
-        with disk_errors(self.homes):
-            return Path(tempfile.mkdtemp(prefix="home-", dir=self.homes))
-
-    def _variables(self, home: Path, extra: Mapping[str, str] | None) -> dict[str, str]:
-        users = {"PYTHONUSERBASE": self.user_base} if self.user_base else {}
-        return clean_environment(home, {**users, **(extra or {})})
 
 
 class Venvs:
@@ -181,18 +123,21 @@ class Venvs:
         """
         base = self.environment(build)
         name = f"altered-{hashlib.sha256(f'{self.key(build)} {requirement}'.encode()).hexdigest()[:12]}"
-        lock, place = self._cache.maker(name), self._cache.making / name
-        lock.acquire(waiting=f"waiting for another run that asks {build} with {requirement}", notify=self._notify)
         try:
-            remove_tree(place)
-            with disk_errors(place.parent):
-                link_tree(base.python.parent.parent, place)
-            python = place / "bin" / "python"
-            self._installer.exchange(python, build, requirement)
-            yield replace(base, facts=self._read(build, python), python=python)
+            with copied(self._cache, base, name, f"{build} with {requirement}", self._notify) as python:
+                self._installer.exchange(python, build, requirement)
+                yield replace(base, facts=self._read(build, python), python=python)
         finally:
-            remove_tree(place)
-            lock.release()
+            self.release(build)
+
+    @contextlib.contextmanager
+    def overlaid(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[Venv]:
+        """A copy of a build's environment with other files in it; see ``Environments``."""
+        base = self.environment(build)
+        try:
+            with overlaid(self._cache, base, layer, commit) as environment:
+                yield environment
+        finally:
             self.release(build)
 
     def release(self, build: Build) -> None:

@@ -8,6 +8,9 @@ a measurement. A shell runs it on the environment's side, and there it finds, be
     TORCHBISECT_SCRATCH         an empty folder of its own, also the current one where no other is given
     TORCHBISECT_SCRIPT          the script that is asked about, where there is one
     CMAKE_PREFIX_PATH           where CMake finds that torch: what ``torch.utils.cmake_prefix_path`` says
+
+On this machine it runs in the user's own folder; a container gets a copy of it, and nothing that is written there
+comes back.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from torchbisect.containers.environments import Completed, Environment
 from torchbisect.containers.errors import DiskFull
 from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.faults import Fault
+from torchbisect.probe.folders import copy_folder
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.normalise import normalise
@@ -33,7 +37,7 @@ from torchbisect.probe.observation import Kind
 from torchbisect.probe.plain import check_disk, last_words
 from torchbisect.probe.question import Question
 from torchbisect.probe.repro import Repro, Settings, fingerprint
-from torchbisect.probe.siblings import siblings_digest
+from torchbisect.probe.siblings import siblings_digest, write_siblings
 from torchbisect.probe.signature import Signature
 from torchbisect.probe.statements import bound_names
 from torchbisect.probe.trace import Trace
@@ -246,11 +250,25 @@ class CommandProbe:
                 path.parent.mkdir()
                 path.write_text(repro.source, encoding="utf-8", errors="surrogatepass")
                 extra["TORCHBISECT_SCRIPT"] = str(path)
-                if repro.directory:
+                if self.environment.local and repro.directory:
                     # A candidate does not lie beside the modules that it imports.
                     extra["PYTHONPATH"] = repro.directory
-            words = ["-c", _RUN, self.command, self._directory or scratch]
+                elif repro.directory:
+                    write_siblings(repro, path.parent)
+            words = ["-c", _RUN, self.command, self._folder(scratch)]
             return self.environment.run(words, timeout=self._timeout, directory=scratch, extra=extra)
+
+    def _folder(self, scratch: str) -> str:
+        """Where the command finds itself: in the user's own folder, or in a copy of it where that can't be seen.
+
+        Raises:
+            InputError: if it can't be copied.
+        """
+        if self._directory is None or self.environment.local:
+            return self._directory or scratch
+        copy = Path(scratch, ".folder")
+        copy_folder(Path(self._directory), copy)
+        return str(copy)
 
 
 def _named_files(command: str, directory: str | None) -> list[str]:

@@ -44,6 +44,14 @@ def siblings(source: str, directory: str | None) -> dict[str, str]:
     return {str(path.relative_to(root)): text for path, text in sorted(found.items())}
 
 
+def write_siblings(repro: Repro, folder: Path) -> None:
+    """Write the modules that a script imports into the folder that a copy of it lies in."""
+    for place, text in siblings(repro.source, repro.directory).items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+
+
 def siblings_digest(source: str, directory: str | None) -> str:
     """A digest of these modules, hexadecimal; empty when there are none."""
     found = siblings(source, directory)

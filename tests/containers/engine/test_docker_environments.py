@@ -14,18 +14,22 @@ from typing import Any
 
 import docker
 import pytest
+import torch
 
 from torchbisect.containers.builds import Build, Channel
 from torchbisect.containers.cache import Cache
 from torchbisect.containers.docker_engine import LABEL, Engine
 from torchbisect.containers.docker_environments import DockerEnvironments
 from torchbisect.containers.docker_install import NETWORK_VARIABLE
+from torchbisect.containers.docker_store import MAKING
 from torchbisect.containers.environments import Environment, Environments
 from torchbisect.containers.errors import InputError, InstallFailed
 from torchbisect.containers.indexes import Indexes
 from torchbisect.containers.interpreters import Interpreter
 from torchbisect.containers.kept import kept_in_engine
+from torchbisect.probe import folders
 from torchbisect.probe.client import Agent
+from torchbisect.probe.command import CommandProbe
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.observation import Kind
 from torchbisect.probe.pool import Pool
@@ -221,6 +225,32 @@ def test_what_is_kept_is_shown(tree: Any, in_docker: Make) -> None:
     assert image.size > 10**6
 
 
+def test_a_test_of_the_users_own_finds_its_folder(tree: Any, in_docker: Make, tmp_path: Path) -> None:
+    """A copy of it, in which the test may write what it likes; what the script imports lies beside the script."""
+    tree.add("torch", "2.8.0")
+    environment = in_docker().environment(Build("2.8.0"))
+    folder, scripts = tmp_path / "folder", tmp_path / "scripts"
+    for place in (folder, folder / ".git", folder / "data", scripts):
+        place.mkdir()
+    (folder / "test.sh").write_text(
+        'test "$(cat data/limit)" = 3 && test ! -e .git && echo x > written && test "$PWD" != "$TORCHBISECT_SCRATCH" '
+        '&& exec python "$TORCHBISECT_SCRIPT"\nexit 9'
+    )
+    (folder / "data" / "limit").write_text("3")
+    (folder / "link").symlink_to("/etc/hostname")
+    os.mkfifo(folder / "pipe")
+    (scripts / "beside.py").write_text("STATUS = 4")
+    repro = Repro("import beside, torch; raise SystemExit(beside.STATUS)", directory=str(scripts))
+    with CommandProbe(environment, Journal(), "sh test.sh", directory=str(folder)) as probe:
+        done = probe.run(repro)
+        assert (done.status, done.errors) == (4, "")
+        assert not (folder / "written").exists()
+        (folder / "large").touch()
+        os.truncate(folder / "large", folders.LARGEST + 1)
+        with pytest.raises(InputError, match="more than 256 MB"):
+            probe.run(Repro("another"))
+
+
 COMPILE = """
 import os, torch
 f = torch.compile(lambda x: torch.relu(x.sin()) + 1)
@@ -265,8 +295,29 @@ def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
                 helper.result()
             pool.expect(asked[1:])
             assert [pool.ask(question).answer for question in asked] == [Answer.NONE, Answer.NONE, Answer.UNTESTABLE]
+        _a_commits_python_is_asked(environments, environment)
     finally:
         environments.close()
         client = docker.from_env(timeout=60)
         client.volumes.get(volume).remove()
         client.close()
+
+
+def _a_commits_python_is_asked(environments: DockerEnvironments, base: Environment) -> None:
+    """With other files over the same binaries, in a copy that is gone again afterwards."""
+    planted = "torch/_dynamo/backends/debugging.py"
+    text = (Path(torch.__file__).parents[1] / planted).read_text()
+    wrong = "return lambda *inputs: [output + 1 for output in gm.forward(*inputs)]"
+    changed = text.replace("return gm.forward", wrong, 1)
+    assert changed != text
+    repro = Repro("import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))")
+    layer = {planted: changed.encode(), "torch/_dynamo/none.py": None, "torch/_dynamo/new.py": b"new = 1\n"}
+    with environments.overlaid(base.build, layer, "c0ffee" * 6) as environment:
+        assert environment.build.commit == environment.facts.git_version == "c0ffee" * 6
+        code = "import torch._dynamo.new; print(torch.version.git_version)"
+        assert environment.run(["-c", code], timeout=60).output == "c0ffee" * 6 + "\n"
+        with Agent(environment) as agent:
+            assert agent.observe(repro, Settings()).differences[0].kind is Kind.VALUES
+    with Agent(base) as agent:
+        assert agent.observe(repro, Settings()).differences == ()
+    assert environments.store.helper(["ls", MAKING]) == ""

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from torchbisect.containers.environments import Environment
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.venv import Venv
 from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.observation import Observation
 from torchbisect.probe.repro import Repro, Settings

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pytest
 from releases import TORCHES
 
-from torchbisect.bisect.overlay import overlaid, site_packages
 from torchbisect.containers.cache import Cache
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.copies import overlaid, packages_of
+from torchbisect.containers.venv import Venv
 from torchbisect.probe.client import Agent
 from torchbisect.probe.observation import Kind, Observation
 from torchbisect.probe.repro import Repro, Settings
@@ -86,7 +86,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def planted(installed: Venv, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     """An agent on a copy of the installed torch that has the bugs."""
-    site = site_packages(installed)
+    site = packages_of(installed)
     layer: dict[str, bytes | None] = {}
     for plant in PLANTS:
         text = (layer.get(plant.file) or (site / plant.file).read_bytes()).decode()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from torchbisect.containers.venvs import Venv
+from torchbisect.containers.venv import Venv
 from torchbisect.probe.client import Agent, Limits
 from torchbisect.probe.observation import Observation
 from torchbisect.probe.repro import Repro, Settings
