@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torchbisect.bisect.search import Status
+from torchbisect.cli.linking import with_own_modules, without_libraries
 from torchbisect.cli.tools import Tools
 from torchbisect.minimizer.backend import with_backend
-from torchbisect.minimizer.minimize import Progress, Reduction, minimize
+from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
 from torchbisect.minimizer.standalone import standalone
 from torchbisect.minimizer.sure import Ask, every_time
 from torchbisect.probe.faults import ended_badly
@@ -85,8 +86,10 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
 
     The best so far is in the workspace at every moment.
     """
+    original = Question(subject.repro, subject.mismatch.signature, subject.settings)
+    subject = replace(subject, repro=with_own_modules(probe, original).repro)
     source, settings = _on_cheapest_backend(probe, subject)
-    repro = Repro(source, subject.repro.arguments, subject.repro.seed, subject.repro.directory, subject.repro.name)
+    repro = subject.repro.with_source(source)
 
     # What fails without torch.compile too is no smaller form of a script that doesn't.
     question = Question(repro, subject.mismatch.signature, settings, finishes=probe.finishes(repro, settings))
@@ -103,25 +106,29 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
     def again(candidate: str) -> Verdict:
         return pool.alone(lambda oracle: oracle.ask_once(question.about(candidate)))
 
-    def reduced(oracle: Ask) -> Reduction:
+    def reduced(oracle: Ask, text: str, budget: Budget) -> Reduction:
         return minimize(
-            source,
+            text,
             oracle,
             trace=lambda text: pool.alone(lambda oracle: oracle.trace(repro.with_source(text))),
             expect=lambda texts: pool.expect(map(question.about, texts)),
-            budget=tools.options.budget,
-            on_best=_keeper(tools),
+            budget=budget,
+            on_best=keep,
             on_progress=_progress(tools),
         )
 
+    budget, keep = tools.options.budget or Budget(), _keeper(tools, len(source))
     with Pool(probe, tools.options.candidates) as pool:
-        reduction = reduced(ask)
+        reduction = reduced(ask, source, budget)
     small = question.about(reduction.source)
     # With --repeat every question is asked several times anyway.
     if probe.repeat == 1 and probe.flakiness(small, SURE) < 1.0:
         tools.display.warn("the shrunk script shows it only sometimes: shrinking again, each win asked about again")
         with Pool(probe, tools.options.candidates) as pool:
-            reduction = reduced(every_time(ask, again, SURE))
+            reduction = reduced(every_time(ask, again, SURE), source, budget)
+    elif not witnesses:
+        with Pool(probe, tools.options.candidates) as pool:
+            reduction = without_libraries(probe, small, reduction, lambda text, left: reduced(ask, text, left), budget)
     return _alone(tools, probe, subject, reduction, settings)
 
 
@@ -147,11 +154,13 @@ def _as_before(witness: Witness, verdict: Verdict, question: Question) -> Verdic
     return Verdict(Answer.OTHER, "another-history", f"{there.answer} where the original is {witness.status}")
 
 
-def _keeper(tools: Tools) -> Callable[[str], None]:
-    """Keeps the best so far, and every one before it if that is wanted."""
+def _keeper(tools: Tools, most: int) -> Callable[[str], None]:
+    """Keeps the best so far, and every one before it if that is wanted; nothing longer than what it began with."""
     numbers = itertools.count(1)
 
     def keep(source: str) -> None:
+        if len(source) > most:
+            return
         tools.workspace.save_minimal(source)
         if tools.options.save_trajectory:
             tools.workspace.save_step(next(numbers), source)

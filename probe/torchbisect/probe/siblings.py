@@ -44,6 +44,17 @@ def siblings(source: str, directory: str | None) -> dict[str, str]:
     return {str(path.relative_to(root)): text for path, text in sorted(found.items())}
 
 
+def source_beside(directory: str, name: str) -> tuple[str, bool] | None:
+    """The text of a module under a script's folder, by its dotted name, and whether it is a package."""
+    place = Path(directory, *name.split("."))
+    for path, package in ((place / "__init__.py", True), (place.with_name(place.name + ".py"), False)):
+        try:
+            return path.read_text("utf-8"), package
+        except (OSError, ValueError):
+            continue
+    return ("", True) if any(place.glob("*.py")) else None
+
+
 def write_siblings(repro: Repro, folder: Path) -> None:
     """Write the modules that a script imports into the folder that a copy of it lies in."""
     for place, text in siblings(repro.source, repro.directory).items():
