@@ -12,7 +12,7 @@ from torchbisect.cli.tools import Tools
 from torchbisect.minimizer.backend import with_backend
 from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
 from torchbisect.minimizer.standalone import standalone
-from torchbisect.minimizer.sure import Ask, every_time
+from torchbisect.minimizer.sure import every_time
 from torchbisect.probe.faults import ended_badly
 from torchbisect.probe.judging import Mismatch
 from torchbisect.probe.matching import Strictness
@@ -93,43 +93,61 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
 
     # What fails without torch.compile too is no smaller form of a script that doesn't.
     question = Question(repro, subject.mismatch.signature, settings, finishes=probe.finishes(repro, settings))
-
-    def ask(candidate: str) -> Verdict:
-        verdict = pool.ask(question.about(candidate))
-        for witness in witnesses:
-            if not verdict.same:
-                break
-            verdict = _as_before(witness, verdict, question.about(candidate))
-        tools.display.detail(" ".join(filter(None, (str(verdict.answer), verdict.reason, verdict.detail))))
-        return verdict
-
-    def again(candidate: str) -> Verdict:
-        return pool.alone(lambda oracle: oracle.ask_once(question.about(candidate)))
-
-    def reduced(oracle: Ask, text: str, budget: Budget) -> Reduction:
-        return minimize(
-            text,
-            oracle,
-            trace=lambda text: pool.alone(lambda oracle: oracle.trace(repro.with_source(text))),
-            expect=lambda texts: pool.expect(map(question.about, texts)),
-            budget=budget,
-            on_best=keep,
-            on_progress=_progress(tools),
-        )
-
-    budget, keep = tools.options.budget or Budget(), _keeper(tools, len(source))
-    with Pool(probe, tools.options.candidates) as pool:
-        reduction = reduced(ask, source, budget)
+    reducing = _Reducing(tools, probe, question, tuple(witnesses), _keeper(tools, len(source)))
+    budget = tools.options.budget or Budget()
+    reduction = reducing.reduced(source, budget)
     small = question.about(reduction.source)
     # With --repeat every question is asked several times anyway.
     if probe.repeat == 1 and probe.flakiness(small, SURE) < 1.0:
         tools.display.warn("the shrunk script shows it only sometimes: shrinking again, each win asked about again")
-        with Pool(probe, tools.options.candidates) as pool:
-            reduction = reduced(every_time(ask, again, SURE), source, budget)
-    elif not witnesses:
-        with Pool(probe, tools.options.candidates) as pool:
-            reduction = without_libraries(probe, small, reduction, lambda text, left: reduced(ask, text, left), budget)
+        reduction = reducing.reduced(source, budget, sure=True)
+    else:
+        reduction = without_libraries(probe, small, reduction, reducing.reduced, budget)
     return _alone(tools, probe, subject, reduction, settings)
+
+
+@dataclass(frozen=True)
+class _Reducing:
+    """How a script is reduced.
+
+    Attributes:
+        question: about the script; a candidate is asked the same.
+        witnesses: have to say of a candidate what they say of the script.
+        keep: is given each new best.
+    """
+
+    tools: Tools
+    probe: Oracle
+    question: Question
+    witnesses: tuple[Witness, ...]
+    keep: Callable[[str], None]
+
+    def reduced(self, text: str, budget: Budget, *, sure: bool = False) -> Reduction:
+        """The least that shows what a text shows; ``sure`` to ask about each win several times."""
+        question, display = self.question, self.tools.display
+        with Pool(self.probe, self.tools.options.candidates) as pool:
+
+            def ask(candidate: str) -> Verdict:
+                verdict = pool.ask(question.about(candidate))
+                for witness in self.witnesses:
+                    if not verdict.same:
+                        break
+                    verdict = _as_before(witness, verdict, question.about(candidate))
+                display.detail(" ".join(filter(None, (str(verdict.answer), verdict.reason, verdict.detail))))
+                return verdict
+
+            def again(candidate: str) -> Verdict:
+                return pool.alone(lambda oracle: oracle.ask_once(question.about(candidate)))
+
+            return minimize(
+                text,
+                every_time(ask, again, SURE) if sure else ask,
+                trace=lambda text: pool.alone(lambda oracle: oracle.trace(question.about(text).repro)),
+                expect=lambda texts: pool.expect(map(question.about, texts)),
+                budget=budget,
+                on_best=self.keep,
+                on_progress=_progress(self.tools),
+            )
 
 
 def _on_cheapest_backend(probe: Oracle, subject: Subject) -> tuple[str, Settings]:
