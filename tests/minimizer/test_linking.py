@@ -242,3 +242,21 @@ for name, body in texts.items():
         assert "import" not in source
     else:
         assert printed(text) == expected, text
+
+
+def test_it_does_not_depend_on_hash_order() -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import test_linking as t\n"
+        "print(*(t.linked(s, t.lookup(f), whole=w) for s, f in t.CASES.values() for w in (True, False)))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(Path(__file__).parent)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": str(seed)},
+        ).stdout
+        for seed in range(3)
+    }
+    assert len(texts) == 1

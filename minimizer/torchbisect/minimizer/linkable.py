@@ -152,11 +152,11 @@ class Modules:
         made.before.append(before)
         for number, node in enumerate(made.statements):
             _absolute(node, made)
-            for name in bound_in([node]) | _declared_global(node):
+            for name in sorted(bound_in([node]) | _declared_global(node)):
                 made.bound.setdefault(name, []).append(number)
                 for table in (made.pending, made.aliases, made.modules, made.outside):
                     table.pop(name, None)  # bound again: whatever was imported under it is one of several
-            for name in _changed(node):
+            for name in sorted(_changed(node)):
                 made.changed.setdefault(name, []).append(number)
         return made
 
