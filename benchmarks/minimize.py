@@ -88,7 +88,7 @@ class Oracle:
 
     def question(self, text: str) -> Question:
         """What is asked about a text."""
-        return Question(Repro(text), self.signature, finishes=self.finishes)
+        return Question(Repro(text), self.signature, finishes=self.finishes, reuse=True)
 
     def same(self, text: str) -> bool:
         """For tools that want yes or no; what isn't Python isn't asked."""

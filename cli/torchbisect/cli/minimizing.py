@@ -124,15 +124,16 @@ class _Reducing:
 
     def reduced(self, text: str, budget: Budget, *, sure: bool = False) -> Reduction:
         """The least that shows what a text shows; ``sure`` to ask about each win several times."""
-        question, display = self.question, self.tools.display
+        question, display = replace(self.question, reuse=True), self.tools.display
         with Pool(self.probe, self.tools.options.candidates) as pool:
 
             def ask(candidate: str) -> Verdict:
-                verdict = pool.ask(question.about(candidate))
+                asked = question.about(candidate)
+                verdict = pool.ask(asked)
                 for witness in self.witnesses:
                     if not verdict.same:
                         break
-                    verdict = _as_before(witness, verdict, question.about(candidate))
+                    verdict = _as_before(witness, verdict, asked)
                 display.detail(" ".join(filter(None, (str(verdict.answer), verdict.reason, verdict.detail))))
                 return verdict
 

@@ -29,6 +29,7 @@ _ADVICE = {
     "fails-in-eager": "name a script that works without torch.compile",
     "crashes-in-eager": "name a script that works without torch.compile",
     "reads-input": "let it do without",
+    "random-numbers": "draw them before what is compiled is called",
     "out-of-memory": "let it use less",
     "test-broken": "try it by hand in the folder where torchbisect was started",
     "skipped": "name a torch with --torch where it can",

@@ -95,12 +95,7 @@ def members_read(nodes: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
     What hangs on an imported name is the library's: ``torch.compile`` says nothing of a field called ``compile``.
     """
     nodes = list(nodes)
-    imported = {
-        alias.asname or alias.name.split(".")[0]
-        for node in nodes
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for alias in node.names
-    }
+    imported = _imported(nodes)
     for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             root: ast.expr = node.value
@@ -108,6 +103,16 @@ def members_read(nodes: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
                 root = root.value
             if not (isinstance(root, ast.Name) and root.id in imported):
                 yield node
+
+
+def imported_in(tree: ast.AST) -> set[str]:
+    """The names that imports bind, anywhere in a tree."""
+    return _imported(walk(tree))
+
+
+def _imported(nodes: Iterable[ast.AST]) -> set[str]:
+    imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
 
 
 def parameters(arguments: ast.arguments) -> list[ast.arg]:

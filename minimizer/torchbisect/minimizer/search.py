@@ -14,6 +14,8 @@ from torchbisect.probe.trace import Trace
 
 ROOM = 8
 """How many nodes a rewording may cost."""
+IN_A_ROW = 2
+"""After so many wins, one directly behind the other, several options are tried at once."""
 
 
 class Search:
@@ -142,22 +144,46 @@ class Search:
     def scan(self, options: Callable[[ast.Module], Iterator[Edit]]) -> int:
         """Ask about one option after the other.
 
-        After a win go on at the same place of the new tree. Returns the wins.
+        After a win go on at the same place of the new tree; where one wins after the other, more and more are made
+        before the next question, which saves the cost of the wins. Returns the wins.
         """
-        place, wins = 0, 0
+        place, wins, row = 0, 0, 0
         while True:
+            if row >= IN_A_ROW:
+                tree, made = self._several(options, place, 2 ** (row - IN_A_ROW + 1))
+                if made > 1 and self.attempt(tree):
+                    wins, row = wins + made, row + 1
+                    continue
             tried: dict[tuple[str, str], int] = {}
             won = self.first(self._untried(options, place, tried))
             self._failed.update(list(tried)[:won])
             if won is None:
                 return wins
+            row = 1 if won or row >= IN_A_ROW else row + 1
             place, wins = list(tried.values())[won], wins + 1
 
+    def _several(
+        self, options: Callable[[ast.Module], Iterator[Edit]], place: int, most: int
+    ) -> tuple[ast.Module, int]:
+        """The best tree with several options from a place on, each of the tree that the ones before it left."""
+        tree, made = self.tree, 0
+        while made < most:
+            following = next(filter(None, self._untried(options, place, {}, tree)), None)
+            if following is None:
+                break
+            tree, made = following, made + 1
+        return tree, made
+
     def _untried(
-        self, options: Callable[[ast.Module], Iterator[Edit]], place: int, tried: dict[tuple[str, str], int]
+        self,
+        options: Callable[[ast.Module], Iterator[Edit]],
+        place: int,
+        tried: dict[tuple[str, str], int],
+        tree: ast.Module | None = None,
     ) -> Iterator[ast.Module | None]:
-        """The best tree with each edit from a place on that hasn't failed; notes their keys and places."""
-        tree, keys = self.tree, self._keys(self.tree)
+        """A tree, or the best, with each edit from a place on that hasn't failed; notes their keys and places."""
+        tree = tree or self.tree
+        keys = self._keys(tree)
         for number, edit in enumerate(options(tree)):
             if number >= place and (key := keys(edit)) not in self._failed and key not in tried:
                 tried[key] = number

@@ -11,6 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
+from torchbisect.minimizer.reach import compiler, compiles_in_vain, names_compile
 from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.tree import Function, walk
 
@@ -44,8 +45,9 @@ def faults(tree: ast.Module, members: frozenset[str] = frozenset()) -> Counter[s
     - ``no value``: the value of a function is used that returns none.
     - ``no super``: a module whose ``__init__`` doesn't call its base's.
     - ``no forward``, ``silent forward``: a module or autograd function that can't be called, or gives nothing.
+    - ``no backward``, ``silent backward``, ``gradients``: an autograd function without a gradient for each argument.
     - ``no attribute NAME``: ``self.NAME``, or one of ``members`` of anything, is read and nothing makes it.
-    - ``no compile``: nothing is compiled.
+    - ``no compile``, ``compiled in vain``: nothing is compiled, or nothing calls it.
     """
     found: Counter[str] = Counter()
     nodes = list(walk(tree))
@@ -60,33 +62,33 @@ def faults(tree: ast.Module, members: frozenset[str] = frozenset()) -> Counter[s
             found.update(_forward(node))
     found.update(_calls(tree, nodes))
     found.update(_attributes(nodes, members))
-    found["no compile"] += not any(_names_compile(node) for node in nodes)
+    found["no compile"] += not any(names_compile(node) for node in nodes)
+    found["compiled in vain"] += compiles_in_vain(tree)
     return +found
-
-
-def _names_compile(node: ast.AST) -> bool:
-    """Any word of a compiler's: ``torch.compile``, ``model.compile``, ``torch._dynamo.optimize``, ``export``."""
-    words = ("compile", "optimize", "export", "jit", "script", "trace")
-    if isinstance(node, ast.Attribute):
-        return any(word in node.attr for word in words)
-    if isinstance(node, ast.alias):
-        return any(word in f"{node.name} {node.asname}" for word in words)
-    return isinstance(node, ast.Name) and any(word in node.id for word in words)
 
 
 def _forward(node: ast.ClassDef) -> Iterator[str]:
     bases = [ast.unparse(base).rsplit(".", 1)[-1] for base in node.bases]
     if not {"Module", "Function"} & set(bases):
         return
-    forward = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "forward"]
-    if not forward:
-        yield "no forward"
-    elif not _gives(forward[0]):
-        yield "silent forward"
-    if "Function" in bases and not any(
-        isinstance(item, ast.FunctionDef) and item.name == "backward" for item in node.body
-    ):
-        yield "no backward"
+    methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+    for name in ("forward", "backward") if "Function" in bases else ("forward",):
+        if name not in methods:
+            yield f"no {name}"
+        elif not _gives(methods[name]):
+            yield f"silent {name}"
+    if "Function" in bases and {"forward", "backward"} <= methods.keys():
+        yield from _gradients(methods["backward"], methods["forward"], 0 if "setup_context" in methods else 1)
+
+
+def _gradients(backward: ast.FunctionDef, forward: ast.FunctionDef, first: int) -> Iterator[str]:
+    """Each tuple that a ``backward`` returns with fewer gradients than ``forward`` has arguments."""
+    inputs = len(forward.args.posonlyargs) + len(forward.args.args) - first
+    for node in walk(backward):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            given = node.value.elts
+            if len(given) < inputs and not any(isinstance(item, ast.Starred) for item in given):
+                yield "gradients"
 
 
 def _constructs(node: ast.expr) -> bool:
@@ -135,7 +137,7 @@ def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef) and id(node) in methods:
             silent[node.name] = silent.get(node.name, True) and not _gives(node)
         elif isinstance(node, (*Function, ast.ClassDef)):
-            once = node.name not in defined and not node.decorator_list
+            once = node.name not in defined and all(any(map(compiler, walk(item))) for item in node.decorator_list)
             defined[node.name] = node if once and isinstance(node, (ast.FunctionDef, ast.ClassDef)) else None
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             defined[node.id] = None
@@ -148,8 +150,8 @@ def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
                 yield "arity"
             if silent.get(node.func.attr, False) and id(node) not in ignored:
                 yield f"no value {node.func.attr}"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            called = defined.get(node.func.id)
+        elif isinstance(node, ast.Call) and (name := _called(node.func)) is not None:
+            called = defined.get(name)
             if isinstance(called, ast.ClassDef):
                 if not _makes(called, node):
                     yield "arity"
@@ -158,6 +160,13 @@ def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
                     yield "arity"
                 if id(node) not in ignored and not _gives(called):
                     yield "no value"
+
+
+def _called(func: ast.expr) -> str | None:
+    """``f`` of ``f`` and of ``torch.compile(f, ...)``."""
+    if isinstance(func, ast.Call) and compiler(func.func) and func.args:
+        func = func.args[0]
+    return func.id if isinstance(func, ast.Name) else None
 
 
 def _applies(defined: dict[str, ast.FunctionDef | ast.ClassDef | None], call: ast.Call) -> bool:

@@ -149,6 +149,7 @@ class Agent:
         eager_key: str | None = None,
         warm: bool = False,
         finishes: bool = False,
+        reuse: bool = False,
     ) -> Observation:
         """Run a script with compile a no-op and with compile honoured, and compare.
 
@@ -159,11 +160,12 @@ class Agent:
                 from the repro.
             warm: whether the run is timed, so that it must not pay for what a process does but once.
             finishes: whether a script whose eager run does not come to its end is not run compiled.
+            reuse: whether the compiled run finds what inductor made for those before it that were run so.
 
         Raises:
             AgentFailed: the agent can't be started.
         """
-        how = {"settings": settings.to_json(), "key": eager_key, "warm": warm, "finishes": finishes}
+        how = {"settings": settings.to_json(), "key": eager_key, "warm": warm, "finishes": finishes, "reuse": reuse}
         return self._observation("observe", repro, **how)
 
     def repeat(self, repro: Repro, *, eager_key: str | None = None) -> Observation:

@@ -96,7 +96,14 @@ def trouble_of(observation: Observation) -> Fault | None:
         return fault
     if eager.how == "signalled":
         return Fault("crashes-in-eager", f"the eager run was ended by {eager.signal}")
-    return _failing_eager(observation) or _nothing_compiled(observation)
+    return _failing_eager(observation) or _nothing_compiled(observation) or _other_numbers(observation)
+
+
+def _other_numbers(observation: Observation) -> Fault | None:
+    """Whether all in which the runs differ hangs on the order in which random numbers are drawn."""
+    if not observation.drawn or observation.differences:
+        return None
+    return Fault("random-numbers", "the runs differ only in the order in which they draw random numbers")
 
 
 def settled(observation: Observation, signature: Signature, source: str = "") -> bool:

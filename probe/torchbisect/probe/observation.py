@@ -146,13 +146,15 @@ class Difference:
 class Observation:
     """An eager and a compiled run side by side, and all in which they differ; the most telling difference first.
 
-    A difference in how the runs ended is not in ``differences``: ``judging`` reads it from the two endings.
+    A difference in how the runs ended is not in ``differences``: ``judging`` reads it from the two endings. If it is
+    ``drawn``, some of it was there only because compiled code draws random numbers in another order, and is left out.
     """
 
     eager: Ending
     compiled: Ending
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
+    drawn: bool = False
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Observation:
@@ -162,4 +164,5 @@ class Observation:
             compiled=Ending.from_json(data["compiled"]),
             differences=tuple(Difference.from_json(item) for item in data["differences"]),
             notes=tuple(data.get("notes", ())),
+            drawn=bool(data.get("drawn")),
         )

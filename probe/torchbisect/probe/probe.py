@@ -267,15 +267,16 @@ class Probe:
             self._agent.close()  # its next question starts it anew
         return self._agent
 
-    def _run(self, repro: Repro, settings: Settings, *, finishes: bool = False) -> Observation:
+    def _run(self, repro: Repro, settings: Settings, *, finishes: bool = False, reuse: bool = False) -> Observation:
         self.asked += 1
         agent, eager_key = self._started(), self._key("eager", repro)
         timed = bool(self._bounds)
-        observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed, finishes=finishes)
+        reuse = reuse and not timed
+        observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed, finishes=finishes, reuse=reuse)
         if observation.compiled.how == "timed-out" and observation.eager.how != "timed-out" and machine_is_busy():
             # Inductor has taken ten times as long beside other work: that is no hang.
             agent.limits = replace(self.limits, compiled_floor=PATIENCE * self.limits.compiled_floor)
-            observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed)
+            observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed, reuse=reuse)
             agent.limits = self.limits
         trouble = trouble_of(observation)
         if trouble is not None and trouble.reason == "disk-full":
@@ -283,7 +284,7 @@ class Probe:
         return observation
 
     def _run_for(self, question: Question) -> Observation:
-        return self._run(question.repro, question.settings, finishes=question.finishes)
+        return self._run(question.repro, question.settings, finishes=question.finishes, reuse=question.reuse)
 
     def _ask_repeatedly(self, question: Question) -> tuple[Verdict, bool]:
         verdict, passing = self._asked_first(question)

@@ -21,6 +21,8 @@ class Question:
             across builds, whose internals are refactored between them.
         finishes: without ``torch.compile`` the script comes to its end. A text of which that isn't true is no
             evidence then, and is not run compiled.
+        reuse: one of many candidates, most of which compile the same graphs: what inductor made for one of them may
+            serve the next. It changes the time that an answer takes, and no answer.
     """
 
     repro: Repro
@@ -28,6 +30,7 @@ class Question:
     settings: Settings = field(default_factory=Settings)
     strictness: Strictness = Strictness.STRICT
     finishes: bool = False
+    reuse: bool = False
 
     def about(self, source: str) -> Question:
         """The same question about another text of the script."""

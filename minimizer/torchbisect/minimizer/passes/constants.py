@@ -1,8 +1,8 @@
 """Sizes and other constants towards the smallest: a ladder 1, 2, 3, 4, 8, 16.
 
-Equal numbers go together first, since a width stands in many places that must agree; then one by one. A failure may
-need a vector's width or a tail, so it isn't monotone in the size, and a binary search would go wrong: the rungs are
-tried from below. Never 0 where a size may be meant.
+Equal numbers go together first, since a width stands in many places that must agree, and with its multiples, since
+32 may be 4 times 8; then one by one. A failure may need a vector's width or a tail, so it isn't monotone in the size,
+and a binary search would go wrong: the rungs are tried from below. Never 0 where a size may be meant.
 """
 
 from __future__ import annotations
@@ -23,10 +23,20 @@ def run(search: Search) -> None:
         if edits and search.edited(edits):
             break
     for wanted in sorted({value for _, value in _numbers(search.tree)}, reverse=True):
-        same = [node for node, value in _numbers(search.tree) if value == wanted]
-        base, rungs = search.tree, [rung for rung in LADDER if rung < wanted]
-        search.first(applied(base, [Edit.of(node, ast.Constant(rung)) for node in same]) for rung in rungs)
+        search.first(applied(search.tree, edits) for edits in list(_together(search.tree, wanted)))
     search.scan(_options)
+
+
+def _together(tree: ast.Module, wanted: int) -> Iterator[list[Edit]]:
+    """What to make of all the numbers of one value, the smallest first."""
+    numbers = _numbers(tree)
+    same = [node for node, value in numbers if value == wanted]
+    yield [Edit.of(node, ast.Constant(1)) for node in same]
+    if any(value % wanted == 0 and value != wanted for _, value in numbers):
+        yield [Edit.of(node, ast.Constant(value // wanted)) for node, value in numbers if value % wanted == 0]
+    for rung in LADDER[1:]:
+        if rung < wanted:
+            yield [Edit.of(node, ast.Constant(rung)) for node in same]
 
 
 def _numbers(tree: ast.Module) -> list[tuple[ast.Constant, int]]:
@@ -42,8 +52,7 @@ def _options(tree: ast.Module) -> Iterator[Edit]:
         if isinstance(node, ast.Constant):
             value = node.value
             if isinstance(value, (float, complex)):
-                yield Edit.of(node, ast.Constant(1))
-                yield Edit.of(node, ast.Constant(2))
-                yield Edit.of(node, ast.Constant(0))
+                rungs = [rung for rung in (0, 1) if rung == value] or [1, 2, 0]
+                yield from (Edit.of(node, ast.Constant(rung)) for rung in rungs)
             elif isinstance(value, int) and not isinstance(value, bool) and value > 1:
                 yield from (Edit.of(node, ast.Constant(rung)) for rung in (1, 2) if rung < value)

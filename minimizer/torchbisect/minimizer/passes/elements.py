@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, preorder
+from torchbisect.minimizer.tree import Edit, Function, parents, preorder
 
 
 def run(search: Search) -> None:
@@ -27,7 +27,9 @@ def _optional(tree: ast.Module) -> Iterator[Edit]:
         elif isinstance(node, (*Function, ast.ClassDef)):
             yield from (Edit.remove(item) for item in node.decorator_list if _dispensable(item))
             if isinstance(node, ast.ClassDef):
-                yield from (Edit.remove(item) for item in [*node.bases, *node.keywords])
+                # What a module or an autograd function is without its base is for other passes.
+                plain = [base for base in node.bases if not ast.unparse(base).endswith(("Module", "Function"))]
+                yield from (Edit.remove(item) for item in [*plain, *node.keywords])
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from (Edit.remove(alias) for alias in node.names)
         elif isinstance(node, ast.Assert) and node.msg is not None:
@@ -37,6 +39,7 @@ def _optional(tree: ast.Module) -> Iterator[Edit]:
 
 
 def _single(tree: ast.Module) -> Iterator[Edit]:
+    above = parents(tree)
     for node in preorder(tree):
         if isinstance(node, ast.Call):
             # Only the last: what is left in the middle would bind to other parameters.
@@ -45,7 +48,11 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
         elif isinstance(node, (ast.List, ast.Set)) and len(node.elts) > 1:
             yield from (Edit.remove(item) for item in reversed(node.elts))
         elif isinstance(node, ast.Tuple) and len(node.elts) > 1:
-            yield from (Edit.remove(item) for item in reversed(node.elts))
+            # Another number of targets than of values fails for certain.
+            if _unpacked(node, above[id(node)]):
+                continue
+            if _read(node):
+                yield from (Edit.remove(item) for item in reversed(node.elts))
             if len(node.elts) == 2:
                 yield from (Edit.of(node, item) for item in node.elts)
         elif isinstance(node, ast.Dict) and len(node.values) > 1:
@@ -75,6 +82,11 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
 def _dispensable(decorator: ast.expr) -> bool:
     """Not what compiles; nor ``staticmethod``, which autograd functions have by custom even where they work without."""
     return "compile" not in ast.dump(decorator) and ast.unparse(decorator) != "staticmethod"
+
+
+def _unpacked(node: ast.expr, owner: ast.AST) -> bool:
+    """Whether the elements are assigned to as many targets, each of which can be a statement of its own."""
+    return isinstance(owner, ast.Assign) and owner.value is node and isinstance(owner.targets[0], (ast.Tuple, ast.List))
 
 
 def _read(node: ast.Tuple | ast.List | ast.Set) -> bool:

@@ -22,7 +22,7 @@ def run(search: Search) -> None:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each expression or branch that is decided."""
-    fields = dict(_fields(tree))
+    fields = {**dict(_fields(tree)), **dict(_namespaces(tree))}
     for read in members_read(walk(tree)):
         if read.attr in fields:
             yield Edit.of(read, fields[read.attr])
@@ -72,6 +72,19 @@ def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
                 yield name, value
 
 
+def _namespaces(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
+    """What the one ``argparse.Namespace(width=4)`` of a script gives, where nothing else sets it."""
+    made = [
+        node
+        for node in walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Namespace") and not node.args
+    ]
+    names = [node.attr for node in walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    for keyword in made[0].keywords if len(made) == 1 else ():
+        if keyword.arg and keyword.arg not in names and isinstance(keyword.value, ast.Constant):
+            yield keyword.arg, keyword.value
+
+
 def _target(item: ast.stmt) -> str | None:
     if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
         return item.target.id
@@ -100,7 +113,14 @@ def _truth(test: ast.expr) -> bool | None:
 def _call(node: ast.Call) -> Iterator[Edit]:
     """``next(iter([a]))`` is ``a``; a list of modules that is looped over by hand is a list."""
     name = ast.unparse(node.func)
-    if name == "next" and node.args and isinstance(node.args[0], ast.Call) and ast.unparse(node.args[0].func) == "iter":
+    if isinstance(node.func, ast.Call) and ast.unparse(node.func.func) in ("partial", "functools.partial"):
+        first, *bound = node.func.args
+        given = {keyword.arg for keyword in node.keywords}
+        keywords = [keyword for keyword in node.func.keywords if keyword.arg not in given]
+        yield Edit.of(node, ast.Call(func=first, args=[*bound, *node.args], keywords=[*keywords, *node.keywords]))
+    elif (
+        name == "next" and node.args and isinstance(node.args[0], ast.Call) and ast.unparse(node.args[0].func) == "iter"
+    ):
         source = node.args[0].args[0] if node.args[0].args else None
         if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
             yield Edit.of(node, source.elts[0])
@@ -114,7 +134,7 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         (name.endswith(".Sequential") and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred))
         or (name.endswith(".ModuleList") and len(node.args) == 1)
         or (name in ("list", "tuple") and len(node.args) == 1 and isinstance(node.args[0], (ast.List, ast.Tuple)))
-    ) or (name == "dict" and len(node.args) == 1 and not node.keywords):
+    ) or (name == "dict" and len(node.args) == 1 and not node.keywords and isinstance(node.args[0], ast.Dict)):
         yield Edit.of(node, node.args[0])
     elif isinstance(node.func, ast.Attribute) and node.func.attr == "items" and isinstance(node.func.value, ast.Call):
         inner = node.func.value

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.scope import references
+from torchbisect.minimizer.effects import may_act
+from torchbisect.minimizer.scope import imported_in, references
 from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.soundness import members
 from torchbisect.minimizer.tree import Edit, Function, preorder, walk
 
 
@@ -110,10 +112,13 @@ def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
 def _tails(tree: ast.Module) -> Iterator[Edit]:
     """``return x`` at the end of a function whose value nobody takes; ``y = f(x)`` with a ``y`` that nobody reads."""
     reads = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    imported, methods = imported_in(tree), members(tree)
     for node in preorder(tree):
-        if isinstance(node, ast.Assign) and all(
+        unread = isinstance(node, ast.Assign) and all(
             isinstance(item, ast.Name) and item.id not in reads for item in node.targets
-        ):
+        )
+        # What has no effect goes as a whole, as unused.
+        if isinstance(node, ast.Assign) and unread and may_act(node.value, imported, methods):
             yield Edit.of(node, ast.Expr(node.value))
         if isinstance(node, Function) and len(node.body) > 1 and isinstance(node.body[-1], ast.Return):
             yield Edit.remove(node.body[-1])

@@ -17,9 +17,17 @@ from torchbisect.minimizer.tree import Edit, Function, copied, walk
 
 
 def run(search: Search) -> None:
-    """From the last parameter of each function back; then what is returned."""
+    """What no body reads in one question, then from the last parameter of each function back; then what is returned."""
+    search.rush(_unread)
     search.scan(_parameters)
     search.scan(_returns)
+
+
+def _unread(tree: ast.Module) -> Iterator[Edit]:
+    """The parameters that go without a trace in the body, of functions that are seen to be given them."""
+    return (
+        edit for edit in _parameters(tree) if len(edit.changes) > 1 and isinstance(edit.changes[0][0], ast.arguments)
+    )
 
 
 def _parameters(tree: ast.Module) -> Iterator[Edit]:
@@ -35,6 +43,9 @@ def _parameters(tree: ast.Module) -> Iterator[Edit]:
             calls, before, last = partials, -1, min(len(call.args) - 1 for call in partials)
         else:
             calls, before, last = _calls_of(tree, function), method, len(names)
+        if not calls:
+            # A callback: whoever calls it gives it as many as before.
+            continue
         for number in reversed(range(1 if method else 0, min(last, len(names)))):
             given = [_given(call, number - before, names[number]) for call in calls]
             yield from _without(function, number, given, definitions)

@@ -8,26 +8,53 @@ the mismatch needs to be made by operations.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
+from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.passes.shortcuts import swept
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, expression, nodes, walk
+from torchbisect.minimizer.search import IN_A_ROW, Search, applied
+from torchbisect.minimizer.tree import Edit, Function, expression, nodes, walk
+from torchbisect.probe.trace import Trace
 
 
 def run(search: Search) -> None:
-    """Each assignment from the back, with what becomes unused taken away in the same question."""
+    """Each assignment from the back, with what becomes unused taken away in the same question.
+
+    Where one wins after the other, more and more in one question.
+    """
+    trace, row = search.trace, 0
+    if trace is None:
+        return
     place: int | None = 0
     while place is not None:
-        place = swept(search, list(options(search)), place)
+        if row >= IN_A_ROW:
+            tree, made = _several(search.tree, trace, place, 2 ** (row - IN_A_ROW + 1))
+            if made > 1 and search.attempt(tree):
+                row += 1
+                continue
+        won = swept(search, list(options(search.tree, trace)), place)
+        row = row + 1 if won == place and row < IN_A_ROW else 1
+        place = won
 
 
-def options(search: Search) -> Iterator[Edit]:
+def _several(tree: ast.Module, trace: Trace, place: int, most: int) -> tuple[ast.Module, int]:
+    """A tree with several options from a place on, and what becomes unused taken away."""
+    made = 0
+    while made < most:
+        edit = next(itertools.islice(options(tree, trace), place, None), None)
+        following = None if edit is None else applied(tree, [edit])
+        if following is None:
+            break
+        tree, made = unused.without(following), made + 1
+    return tree, made
+
+
+def options(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
     """Each assignment whose value has a simpler text in the trace."""
-    if search.trace is None:
-        return
-    texts = {(value.line, value.name): value.text for value in search.trace.values}
-    for node in reversed(list(walk(search.tree))):
+    texts = {(value.line, value.name): value.text for value in trace.values}
+    inside = {id(node) for function in walk(tree) if isinstance(function, Function) for node in walk(function)}
+    for node in reversed(list(walk(tree))):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.end_lineno is None:
             continue
         name = ast.unparse(node.targets[0])
@@ -40,7 +67,18 @@ def options(search: Search) -> Iterator[Edit]:
         except SyntaxError:
             continue
         if nodes(value) <= max(nodes(node.value), 16):
+            plain = _plain(text) if id(node) in inside else None
+            if plain is not None:
+                yield Edit.of(node.value, plain)
             yield Edit.of(node.value, value)
             if "requires_grad=True" in text and not isinstance(node.value, ast.BinOp):
                 # As a leaf it can't be changed in place; what it came from could.
                 yield Edit.of(node.value, ast.BinOp(left=value, op=ast.Mult(), right=ast.Constant(1)))
+
+
+def _plain(text: str) -> ast.expr | None:
+    """``torch.ones(2, 3)`` for ``torch.randn(2, 3)``: what is compiled had better not draw random numbers."""
+    for name in ("torch.randn(", "torch.rand("):
+        if text.startswith(name):
+            return expression(text.replace(name, "torch.ones(", 1))
+    return None

@@ -24,6 +24,7 @@ import torch._dynamo
 
 from . import failures, measuring
 from .compiling import Compiling
+from .draws import SettledDraws
 from .float64 import DoublePrecision
 from .recording import Recorder
 from .tape import Tape
@@ -39,9 +40,11 @@ class Job(NamedTuple):
 
     Attributes:
         role: ``eager``, ``compiled``, ``perturbed`` (eager again, with all that may vary varied), ``float64``,
-        ``chosen`` (eager again, with another of equal elements chosen), ``trace``. repro: ``repro.Repro`` as JSON.
+        ``chosen`` (eager again, with another of equal elements chosen), ``settled`` and ``settled-compiled`` (both
+        again, with random numbers that hang on no order), ``trace``. repro: ``repro.Repro`` as JSON.
         settings: ``repro.Settings`` as JSON.
         scratch: a folder of its own.
+        caches: where inductor and triton keep what they make.
         memory: bytes of private memory it may add to what it inherits; 0 for no limit.
         threads: for torch's operators.
     """
@@ -50,6 +53,7 @@ class Job(NamedTuple):
     repro: Dict[str, Any]
     settings: Dict[str, Any]
     scratch: str
+    caches: str
     memory: int
     threads: int
 
@@ -73,13 +77,12 @@ def _any_frame(file: str, function: str, line: int) -> Dict[str, Any]:
 def _work(job: Job, tape: Tape) -> int:
     _limit(job)
     folder = os.path.join(job.scratch, "script")
-    caches = os.path.join(job.scratch, "caches")
     for name, text in job.repro.get("siblings", {}).items():
         _write(os.path.join(folder, name), text)
     path = os.path.join(folder, os.path.basename(job.repro.get("name") or "repro.py"))
     _write(path, job.repro["source"])
     os.chdir(folder)
-    _environment(job, caches)
+    _environment(job)
     waited = _streams()
     own = job.repro.get("directory")
     folders = [folder] + ([own] if own else [])
@@ -87,16 +90,16 @@ def _work(job: Job, tape: Tape) -> int:
     sys.argv = [path, *job.repro.get("arguments", ())]
     _quiet_parents_leftovers()
     recorder = Recorder(tape, folders)
-    compiling = Compiling(recorder, job.settings, honoured=job.role == "compiled")
+    compiling = Compiling(recorder, job.settings, honoured=job.role.endswith("compiled"))
     compiling.install()
     if job.role == "perturbed":
         _perturb()
     _seed(int(job.repro.get("seed", 0)))
     namespace = _main_module(path)
-    places = failures.Places(folders, [caches])
+    places = failures.Places(folders, [job.caches])
     process = os.getpid()
-    modes: Dict[str, Callable[[], Any]] = {"float64": DoublePrecision, "chosen": OtherChoice}
-    mode = modes.get(job.role, contextlib.nullcontext)()
+    modes: Dict[str, Callable[[], Any]] = {"float64": DoublePrecision, "chosen": OtherChoice, "settled": SettledDraws}
+    mode = modes.get(job.role.partition("-")[0], contextlib.nullcontext)()
     tracer = recorder.tracer = _tracer(job, path, namespace)
 
     def finish(ending: Dict[str, Any]) -> None:
@@ -145,10 +148,10 @@ def _data_size() -> int:
     return 0
 
 
-def _environment(job: Job, caches: str) -> None:
-    os.makedirs(caches)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(caches, "inductor")
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(caches, "triton")
+def _environment(job: Job) -> None:
+    os.makedirs(job.caches, exist_ok=True)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(job.caches, "inductor")
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(job.caches, "triton")
     os.environ["TMPDIR"] = job.scratch
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     os.environ.pop("TORCHDYNAMO_DISABLE", None)

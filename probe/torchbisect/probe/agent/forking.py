@@ -12,7 +12,7 @@ import tempfile
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from . import processes
+from . import kernels, processes
 from .child import Job, work
 from .tape import Entry, Tape
 
@@ -108,18 +108,24 @@ class _Capture:
         ].decode("utf-8", "replace")
 
 
-def run(role: str, repro: Dict[str, Any], settings: Dict[str, Any], bounds: Bounds) -> Run:
-    """Run a script in a child of its own and wait for its end, or bring it about."""
+def run(role: str, repro: Dict[str, Any], settings: Dict[str, Any], bounds: Bounds, made: str = "") -> Run:
+    """Run a script in a child of its own and wait for its end, or bring it about.
+
+    What inductor makes is gone with the child, or else goes to the folder ``made`` and is found there.
+    """
     scratch = tempfile.mkdtemp(prefix="torchbisect-run-")
     tape = Tape(TAPE_BYTES)
     try:
-        job = Job(role, repro, settings, scratch, bounds.memory, bounds.threads)
+        caches = made or os.path.join(scratch, "caches")
+        job = Job(role, repro, settings, scratch, caches, bounds.memory, bounds.threads)
         began = time.monotonic()
         child, out, err = _fork(job, tape, bounds)
         status, ended_by = _watch(child, out, err, began, bounds)
         seconds = time.monotonic() - began
         entries = tape.entries()
         ending, notes = _ending(entries, status, ended_by)
+        if made:
+            kernels.cleared(made, whole=ending["how"] in ("finished", "raised", "exited"))
         backends = ending.pop("backends", [])
         ending.update(seconds=round(seconds, 4), output=out.tail()[-KEPT_TAIL:], errors=err.tail())
         return Run(ending, entries, out.text(), notes, backends, tape.lost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import collections
 import dataclasses
 import enum
@@ -133,6 +134,8 @@ class Rebuilder:
             if held is not None and held[0] is value:
                 return held[1]
             kind = type(value)
+            if kind in (argparse.Namespace, types.SimpleNamespace):
+                return self._fields_only(value, depth)
             if kind.__init__ is object.__init__ and self._named(kind) and kind.__module__ == "__main__":
                 return Text(str(self._named(kind)) + "()", not getattr(value, "__dict__", None))
             return None
@@ -153,6 +156,14 @@ class Rebuilder:
             written.append("{}={}".format(field.name, inner.text))
             exact &= inner.exact
         return Text("{}({})".format(owner, ", ".join(written)), exact)
+
+    def _fields_only(self, value: Any, depth: int) -> Optional[Text]:
+        """An object that is nothing but its fields."""
+        owner, texts = self._named(type(value)), self._items(vars(value).values(), depth, "\0")
+        if owner is None or texts is None or not all(name.isidentifier() for name in vars(value)):
+            return None
+        pairs = zip(vars(value), texts.text.split("\0")) if vars(value) else ()
+        return Text("{}({})".format(owner, ", ".join("{}={}".format(*pair) for pair in pairs)), texts.exact)
 
     def _module(self, module: Any) -> Optional[Text]:
         module = getattr(module, "_orig_mod", module)
@@ -233,6 +244,8 @@ _TORCH_NAMES: List[Tuple[str, Any]] = [
     ("torch.nn.init", torch.nn.init),
     ("torch.func", getattr(torch, "func", None)),
     ("math", math),
+    ("argparse", argparse),
+    ("types", types),
 ]
 
 

@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 from . import failures, plainly, unseen
+from .draws import drawn
 from .snapshot import Snapshot, class_name
 from .tape import Tape
 
@@ -36,6 +37,7 @@ class Opened(NamedTuple):
     entry: Dict[str, Any]
     inputs: List[Tuple[str, Any]]
     before: Dict[int, int]
+    drawn: int
     began: float
 
 
@@ -120,7 +122,7 @@ class Recorder:
         self.tape.append({"e": "begin", "n": number, "label": label})
         if self.tracer is not None:
             self.tracer.enter_region(target, args, kwargs)
-        return Opened({"e": "call", "n": number, "label": label}, inputs, before, _clock())
+        return Opened({"e": "call", "n": number, "label": label}, inputs, before, drawn(), _clock())
 
     def _closed(self, opened: Opened, error: Optional[BaseException], *result: Any) -> None:
         self.seconds.append(round(_clock() - opened.began, 6))
@@ -131,6 +133,7 @@ class Recorder:
             opened.entry["raised"] = failures.brief(error)
         for item in result:
             self._note_leaves("call {} output".format(len(self.seconds) - 1), item, inner=True)
+        opened.entry["drew"] = drawn() != opened.drawn
         self._finish(opened.entry, opened.inputs, opened.before, *result)
 
     def _finish(

@@ -16,7 +16,7 @@ import platform
 import signal
 import sys
 import tempfile
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -39,24 +39,26 @@ class Eager:
         self.perturbed: Optional[Run] = None
         self.reference: Optional[Run] = None
         self.chosen: Optional[Run] = None
+        self.settled: Optional[Run] = None
 
     @property
     def weight(self) -> int:
         """Bytes held."""
-        runs = (self.plain, self.perturbed, self.reference, self.chosen)
+        runs = (self.plain, self.perturbed, self.reference, self.chosen, self.settled)
         return sum(item.weight for item in runs if item is not None)
 
 
 class Server:
     """Answers questions over two file descriptors."""
 
-    def __init__(self, reader: int, writer: int) -> None:
+    def __init__(self, reader: int, writer: int, folder: str) -> None:
         self._in = os.fdopen(reader, "rb")
         self._out = os.fdopen(writer, "wb", buffering=0)
         self._warmth = Warmth()
         self._compiled = False
         self._kept: "collections.OrderedDict[str, Eager]" = collections.OrderedDict()
         self._number: Any = None
+        self._made = os.path.join(folder, "made")
 
     def serve(self) -> None:
         """Say what is here, then answer until the other side goes away."""
@@ -78,7 +80,7 @@ class Server:
 
     def _answer(self, question: Dict[str, Any]) -> Any:
         if question["ask"] == "observe":
-            how = {name: bool(question.get(name)) for name in ("warm", "finishes")}
+            how = {name: bool(question.get(name)) for name in ("warm", "finishes", "reuse")}
             half = self._half(question["repro"], question["limits"], question.get("key"))
             return self.observe(half, question["repro"], question["settings"], question["limits"], **how)
         if question["ask"] == "repeat":
@@ -90,11 +92,17 @@ class Server:
     # Runs -----------------------------------------------------------------------------------------------------------
 
     def _run(
-        self, role: str, repro: Dict[str, Any], settings: Dict[str, Any], limits: Dict[str, Any], seconds: float
+        self,
+        role: str,
+        repro: Dict[str, Any],
+        settings: Dict[str, Any],
+        limits: Dict[str, Any],
+        seconds: float,
+        made: str = "",
     ) -> Run:
         self._say({"id": self._number, "begun": role})
         bounds = Bounds(seconds, limits["memory"], limits["output"], limits["processes"], limits["threads"])
-        return run(role, repro, settings, bounds)
+        return run(role, repro, settings, bounds, made)
 
     def _half(self, repro: Dict[str, Any], limits: Dict[str, Any], key: Optional[str]) -> Eager:
         name = key or hashlib.sha256(json.dumps([repro, limits], sort_keys=True).encode("utf-8")).hexdigest()
@@ -142,10 +150,12 @@ class Server:
         limits: Dict[str, Any],
         warm: bool = False,
         finishes: bool = False,
+        reuse: bool = False,
     ) -> Any:
         """The eager and the compiled run of a script side by side.
 
-        If ``warm``, no run pays for a process's first; if it ``finishes``, an eager run that doesn't is the only one.
+        If ``warm``, no run pays for a process's first; if it ``finishes``, an eager run that doesn't is the only one;
+        with ``reuse`` inductor finds what it made for others that were run so.
         """
         eager = half.plain
         assert eager is not None
@@ -161,8 +171,15 @@ class Server:
         self._warm([settings["backend"]] if settings.get("backend") else eager.backends, warm or self._compiled)
         self._compiled = True
         seconds = max(limits["compiled_floor"], eager.ending["seconds"] * limits["compiled_factor"])
-        compiled = self._run("compiled", repro, settings, limits, seconds)
-        return self._compared(half, compiled, repro, limits)
+        made = self._made if reuse else ""
+        compiled = self._run("compiled", repro, settings, limits, seconds, made)
+
+        def settled() -> Tuple[Run, Run]:
+            if half.settled is None:
+                half.settled = self._run("settled", repro, {}, limits, limits["eager_seconds"])
+            return half.settled, self._run("settled-compiled", repro, settings, limits, seconds, made)
+
+        return self._compared(half, compiled, settled, repro, limits)
 
     def _warm(self, backends: Sequence[str], all_of_it: bool) -> None:
         """Many an agent is asked about one script only: unless that needs inductor it pays for its warmth itself."""
@@ -173,7 +190,14 @@ class Server:
         if any(warmed):
             _settle()
 
-    def _compared(self, half: Eager, compiled: Run, repro: Dict[str, Any], limits: Dict[str, Any]) -> Any:
+    def _compared(
+        self,
+        half: Eager,
+        compiled: Run,
+        settled: Callable[[], Tuple[Run, Run]],
+        repro: Dict[str, Any],
+        limits: Dict[str, Any],
+    ) -> Any:
         eager = half.plain
         assert eager is not None
         notes = [*eager.notes, *compiled.notes]
@@ -191,9 +215,31 @@ class Server:
             if noise:
                 notes.append("the eager run doesn't repeat itself: {}".format(", ".join(sorted(noise)[:5])))
             found = found._replace(findings=self._without_ties(left, half, compiled, repro, limits))
+        sure, drawn = self._drawn_alike(found.findings, half, compiled, settled)
         if eager.lost or compiled.lost:
             notes.append("the record was too large: {} entries left out".format(eager.lost + compiled.lost))
-        return _observation(eager.ending, compiled.ending, found.findings, notes)
+        return {**_observation(eager.ending, compiled.ending, sure, notes), "drawn": drawn}
+
+    def _drawn_alike(
+        self, findings: List[Any], half: Eager, compiled: Run, settled: Callable[[], Tuple[Run, Run]]
+    ) -> Tuple[List[Any], bool]:
+        """The findings without values that only other random numbers make differ, and whether something hung on those.
+
+        Args:
+            settled: makes both runs again, with numbers that hang neither on the order of draws nor on how many.
+        """
+        eager = half.plain
+        assert eager is not None
+        ended = compiled.ending["how"] != eager.ending["how"] and _is_a_check(compiled.ending)
+        values = [item for item in findings if item.facts["attribute"] in ("value", "text")]
+        drew = any(entry.facts.get("drew") for entry in eager.entries)
+        if not drew or not (values or ended):
+            return findings, False
+        left, right = settled()
+        still = left.ending["how"] != right.ending["how"] or left.ending["how"] != eager.ending["how"]
+        differs = _places(compare(left, right).findings)
+        sure = [item for item in findings if item not in values or still or _place(item) in differs]
+        return sure, len(sure) < len(findings) or (ended and not still)
 
     def repeat(self, repro: Dict[str, Any], limits: Dict[str, Any], key: Optional[str]) -> Any:
         """The eager run beside itself, with what may vary varied."""
@@ -217,6 +263,11 @@ def _settle() -> None:
     """What there is now is shared with the children: nothing is to touch it again."""
     gc.collect()
     gc.freeze()
+
+
+def _is_a_check(ending: Dict[str, Any]) -> bool:
+    """Whether a script ended because something that it checks didn't hold."""
+    return ending["how"] == "exited" or (ending.get("raised") or {}).get("name") == "AssertionError"
 
 
 def _place(finding: Any) -> str:
@@ -264,7 +315,7 @@ def main() -> None:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "inductor")
         os.environ["TRITON_CACHE_DIR"] = os.path.join(folder, "triton")
         try:
-            Server(reader, writer).serve()
+            Server(reader, writer, folder).serve()
         except BrokenPipeError:
             pass
     sys.exit(0)
