@@ -8,15 +8,28 @@ from collections.abc import Callable
 
 import pytest
 
+from torchbisect.minimizer.effects import may_act
 from torchbisect.minimizer.ledger import Budget, Ledger
 from torchbisect.minimizer.minimize import PASSES, minimize
 from torchbisect.minimizer.passes import modules
+from torchbisect.minimizer.reach import compiles_in_vain
 from torchbisect.minimizer.scope import unbound
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.soundness import faults, members
-from torchbisect.minimizer.tree import parse, text_of, tidy
+from torchbisect.minimizer.tree import Edit, expression, parse, text_of, tidy
 from torchbisect.probe.trace import Argument, Call, Trace, Value
 from torchbisect.probe.verdict import Answer, Verdict
+
+_FUNCTION = """\
+torch.compile
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x
+    @staticmethod
+    def backward(ctx, g):
+        {}
+"""
 
 
 def having(*words: str) -> Callable[[str], Verdict]:
@@ -133,6 +146,27 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ("forms", "def f(x):\n    return x + 1\nkeep(torch.compile(f)(y))", ["keep", "lambda"], "(lambda x: x + 1)"),
         ("naming", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
         ("lift", "def f():\n    keep(torch.ones(1))\nf()", ["keep"], "def f(x):\n    keep(x)\nf(torch.ones(1))"),
+        (
+            "unused",
+            "def h(a):\n    return keep(a)\nclass F(torch.autograd.Function):\n    @staticmethod\n"
+            "    def forward(ctx, x, a):\n        ctx.save_for_backward(a)\n        ctx.n = 1\n        return x\n"
+            "    @staticmethod\n    def backward(ctx, g):\n        a, = ctx.saved_tensors\n        return g * 2, None\n"
+            "h(F.apply(x, 1))",
+            ["keep", "F.apply(x, 1)"],
+            "def forward(ctx, x, a):\n        return x\n\n    @staticmethod\n    def backward(ctx, g):\n"
+            "        return (g * 2, None)",
+        ),
+        (
+            "unused",
+            "class Step(NamedTuple):\n    a: int\n    b: int\n    c: int\nkeep(Step(1, 2, 3).c)",
+            ["keep"],
+            "class Step(NamedTuple):\n    c: int\nkeep(Step(3).c)",
+        ),
+        ("unused", "a = torch.ones(2)\nb = keep()\nc = a", ["keep"], "keep()"),
+        ("unwrap", "rules = [f, g]\nfor rule in rules:\n    keep(rule(1))", ["f(1)", "g(1)"], "keep(f(1))\nkeep(g(1))"),
+        ("fold", "keep(functools.partial(f, 1, b=2)(3, b=4, c=5))", ["keep"], "keep(f(1, 3, b=4, c=5))"),
+        ("fold", "o = argparse.Namespace(rate=3, n='a')\nkeep(o.rate, o.n, o.m)", ["keep"], "keep(3, 'a', o.m)"),
+        ("constants", "keep(x.view(4, 8), y.view(32))", ["keep"], "keep(x.view(1, 1), y.view(1))"),
         ("shortcuts", "def f(x, y):\n    z = x * 2\n    return torch.cat((z, z))\nf(keep, 1)", ["keep"], "return x"),
     ],
 )  # fmt: skip
@@ -413,12 +447,96 @@ def test_names_that_nothing_can_have_bound(program: str, missing: set[str]) -> N
         ("torch.compile\ndef f(x):\n    return x\nf(1, 2)", "arity"),
         ("torch.compile\ndef f(x):\n    x + 1\ny = f(1)", "no value"),
         ("torch.compile\nclass A(Module):\n    def forward(self, x):\n        return self.w", "no attribute w"),
+        ("@torch.compile\ndef f(x):\n    x + 1\ny = f(1)", "no value"),
+        ("def f(x):\n    x + 1\ntorch.compile(f, backend='eager')(1).sum()", "no value"),
+        ("@torch.compile\ndef f(x):\n    return x\nf(1, 2)", "arity"),
+        ("@torch.compile\ndef f(x):\n    return x\ng(1)", "compiled in vain"),
+        ("def f(x):\n    return x\ng = torch.compile(f)\nf(1)", "compiled in vain"),
+        ("def f(x):\n    return x\ntorch.compile(f)\nf(1)", "compiled in vain"),
+        (
+            "def train():\n    g = torch.compile(f)\n    return g(1)\nprint(torch._dynamo.config.verbose)",
+            "compiled in vain",
+        ),
+        (_FUNCTION.format("return g"), "gradients 0"),
+        (_FUNCTION.format("return g,"), "gradients"),
+        (_FUNCTION.format("pass"), "silent backward"),
         ("torch.compile\nclass A(Module):\n    def __init__(self):\n        self.w = 1", "no super"),
         ("f(x)", "no compile"),
     ],
 )
 def test_a_faulty_candidate_is_never_asked_about(program: str, fault: str) -> None:
-    assert faults(parse(program))[fault] == 1
+    name, _, number = fault.rpartition(" ")
+    assert faults(parse(program))[name if number == "0" else fault] == (number != "0")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def main():\n    g = torch.compile(f)\n    g(1)\nmain()",
+        "@torch.compile\ndef f(x):\n    return x\nprint([f][0](1))",
+        "@register\ndef main():\n    torch.compile(f)(1)",
+        "class A:\n    def go(self):\n        return torch.compile(self.f)(1)\nA().go()",
+        "class A:\n    @torch.compile\n    def go(self):\n        return 1\ngetattr(A(), 'go')()",
+        "self.g = torch.compile(f)\nself.g(1)",
+        "def fast(f):\n    return torch.compile(f)\n@fast\ndef f(x):\n    return x\nf(1)",
+        "model.compile()\nmodel(1)",
+    ],
+)
+def test_what_may_be_called_is_not_compiled_in_vain(program: str) -> None:
+    assert not compiles_in_vain(parse(program))
+
+
+@pytest.mark.parametrize(
+    ("value", "acts"),
+    [
+        ("torch.ones(2) + math.sqrt(x.view(2).sum())", False),
+        ("[len(a) for a in b]", False),
+        ("nn.Linear(2, 3)", False),
+        ("Config()", True),
+        ("model.attach()", True),
+        ("x.add_(1)", True),
+        ("torch.manual_seed(1)", True),
+        ("layer.register_forward_hook(f)", True),
+        ("own.method()", True),
+        ("(y := 1)", True),
+        ("print(x)", True),
+    ],
+)
+def test_what_making_a_value_may_do_beside_it(value: str, acts: bool) -> None:
+    assert may_act(expression(value), {"torch", "math", "nn"}, {"method"}) is acts
+
+
+def test_a_value_that_is_cut_out_of_a_function_is_not_drawn_there() -> None:
+    program = "import torch\ndef f(x):\n    h = g(g(x, 1), g(3, 4))\n    keep(h)\nh = g(g(1), g(2))\nf(h)"
+    values = (Value(3, "f", "h", "torch.randn(2, 3)", False), Value(5, "<module>", "h", "torch.randn(2)", False))
+    text = after("values", program, "keep", trace=Trace(frozenset(), (), values))
+    assert "    h = torch.ones(2, 3)\n" in text
+    assert "\nh = torch.randn(2)" in text
+
+
+def test_wins_in_a_row_go_together() -> None:
+    program = (
+        "\n".join(f"a{number} = {number}.0" for number in range(2, 34))
+        + "\nkeep("
+        + ", ".join(f"a{number}" for number in range(2, 34))
+        + ")"
+    )
+    asked = []
+
+    def ask(text: str) -> Verdict:
+        asked.append(text)
+        return Verdict(Answer.SAME)
+
+    ledger = Ledger(ask, Budget(), lambda progress: None)
+    ledger.begin(parse(program))
+    search = Search(tidy(parse(program)), ledger)
+    wins = search.scan(lambda tree: (Edit.of(node, ast.Constant(1)) for node in ast.walk(tree) if _is_float(node)))
+    assert wins == 32
+    assert len(asked) < 10
+
+
+def _is_float(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
 def test_forms_that_are_no_faults() -> None:

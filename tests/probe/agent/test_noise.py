@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
+from torchbisect.probe.judging import trouble_of
 from torchbisect.probe.observation import Observation
 
 pytestmark = pytest.mark.torch
@@ -54,6 +57,64 @@ def test_another_of_equal_elements_is_no_mismatch(observe: Callable[..., Observa
     script, right, wrong = TIES[name]
     assert observe(script.replace("{hole}", right)).differences == ()
     assert observe(script.replace("{hole}", wrong)).differences
+
+
+# What the hole says stands in the code that a backend made of the function; the function itself draws two numbers.
+DRAWS = """
+def bad(gm, inputs):
+    def run(*given):
+        {hole}
+    return run
+@torch.compile(backend=bad)
+def f(x):
+    first = torch.rand(3)
+    return x + first, x + torch.randn(3)
+same = f(torch.zeros(3))
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    "hole",
+    [
+        "torch.rand(1); return gm(*given)",
+        "second = torch.randn(3); return torch.rand(3) + given[0], second + given[0]",
+    ],
+)
+@pytest.mark.parametrize("more", ["", "print(same[1])", "assert same[0].sum().item() == f(x)[0].sum().item()"])
+def test_an_order_of_draws_is_no_evidence(observe: Callable[..., Observation], hole: str, more: str) -> None:
+    more = more.replace("f(x)", "(torch.manual_seed(0), torch.rand(3))[1:]") if "assert" in more else more
+    seen = observe("torch.manual_seed(0)\n" + DRAWS.replace("{hole}", hole).replace("{more}", more))
+    assert (seen.differences, seen.drawn) == ((), True)
+    trouble = trouble_of(seen)
+    assert trouble is not None
+    assert trouble.reason == "random-numbers"
+
+
+def test_what_differs_beside_the_order_of_draws_is_evidence(observe: Callable[..., Observation]) -> None:
+    hole = "second = torch.randn(3); return torch.rand(3) + given[0] + 1, second + given[0]"
+    seen = observe(DRAWS.replace("{hole}", hole).replace("{more}", ""))
+    assert {item.place for item in seen.differences} == {"call 0 output[0]", "global same[0]"}
+    assert trouble_of(seen) is None
+
+
+def test_settled_draws_hang_on_no_order() -> None:
+    program = """
+import torch
+from torchbisect.probe.agent.draws import SettledDraws
+def draws(order):
+    kinds = [lambda: torch.rand(4), lambda: torch.randn(2, 2), lambda: torch.randint(3, 9, (5,)),
+             lambda: torch.nn.functional.dropout(torch.ones(6)), lambda: torch.empty(3).exponential_()]
+    made = {number: kinds[number]().tolist() for number in order}
+    return [made[number] for number in sorted(made)]
+with SettledDraws():
+    assert draws([0, 1, 2, 3, 4]) == draws([4, 2, 0, 1, 3])
+    numbers = torch.rand(1000)
+    assert 0.4 < numbers.mean() < 0.6 and numbers.min() > 0 and numbers.max() < 1
+    assert abs(torch.randn(1000).std() - 1) < 0.1
+    assert set(torch.randint(3, 6, (200,)).tolist()) == {3, 4, 5}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 # Each prints, or leaves in a global, what no two runs need have in common; the last word of the table is what they do.

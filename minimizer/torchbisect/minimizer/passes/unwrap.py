@@ -10,9 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.passes import fold, statements, substitute
+from torchbisect.minimizer.passes import fold, inline, statements, substitute
+from torchbisect.minimizer.scope import bound_in
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, Replacement, apply, walk
+
+MOST_UNROLLED = 4
 
 
 def run(search: Search) -> None:
@@ -34,9 +37,12 @@ def _finish(search: Search) -> None:
 
 
 def _first_iterations(tree: ast.Module) -> Iterator[ast.Module]:
-    """The tree with a loop's first iteration or a context's entry instead, which is longer until the rest is gone."""
+    """The tree with a loop written out, with its first iteration, or with a context's entry: longer, to be shrunk."""
     for node in walk(tree):
         if isinstance(node, ast.For):
+            unrolled = _unrolled(tree, node)
+            if unrolled is not None:
+                yield apply(tree, [unrolled])
             for replacement in _iterations(node):
                 if isinstance(replacement, list) and replacement and replacement[0] not in node.body:
                     yield apply(tree, [Edit.of(node, replacement)])
@@ -58,8 +64,29 @@ def options(tree: ast.Module) -> Iterator[Edit]:
     for node in walk(tree):
         if isinstance(node, ast.For):
             yield from (Edit.of(node, replacement) for replacement in _over_weights(node, weights))
+            unrolled = _unrolled(tree, node)
+            if unrolled is not None:
+                yield unrolled
         for replacement in _instead(node):
             yield Edit.of(node, replacement)
+
+
+def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
+    """A loop over a few names or constants, written out, without the list if that has a name for this loop alone."""
+    source, gone = node.iter, list[ast.AST]()
+    if isinstance(source, ast.Name):
+        named = source.id
+        bound = [item for item in walk(tree) if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == named]
+        if len(bound) == 1 and sum(isinstance(item, ast.Name) and item.id == named for item in walk(tree)) == 2:
+            source, gone = bound[0].value, [*bound]
+    if not isinstance(source, (ast.List, ast.Tuple)) or not isinstance(node.target, ast.Name):
+        return None
+    name, once = node.target.id, not any(isinstance(item, (ast.Break, ast.Continue)) for item in walk(node))
+    simple = all(isinstance(item, (ast.Name, ast.Constant)) for item in source.elts)
+    if not (simple and once and len(source.elts) <= MOST_UNROLLED) or name in bound_in(node.body) or node.orelse:
+        return None
+    body = [inline.substituted(item, {}, {name: one}) for one in source.elts for item in node.body]
+    return Edit(((node, [*body]), *((item, None) for item in gone)))
 
 
 def _over_weights(node: ast.For, weights: list[str]) -> Iterator[Replacement]:

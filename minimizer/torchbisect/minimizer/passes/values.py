@@ -53,12 +53,16 @@ def _several(tree: ast.Module, trace: Trace, place: int, most: int) -> tuple[ast
 def options(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
     """Each assignment whose value has a simpler text in the trace."""
     texts = {(value.line, value.name): value.text for value in trace.values}
+    exact = {(value.line, value.name) for value in trace.values if value.exact}
     inside = {id(node) for function in walk(tree) if isinstance(function, Function) for node in walk(function)}
     for node in reversed(list(walk(tree))):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.end_lineno is None:
             continue
         name = ast.unparse(node.targets[0])
         text = texts.get((node.end_lineno, name))
+        if isinstance(node.targets[0], (ast.Tuple, ast.List)):
+            parts = [(node.end_lineno, ast.unparse(item)) for item in node.targets[0].elts]
+            text = f"({', '.join(texts[part] for part in parts)})" if exact.issuperset(parts) else None
         written = ast.unparse(node.value)
         if text is None or text == written or ".compile(" in written:
             continue
