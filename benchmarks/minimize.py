@@ -2,11 +2,14 @@
 
     python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [--keep FOLDER] [FOLDER ...]
 
-PATH is a Python that has the failing torch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or
+PATH is a Python that has the failing torch; given more than once, each script is taken to the first that shows its
+mismatch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or
 ``NAME/large.py`` beside ``NAME/minimal.py``; the default is ``benchmarks/large``. Peers that are not installed are
 left out and named: pysource-minimize, shrinkray, lithium (lithium-reducer), picire, cvise. Prints a table of nodes,
-bytes, questions and seconds; nodes are also given as a multiple of the script that a person wrote. ``--keep`` writes
-each result to a folder as ``NAME.TOOL.py``.
+bytes, questions and seconds; nodes are also given as a multiple of the script that a person wrote. A peer's row also
+says how many times as large as torchbisect's its result is, and how many times as long it took to get there: until its
+best result, against until torchbisect's was no longer than that. ``--keep`` writes each result to a folder as
+``NAME.TOOL.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,13 +80,15 @@ class Oracle:
     finishes: bool
     deadline: float
     best: str
+    began: float
+    best_after: float = 0.0
     asked: int = 0
 
     def __call__(self, text: str) -> Verdict:
         self.asked += 1
         verdict = self.probe.ask(self.question(text))
         if verdict.same and len(text) < len(self.best):
-            self.best = text
+            self.best, self.best_after = text, time.monotonic() - self.began
         return verdict
 
     def question(self, text: str) -> Question:
@@ -112,11 +117,17 @@ class Row:
     result: str
     asked: int
     seconds: float
+    steps: tuple[tuple[float, int], ...]
 
-    def line(self) -> str:
-        """Its line of the table."""
+    def line(self, ours: Row | None) -> str:
+        """Its line of the table, with how it compares to torchbisect's row."""
         size = f"{self.nodes} | {self.times:.2f} | {len(self.result.encode())}"
-        return f"| {self.case} | {self.tool} | {size} | {self.asked} | {self.seconds:.0f} |"
+        line = f"| {self.case} | {self.tool} | {size} | {self.asked} | {self.seconds:.0f} |"
+        if ours is None or ours is self:
+            return f"{line} | |"
+        (took, reached) = self.steps[-1] if self.steps else (self.seconds, len(self.result))
+        sooner = next((seconds for seconds, size in ours.steps if size <= reached), ours.seconds)
+        return f"{line} {self.nodes / ours.nodes:.1f} | {took / max(sooner, 0.1):.1f} |"
 
 
 def cases(folders: list[Path]) -> Iterator[Case]:
@@ -129,8 +140,8 @@ def cases(folders: list[Path]) -> Iterator[Case]:
             yield Case(small.parent.name, (small.parent / "large.py").read_text(), small.read_text())
 
 
-def ours(oracle: Oracle, source: str, seconds: float) -> str:
-    """torchbisect itself, with as many candidates at once as its command has by default."""
+def ours(oracle: Oracle, source: str, seconds: float) -> tuple[str, tuple[tuple[float, int], ...]]:
+    """torchbisect itself, with as many candidates at once as its command has by default; its result, and its steps."""
 
     def ask(text: str) -> Verdict:
         oracle.asked += 1
@@ -144,7 +155,7 @@ def ours(oracle: Oracle, source: str, seconds: float) -> str:
             expect=lambda texts: pool.expect(map(oracle.question, texts)),
             budget=Budget(seconds=seconds),
         )
-    return result.source
+    return result.source, tuple((after, size) for _, after, size in result.trajectory)
 
 
 def pysource_minimize(oracle: Oracle, source: str, seconds: float) -> str:
@@ -221,7 +232,7 @@ def _listening(oracle: Oracle, folder: str) -> Iterator[dict[str, str]]:
 
 def tools() -> dict[str, Callable[[Oracle, str, float], str]]:
     """Every tool that is there; those that are not are named on standard error."""
-    found: dict[str, Callable[[Oracle, str, float], str]] = {"torchbisect": ours}
+    found: dict[str, Callable[[Oracle, str, float], str]] = {}
     if importlib.util.find_spec("pysource_minimize"):
         found["pysource-minimize"] = pysource_minimize
     commands = {
@@ -251,24 +262,28 @@ def prepared(probe: Probe, case: Case) -> tuple[str, Signature] | None:
     return case.large, mismatch.signature
 
 
-def measured(probe: Probe, case: Case, chosen: list[str] | None, seconds: float) -> Iterator[Row]:
+def measured(probes: list[Probe], case: Case, chosen: list[str] | None, seconds: float) -> Iterator[Row]:
     """Each tool on one case; a journal of its own each, so that none profits from another's questions."""
-    start = prepared(probe, case)
-    if start is None:
+    started = next(((probe, start) for probe in probes if (start := prepared(probe, case)) is not None), None)
+    if started is None:
         print(f"{case.name}: shows no mismatch here", file=sys.stderr)
         return
-    source, signature = start
+    probe, (source, signature) = started
     by_hand, finishes = _nodes(case.minimal), probe.finishes(Repro(source))
-    for name, run in tools().items():
+    for name in ("torchbisect", *(peers := tools())):
         if chosen and name not in chosen:
             continue
         probe.journal = Journal()
         began = time.monotonic()
-        oracle = Oracle(probe, signature, finishes, began + seconds, source)
-        result = run(oracle, source, seconds)
+        oracle = Oracle(probe, signature, finishes, began + seconds, source, began)
+        if name == "torchbisect":
+            result, steps = ours(oracle, source, seconds)
+        else:
+            result = peers[name](oracle, source, seconds)
+            steps = ((oracle.best_after, len(oracle.best)),)
         took = time.monotonic() - began
         size = _nodes(result)
-        yield Row(case.name, name, size, size / by_hand, result, oracle.asked, took)
+        yield Row(case.name, name, size, size / by_hand, result, oracle.asked, took, steps)
 
 
 def _nodes(text: str) -> int:
@@ -279,32 +294,40 @@ def main() -> int:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, default=[HERE / "large"])
-    parser.add_argument("--python", required=True)
+    parser.add_argument("--python", required=True, action="append")
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--only", action="append")
     parser.add_argument("--tools")
     parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
-    interpreter = Interpreter.of(arguments.python)
     chosen = arguments.tools.split(",") if arguments.tools else None
-    with tempfile.TemporaryDirectory() as cache:
-        venvs = Venvs(Cache(Path(cache)), interpreter, Indexes.gather())
-        try:
-            with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
-                print(
-                    "| case | tool | nodes | x by hand | bytes | questions | seconds |\n|---|---|---|---|---|---|---|"
-                )
-                for case in cases(arguments.folders):
-                    if arguments.only and case.name not in arguments.only:
-                        continue
-                    for row in measured(probe, case, chosen, arguments.seconds):
-                        print(row.line(), flush=True)
-                        if arguments.keep:
-                            arguments.keep.mkdir(parents=True, exist_ok=True)
-                            (arguments.keep / f"{row.case}.{row.tool}.py").write_text(row.result)
-        finally:
-            venvs.close()
+    print("| case | tool | nodes | x by hand | bytes | questions | seconds | x as large | x as long |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as cache, ExitStack() as stack:
+        probes = [stack.enter_context(_probe(Path(cache), python)) for python in arguments.python]
+        for case in cases(arguments.folders):
+            if arguments.only and case.name not in arguments.only:
+                continue
+            first = None
+            for row in measured(probes, case, chosen, arguments.seconds):
+                first = row if row.tool == "torchbisect" else first
+                print(row.line(first), flush=True)
+                if arguments.keep:
+                    arguments.keep.mkdir(parents=True, exist_ok=True)
+                    (arguments.keep / f"{row.case}.{row.tool}.py").write_text(row.result)
     return 0
+
+
+@contextmanager
+def _probe(cache: Path, python: str) -> Iterator[Probe]:
+    """A probe of the torch that a Python has."""
+    interpreter = Interpreter.of(python)
+    venvs = Venvs(Cache(cache), interpreter, Indexes.gather())
+    try:
+        with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
+            yield probe
+    finally:
+        venvs.close()
 
 
 if __name__ == "__main__":

@@ -23,9 +23,12 @@ def run(search: Search) -> None:
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each expression or branch that is decided."""
     fields = {**dict(_fields(tree)), **dict(_namespaces(tree))}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for read in members_read(walk(tree)):
         if read.attr in fields:
             yield Edit.of(read, fields[read.attr])
+        elif isinstance(read.value, ast.Call) and isinstance(read.value.func, ast.Name):
+            yield from _field_of(read, read.value, classes.get(read.value.func.id))
     for node in walk(tree):
         if isinstance(node, (ast.If, ast.IfExp)):
             truth = _truth(node.test)
@@ -70,6 +73,17 @@ def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
             lone = name is not None and seen[name] == 1 and name not in given and owner.name not in positional
             if lone and name is not None and isinstance(value, ast.Constant):
                 yield name, value
+
+
+def _field_of(read: ast.Attribute, made: ast.Call, owner: ast.ClassDef | None) -> Iterator[Edit]:
+    """``Config(4, rate=2).rate`` is ``2``: what is made of a class of fields only to read one of them."""
+    body = owner.body if owner is not None else []
+    names = [item.target.id for item in body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)]
+    if read.attr not in names or any(isinstance(item, ast.FunctionDef) and item.name == "__init__" for item in body):
+        return
+    given = {keyword.arg: keyword.value for keyword in made.keywords} | dict(zip(names, made.args))
+    if read.attr in given:
+        yield Edit.of(read, given[read.attr])
 
 
 def _namespaces(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:

@@ -25,13 +25,17 @@ def run(search: Search) -> None:
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each assignment of a plain name in the scope it belongs to, and of an attribute to what is written out."""
     yield from _attributes(tree)
+    yield from _appended(tree)
     for scope in walk(tree):
         if isinstance(scope, (ast.Module, *Function)):
             yield from _scope(scope)
 
 
 def _attributes(tree: ast.Module) -> Iterator[Edit]:
-    """``self.rate = 3`` and then ``self.rate`` as ``3``, where no other statement sets an attribute of that name."""
+    """``self.rate = 3`` and then ``self.rate`` as ``3``, where no other statement sets an attribute of that name.
+
+    The same for a function of the module's.
+    """
     nodes = walk(tree)
     stored = Counter(
         item.attr for item in nodes if isinstance(item, ast.Attribute) and not isinstance(item.ctx, ast.Load)
@@ -44,11 +48,14 @@ def _attributes(tree: ast.Module) -> Iterator[Edit]:
         if isinstance(item, Function)
     }
     reads = list(members_read(nodes))
+    functions = {node.name for node in tree.body if isinstance(node, Function)}
     for node in nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute) and _written_out(node.value):
+        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute):
+            continue
+        if _written_out(node.value) or (isinstance(node.value, ast.Name) and node.value.id in functions):
             uses = [item for item in reads if item.attr == target.attr]
-            once = isinstance(node.value, ast.Constant) or len(uses) == 1
+            once = isinstance(node.value, (ast.Constant, ast.Name)) or len(uses) == 1
             if uses and once and stored[target.attr] == 1 and target.attr not in members:
                 yield Edit(((node, None), *((use, copied(node.value)) for use in uses)))
 
@@ -117,6 +124,27 @@ def _chains(scope: ast.AST) -> Iterator[Edit]:
             )
             if len(uses) == 1 and rebinds:
                 yield Edit(((first, None), (uses[0], first.value)))
+
+
+def _appended(tree: ast.Module) -> Iterator[Edit]:
+    """``found = []`` and then ``found.append(x)`` as ``found = [x]`` there, if nothing between the two needs it."""
+    for node in walk(tree):
+        block = getattr(node, "body", None)
+        block = block if isinstance(block, list) else []
+        for number, first in enumerate(block):
+            if not (isinstance(first, ast.Assign) and len(first.targets) == 1 and isinstance(first.value, ast.List)):
+                continue
+            name = ast.unparse(first.targets[0])
+            second = next((item for item in block[number + 1 :] if _names(item, name)), None)
+            call = second.value if isinstance(second, ast.Expr) else None
+            appends = isinstance(call, ast.Call) and ast.unparse(call.func) == f"{name}.append"
+            if second is not None and isinstance(call, ast.Call) and appends and len(call.args) == 1:
+                longer = ast.List(elts=[*first.value.elts, call.args[0]], ctx=ast.Load())
+                yield Edit(((first, None), (second, ast.Assign(targets=first.targets, value=longer))))
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in walk(node))
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -72,7 +72,10 @@ def options(tree: ast.Module) -> Iterator[Edit]:
 
 
 def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
-    """A loop over a few names or constants, written out, without the list if that has a name for this loop alone."""
+    """A loop over a few names or constants, written out, without the list if that has a name for this loop alone.
+
+    Of anything else only over one: what the list holds takes the list's name.
+    """
     source, gone = node.iter, list[ast.AST]()
     if isinstance(source, ast.Name):
         named = source.id
@@ -82,8 +85,13 @@ def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
     if not isinstance(source, (ast.List, ast.Tuple)) or not isinstance(node.target, ast.Name):
         return None
     name, once = node.target.id, not any(isinstance(item, (ast.Break, ast.Continue)) for item in walk(node))
+    if name in bound_in(node.body) or node.orelse or not once:
+        return None
+    if gone and len(source.elts) == 1 and isinstance(node.iter, ast.Name):
+        body = [inline.substituted(item, {}, {name: node.iter}) for item in node.body]
+        return Edit(((node, [*body]), (source, source.elts[0])))
     simple = all(isinstance(item, (ast.Name, ast.Constant)) for item in source.elts)
-    if not (simple and once and len(source.elts) <= MOST_UNROLLED) or name in bound_in(node.body) or node.orelse:
+    if not simple or len(source.elts) > MOST_UNROLLED:
         return None
     body = [inline.substituted(item, {}, {name: one}) for one in source.elts for item in node.body]
     return Edit(((node, [*body]), *((item, None) for item in gone)))
@@ -123,6 +131,10 @@ def _instead(node: ast.AST) -> Iterator[Replacement]:
         yield _once(node.body)
     elif isinstance(node, ast.Try):
         yield [*node.body, *node.orelse, *node.finalbody]
+        if len(node.body) > 1:
+            # What is caught is mostly what the last statement raises.
+            last = ast.Try(node.body[-1:], handlers=node.handlers, orelse=node.orelse, finalbody=node.finalbody)
+            yield [*node.body[:-1], last]
         if len(node.handlers) == 1:
             yield list(node.handlers[0].body)
     elif isinstance(node, ast.Match):
@@ -130,6 +142,13 @@ def _instead(node: ast.AST) -> Iterator[Replacement]:
             yield list(case.body)
     elif isinstance(node, (ast.ListComp, ast.GeneratorExp)) and len(node.generators) == 1:
         generator = node.generators[0]
+        source, target = generator.iter, generator.target
+        if isinstance(source, (ast.List, ast.Tuple)) and source.elts and isinstance(target, ast.Name):
+            only = inline.substituted(ast.Expr(node.elt), {}, {target.id: source.elts[0]})
+            assert isinstance(only, ast.Expr)
+            yield ast.List(elts=[only.value], ctx=ast.Load())
+        elif not any(isinstance(item, ast.Name) and item.id in bound_in([target]) for item in walk(node.elt)):
+            yield ast.List(elts=[node.elt], ctx=ast.Load())
         if isinstance(generator.iter, ast.Call) and isinstance(generator.iter.func, ast.Name):
             yield ast.List(elts=[node.elt], ctx=ast.Load())
         yield generator.iter
