@@ -305,6 +305,28 @@ train(True)
     assert "torch._dynamo.config.capture_scalar_outputs = True" in text
 
 
+def test_descent_catches_what_the_call_raises() -> None:
+    program = """
+import torch
+def check(x, alpha):
+    return torch.celu_(x, alpha)
+def trial(alpha):
+    try:
+        torch.compile(check)(torch.ones(2), alpha)
+    except RuntimeError:
+        return False
+[trial(alpha) for alpha in (1.0, 0.0)]
+"""
+
+    def called(number: int, alpha: str, raised: str) -> Call:
+        arguments = Argument("x", "torch.ones(2)", True), Argument("alpha", alpha, True)
+        return Call(number, None, "check", 3, arguments, None, None, True, True, 0.1, raised)
+
+    calls = called(0, "1.0", ""), called(1, "0.0", "RuntimeError")
+    text = after("descend", program, "except RuntimeError", "celu_", trace=Trace(frozenset(), calls, ()))
+    assert text.endswith("try:\n    torch.compile(check)(torch.ones(2), 0.0)\nexcept RuntimeError:\n    pass")
+
+
 def test_a_closure_stays_one_with_the_classes_it_makes() -> None:
     program = """
 import torch

@@ -266,6 +266,32 @@ def test_a_question_is_never_asked_twice(
         assert (second.asked, second.answered_from_journal) == (0, 5)
 
 
+def test_a_trace_tells_what_calls_raised_and_what_fields_held(probe: Probe) -> None:
+    source = """
+import argparse, torch
+class Refused(ValueError): pass
+def inner(x, n):
+    if n > 1: raise Refused(n)
+    return x
+def outer(x, n):
+    try: return inner(x, n)
+    except ValueError: return x + 1
+options = argparse.Namespace(rate=2, name="a")
+first, second = divmod(7, 2)
+outer(torch.ones(2), second); outer(torch.ones(2), options.rate)
+module = torch.compile(torch.nn.Linear(2, 2))
+try: module(torch.ones(3))
+except RuntimeError: pass
+"""
+    trace = probe.trace(Repro(source))
+    raised = [(call.function, call.raised) for call in trace.calls]
+    assert raised[:4] == [("outer", ""), ("inner", ""), ("outer", ""), ("inner", "ValueError")]
+    assert [item for item in raised[4:] if item[1]] == [("Linear.forward", "RuntimeError")]
+    held = {value.name: (value.text, value.exact) for value in trace.values}
+    assert held["options"] == ("argparse.Namespace(rate=2, name='a')", True)
+    assert (held["first"], held["second"]) == (("3", True), ("1", True))
+
+
 def test_a_fresh_process_says_the_same(probe: Probe) -> None:
     repro = Repro(BUGS["side effect lost"][0])
     found = probe.mismatch(repro)

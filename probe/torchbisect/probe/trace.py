@@ -41,6 +41,7 @@ class Call:
         compiled: whether it ran inside a region that the script compiles.
         root: whether it is itself what was handed to ``torch.compile`` (for a module: its forward).
         seconds: wall time of the call.
+        raised: the built-in class of the exception that ended it, or of its nearest base; empty if it returned.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Call:
     compiled: bool
     root: bool
     seconds: float
+    raised: str = ""
 
 
 @dataclass(frozen=True)

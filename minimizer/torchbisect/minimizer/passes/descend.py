@@ -67,7 +67,7 @@ def backend_of(tree: ast.Module) -> str | None:
 def chosen(trace: Trace) -> list[Call]:
     """One call of each function that ran compiled, the innermost and smallest first, then the callers of the roots.
 
-    A function's first call stands for all of them.
+    A function's first call that raised stands for all of them, else its first.
     """
     depth: dict[int, int] = {}
     for call in trace.calls:
@@ -75,7 +75,7 @@ def chosen(trace: Trace) -> list[Call]:
     by_number = {call.number: call for call in trace.calls}
     seen: set[tuple[str, int]] = set()
     inside: list[Call] = []
-    for call in trace.calls:
+    for call in sorted(trace.calls, key=lambda call: not call.raised):
         if call.compiled and (call.function, call.line) not in seen:
             seen.add((call.function, call.line))
             inside.append(call)
@@ -121,7 +121,7 @@ def _called(
     value = _compile(called, backend) if call.compiled else called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
     preamble = [*_kept(tree), *definitions]
-    for ending in _endings(invocation, call.compiled and _takes_gradients(tree)):
+    for ending in _endings(invocation, call.compiled and _takes_gradients(tree), call.raised):
         yield unused.without(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
 
 
@@ -304,8 +304,12 @@ def _sets_torch(node: ast.stmt) -> bool:
     return False
 
 
-def _endings(invocation: ast.expr, gradients: bool) -> Iterator[list[ast.stmt]]:
-    """The call alone; its result given back through autograd."""
+def _endings(invocation: ast.expr, gradients: bool, raised: str) -> Iterator[list[ast.stmt]]:
+    """The call alone, with what it raises caught; its result given back through autograd."""
+    if raised:
+        caught = ast.ExceptHandler(type=ast.Name(id=raised, ctx=ast.Load()), name=None, body=[ast.Pass()])
+        yield [ast.Try(body=[ast.Expr(invocation)], handlers=[caught], orelse=[], finalbody=[])]
+        return
     yield [ast.Expr(invocation)]
     if gradients:
         yield [ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation), *_backward("out")]

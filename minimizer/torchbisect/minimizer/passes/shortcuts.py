@@ -26,20 +26,14 @@ def run(search: Search) -> None:
 
 
 def swept(search: Search, edits: Sequence[Edit], place: int = 0) -> int | None:
-    """Ask about each edit together with the removal of all that it leaves unused, then about the edit alone.
+    """Ask about each edit together with the removal of all that it leaves unused and that has no effect.
 
     Begins at a place; returns the place of the first that is taken, ``None`` if none is.
     """
-
-    def both() -> Iterator[ast.Module | None]:
-        base = search.tree
-        for edit in edits[place:]:
-            tree = applied(base, [edit])
-            yield tree and unused.without(tree)
-            yield tree
-
-    won = search.first(both())
-    return None if won is None else place + won // 2
+    base = search.tree
+    made = (applied(base, [edit]) for edit in edits[place:])
+    won = search.first(tree and unused.without(tree, harmless=True) for tree in made)
+    return None if won is None else place + won
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:

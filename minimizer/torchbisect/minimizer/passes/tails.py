@@ -47,7 +47,7 @@ def _shorten(search: Search, function: ast.FunctionDef | ast.AsyncFunctionDef) -
     while low < high:
         middle = (low + high) // 2
         try:
-            shown = search.attempt(unused.without(apply(base, [ends[middle]])))
+            shown = search.attempt(unused.without(apply(base, [ends[middle]]), harmless=True))
         except Unfit:
             shown = False
         if shown:

@@ -46,7 +46,7 @@ def _several(tree: ast.Module, trace: Trace, place: int, most: int) -> tuple[ast
         following = None if edit is None else applied(tree, [edit])
         if following is None:
             break
-        tree, made = unused.without(following), made + 1
+        tree, made = unused.without(following, harmless=True), made + 1
     return tree, made
 
 

@@ -128,7 +128,7 @@ class Recorder:
         self.seconds.append(round(_clock() - opened.began, 6))
         self._inside = None
         if self.tracer is not None:
-            self.tracer.leave_region()
+            self.tracer.leave_region(error)
         if error is not None:
             opened.entry["raised"] = failures.brief(error)
         for item in result:

@@ -150,12 +150,12 @@ class Tracer:
             self._open.append((target, number, time.perf_counter()))
             self._roots[-1] = None
 
-    def leave_region(self) -> None:
-        """That call is over."""
+    def leave_region(self, error: Optional[BaseException]) -> None:
+        """That call is over, by an exception if there is one."""
         target = self._regions.pop()
         self._roots.pop()
         if self._open and self._open[-1][0] is target:
-            self._close()
+            self._close(_built_in(type(error)) if error is not None else "")
 
     # Events ---------------------------------------------------------------------------------------------------------
 
@@ -189,16 +189,20 @@ class Tracer:
         if counted:
             self._call(frame, scope)  # type: ignore[arg-type]
         last: List[Optional[int]] = [None]
+        raised: List[str] = [""]
 
         def follow(frame: Any, event: str, argument: Any) -> Any:
-            if event == "line":
+            if event == "exception":
+                raised[0] = _built_in(argument[0])
+            elif event == "line":
+                raised[0] = ""
                 self._lines.add(frame.f_lineno)
                 self._assigned(frame, name, last[0], frame.f_lineno)
                 last[0] = frame.f_lineno
             elif event == "return":
                 self._assigned(frame, name, last[0], None)
                 if counted:
-                    self._return(frame)
+                    self._return(frame, raised[0])
             return follow
 
         return follow
@@ -252,21 +256,22 @@ class Tracer:
                 "compiled": bool(self._regions),
                 "root": root,
                 "seconds": 0.0,
+                "raised": "",
             }
         )
         return number
 
-    def _return(self, frame: Any) -> None:
+    def _return(self, frame: Any, raised: str) -> None:
         while self._open:
             found = self._open[-1][0] is frame
-            self._close()
+            self._close(raised)
             if found:
                 return
 
-    def _close(self) -> None:
+    def _close(self, raised: str) -> None:
         _, number, began = self._open.pop()
         if number is not None:
-            self._calls[number]["seconds"] = round(time.perf_counter() - began, 6)
+            self._calls[number].update(seconds=round(time.perf_counter() - began, 6), raised=raised)
 
     def _assigned(self, frame: Any, scope: str, last: Optional[int], now: Optional[int]) -> None:
         """A statement is done when the next line is not one of its own."""
@@ -288,6 +293,11 @@ class Tracer:
 
 
 _ABSENT = object()
+
+
+def _built_in(kind: type) -> str:
+    """The name of an exception's class, or of the nearest base of it that every script knows."""
+    return next((base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"), "Exception")
 
 
 def _parameters(code: Any) -> int:
