@@ -30,9 +30,10 @@ def run(search: Search, backend: str | None = None) -> None:
     if search.trace is None:
         return
     tree, trace, last = search.tree, search.trace, len(search.ledger.turn) + MOST
+    options = _options(tree, backend)
 
     def shows(call: Call) -> bool:
-        for candidate in alone(tree, call, trace, backend):
+        for candidate in alone(tree, call, trace, options):
             if len(search.ledger.turn) < last and search.attempt(candidate):
                 return True
         return False
@@ -64,6 +65,14 @@ def backend_of(tree: ast.Module) -> str | None:
     return None
 
 
+def _options(tree: ast.Module, backend: str | None) -> list[ast.keyword]:
+    """What the script's first ``torch.compile`` is given beside a backend, where it is written out, and the backend."""
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.compile"]
+    given = [item for call in calls[:1] for item in call.keywords if item.arg in ("dynamic", "fullgraph", "mode")]
+    found = [ast.keyword(arg=item.arg, value=item.value) for item in given if isinstance(item.value, ast.Constant)]
+    return [*found, ast.keyword(arg="backend", value=ast.Constant(backend))] if backend else found
+
+
 def chosen(trace: Trace) -> list[Call]:
     """One call of each function that ran compiled, the innermost and smallest first, then the callers of the roots.
 
@@ -92,7 +101,7 @@ def chosen(trace: Trace) -> list[Call]:
     return inside + around
 
 
-def alone(tree: ast.Module, call: Call, trace: Trace, backend: str | None) -> Iterator[ast.Module]:
+def alone(tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword]) -> Iterator[ast.Module]:
     """Scripts in which the call is made directly: as it is, then followed by a backward pass.
 
     A function with no operation of torch in it is compiled beside one: alone there would be nothing to compile, and
@@ -100,9 +109,9 @@ def alone(tree: ast.Module, call: Call, trace: Trace, backend: str | None) -> It
     """
     if any(argument.text is None for argument in call.arguments):
         return
-    given = _arguments(call, _compiled_texts(trace), backend)
+    given = _arguments(call, _compiled_texts(trace), options)
     for definitions, called in _callees(tree, call, trace):
-        yield from _called(tree, call, definitions, called, *given, backend)
+        yield from _called(tree, call, definitions, called, *given, options)
 
 
 def _called(
@@ -112,13 +121,13 @@ def _called(
     called: ast.expr,
     args: list[ast.expr],
     keywords: list[ast.keyword],
-    backend: str | None,
+    options: list[ast.keyword],
 ) -> Iterator[ast.Module]:
     if call.compiled and not _operates(tree, call):
         wrapper = _beside_an_operation(called, args, keywords, names_of(tree))
         definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
         args = [expression("torch.ones(1)"), *args]
-    value = _compile(called, backend) if call.compiled else called
+    value = _compile(called, options) if call.compiled else called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
     preamble = [*_kept(tree), *definitions]
     for ending in _endings(invocation, call.compiled and _takes_gradients(tree), call.raised):
@@ -181,7 +190,7 @@ def _compiled_texts(trace: Trace) -> set[str]:
     return found
 
 
-def _arguments(call: Call, roots: set[str], backend: str | None) -> tuple[list[ast.expr], list[ast.keyword]]:
+def _arguments(call: Call, roots: set[str], options: list[ast.keyword]) -> tuple[list[ast.expr], list[ast.keyword]]:
     """The rebuilt arguments; one that is a compiled thing is compiled, if the call itself isn't inside one."""
     args: list[ast.expr] = []
     keywords: list[ast.keyword] = []
@@ -189,7 +198,7 @@ def _arguments(call: Call, roots: set[str], backend: str | None) -> tuple[list[a
         assert argument.text is not None
         value = expression(argument.text)
         if not call.compiled and argument.text in roots:
-            value = _compile(value, backend)
+            value = _compile(value, options)
         if argument.name.startswith("**"):
             keywords.append(ast.keyword(arg=argument.name[2:], value=value))
         elif keywords and not argument.name.startswith("*"):
@@ -199,10 +208,9 @@ def _arguments(call: Call, roots: set[str], backend: str | None) -> tuple[list[a
     return args, keywords
 
 
-def _compile(value: ast.expr, backend: str | None) -> ast.expr:
-    keywords = [ast.keyword(arg="backend", value=ast.Constant(backend))] if backend else []
+def _compile(value: ast.expr, options: list[ast.keyword]) -> ast.expr:
     func = ast.Attribute(value=ast.Name(id="torch", ctx=ast.Load()), attr="compile", ctx=ast.Load())
-    return ast.Call(func=func, args=[value], keywords=keywords)
+    return ast.Call(func=func, args=[value], keywords=options)
 
 
 def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[ast.stmt], ast.expr]]:

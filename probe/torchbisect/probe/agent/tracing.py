@@ -231,8 +231,9 @@ class Tracer:
     def _begin(
         self, name: str, line: int, arguments: List[Tuple[str, Any]], owner: Any, owner_name: Optional[str], root: bool
     ) -> Optional[int]:
-        # Calls in compiled regions are counted apart: a script that runs everything eagerly first must not use them up.
-        key = (name, line, bool(self._regions))
+        # Counted apart in each thing that is compiled: a script that runs everything eagerly first, or tries many
+        # models, must not use them up.
+        key = (name, line, id(self._regions[-1]) if self._regions else 0)
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count > CALLS_EACH or len(self._calls) >= CALLS_ALL:
             return None
