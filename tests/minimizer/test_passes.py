@@ -187,6 +187,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ("unwrap", "w = [f()]\nfor d in w:\n    keep(d(1))", ["keep", "f()"], "w = f()\nkeep(w(1))"),
         ("unwrap", "keep([f() for a in 'abc'])", ["keep", "f()"], "keep([f()])"),
         ("substitute", "a = []\nb = f()\na.append(b)\nkeep(a, a)", ["keep", "f"], "a = [f()]\nkeep(a, a)"),
+        ("fold", "a = [f, g]\nkeep(next(iter(a))(1), a)", ["keep"], "keep(f(1), a)"),
         ("fold", "keep(functools.partial(f, 1, b=2)(3, b=4, c=5))", ["keep"], "keep(f(1, 3, b=4, c=5))"),
         ("fold", "o = argparse.Namespace(rate=3, n='a')\nkeep(o.rate, o.n, o.m)", ["keep"], "keep(3, 'a', o.m)"),
         ("constants", "keep(x.view(4, 8), y.view(32))", ["keep"], "keep(x.view(1, 1), y.view(1))"),
@@ -587,6 +588,18 @@ def _is_float(node: ast.AST) -> bool:
 def test_forms_that_are_no_faults() -> None:
     program = "torch.compile(f)(torch.zeros(()), torch.full((2,), 0), torch.arange(0, 4), torch.randint(0, 9, (3,)))"
     assert not faults(parse(program))
+
+
+def test_a_script_may_read_its_own_docstring() -> None:
+    def ask(text: str) -> Verdict:
+        shown: list[str] = []
+        exec(text, {"__doc__": ast.get_docstring(ast.parse(text)), "keep": shown.append, "torch": None})
+        return Verdict(Answer.SAME if shown == ["What it does."] else Answer.NONE)
+
+    source = '"""What it does.\n\nAnd how."""\nwaste = 1\nkeep(__doc__.splitlines()[0])'
+    left = minimize(source, ask).source
+    assert "waste" not in left
+    assert "What it does." in left
 
 
 def test_a_script_whose_text_matters_is_left_alone() -> None:

@@ -38,7 +38,7 @@ from torchbisect.minimizer.passes import (
     values,
 )
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import nodes, parse, text_of, tidy
+from torchbisect.minimizer.tree import nodes, parse, quoting_itself, text_of, tidy
 from torchbisect.probe.trace import Trace
 from torchbisect.probe.verdict import Verdict
 
@@ -149,7 +149,7 @@ def minimize(
     ledger = Ledger(ask, budget or Budget(), on_progress, expect)
     ledger.begin(tree)
     tracer = _remembered(trace, source)
-    search = Search(tidy(tree), ledger, trace=tracer(source), on_best=on_best)
+    search = Search(tidy(quoting_itself(tree)), ledger, trace=tracer(source), on_best=on_best)
     finished = True
     ledger.stage = "plain text"
     try:

@@ -64,6 +64,13 @@ def apply(tree: ast.Module, edits: Iterable[Edit]) -> ast.Module:
     return tidy(_copied(tree, table))
 
 
+def quoting_itself(tree: ast.Module) -> ast.Module:
+    """A script that reads its ``__doc__`` with the text in its place: the docstring itself is not kept."""
+    text = ast.get_docstring(tree, clean=False)
+    reads = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == "__doc__"]
+    return apply(tree, [Edit.of(node, ast.Constant(text)) for node in reads]) if text and reads else tree
+
+
 def copied(node: Node) -> Node:
     """A deep copy."""
     return _copied(node, {})

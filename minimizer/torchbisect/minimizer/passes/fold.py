@@ -23,6 +23,7 @@ def run(search: Search) -> None:
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each expression or branch that is decided."""
     fields = {**dict(_fields(tree)), **dict(_namespaces(tree))}
+    lists = dict(_lists(tree))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for read in members_read(walk(tree)):
         if read.attr in fields:
@@ -38,6 +39,8 @@ def options(tree: ast.Module) -> Iterator[Edit]:
         elif isinstance(node, ast.While) and _truth(node.test) is False:
             yield Edit.of(node, list[ast.AST](node.orelse))
         elif isinstance(node, ast.Call):
+            if ast.unparse(node.func) == "next" and ast.unparse(node) in lists:
+                yield Edit.of(node, lists[ast.unparse(node)])
             yield from _call(node)
             yield from _first_weight(tree, node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
@@ -97,6 +100,17 @@ def _namespaces(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
     for keyword in made[0].keywords if len(made) == 1 else ():
         if keyword.arg and keyword.arg not in names and isinstance(keyword.value, ast.Constant):
             yield keyword.arg, keyword.value
+
+
+def _lists(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """``next(iter(found))`` for each list of names or constants that is bound once, and what it comes to."""
+    stored = [node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    for node in tree.body:
+        name = _target(node)
+        value = node.value if isinstance(node, ast.Assign) else None
+        first = value.elts[:1] if isinstance(value, (ast.List, ast.Tuple)) else []
+        if name is not None and stored.count(name) == 1 and first and isinstance(first[0], (ast.Name, ast.Constant)):
+            yield f"next(iter({name}))", first[0]
 
 
 def _target(item: ast.stmt) -> str | None:
