@@ -262,7 +262,9 @@ def prepared(probe: Probe, case: Case) -> tuple[str, Signature] | None:
     return case.large, mismatch.signature
 
 
-def measured(probes: list[Probe], case: Case, chosen: list[str] | None, seconds: float) -> Iterator[Row]:
+def measured(
+    probes: list[Probe], case: Case, chosen: list[str] | None, seconds: float, same_time: bool
+) -> Iterator[Row]:
     """Each tool on one case; a journal of its own each, so that none profits from another's questions."""
     started = next(((probe, start) for probe in probes if (start := prepared(probe, case)) is not None), None)
     if started is None:
@@ -282,6 +284,8 @@ def measured(probes: list[Probe], case: Case, chosen: list[str] | None, seconds:
             result = peers[name](oracle, source, seconds)
             steps = ((oracle.best_after, len(oracle.best)),)
         took = time.monotonic() - began
+        if name == "torchbisect" and same_time:
+            seconds = took
         size = _nodes(result)
         yield Row(case.name, name, size, size / by_hand, result, oracle.asked, took, steps)
 
@@ -298,6 +302,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--only", action="append")
     parser.add_argument("--tools")
+    parser.add_argument("--same-time", action="store_true", help="give each peer as long as torchbisect took")
     parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
     chosen = arguments.tools.split(",") if arguments.tools else None
@@ -309,7 +314,7 @@ def main() -> int:
             if arguments.only and case.name not in arguments.only:
                 continue
             first = None
-            for row in measured(probes, case, chosen, arguments.seconds):
+            for row in measured(probes, case, chosen, arguments.seconds, arguments.same_time):
                 first = row if row.tool == "torchbisect" else first
                 print(row.line(first), flush=True)
                 if arguments.keep:

@@ -228,7 +228,8 @@ def _seed(seed: int) -> None:
 def _perturb() -> None:
     """Vary what no two runs need agree on: bytes of fresh memory, the clock, where objects lie."""
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(MALLOC_PERTURB, 0x5A)
+        # What is handed out is filled with the complement, 0x5A: as a float large, where 0xA5 would pass for nothing.
+        ctypes.CDLL(None).mallopt(MALLOC_PERTURB, 0xA5)
     perturbed = [object() for _ in range(4099)] + [torch.empty(size) for size in (1, 7, 64, 1000, 4096)]
     builtins._torchbisect_kept = perturbed  # type: ignore[attr-defined]
     for name in ("time", "perf_counter", "monotonic", "process_time", "thread_time"):
