@@ -55,6 +55,13 @@ with socket.socket(socket.AF_UNIX) as link:
     sys.exit(0 if link.recv(1) == b"y" else 1)
 """
 
+# The candidate is an argument, or repro.py in the current folder, or comes on standard input.
+_TEST = """\
+#!/bin/sh
+if [ $# -eq 0 ] && [ ! -e repro.py ]; then set -- "$(mktemp)"; cat > "$1"; fi
+exec {python} {client} "${{1:-repro.py}}"
+"""
+
 _CONDITION = """\
 import subprocess
 def interesting(arguments, prefix):
@@ -181,7 +188,7 @@ def by_command(*command: str) -> Callable[[Oracle, str, float], str]:
             file.write_text(source)
             client = Path(folder, "client.py")
             client.write_text(_CLIENT)
-            test.write_text(f'#!/bin/sh\nexec {sys.executable} {client} "${{1:-repro.py}}"\n')
+            test.write_text(_TEST.format(python=sys.executable, client=client))
             test.chmod(0o755)
             condition = Path(folder, "condition.py")
             condition.write_text(_CONDITION.format(test=str(test)))
@@ -236,10 +243,10 @@ def tools() -> dict[str, Callable[[Oracle, str, float], str]]:
     if importlib.util.find_spec("pysource_minimize"):
         found["pysource-minimize"] = pysource_minimize
     commands = {
-        "shrinkray": ("shrinkray", "--parallelism=1", "{test}", "{file}"),
+        "shrinkray": ("shrinkray", "--parallelism=1", "--timeout=60", "{test}", "{file}"),
         "lithium": ("lithium", "{condition}", "{file}"),
         "picire": ("picire", "--input={file}", "--test={test}", "--atom=line", "-j=1"),
-        "cvise": ("cvise", "--n=1", "{test}", "{file}"),
+        "cvise": ("cvise", "--n=1", "--timeout=60", "{test}", "repro.py"),
     }
     for name, command in commands.items():
         if shutil.which(command[0]):
