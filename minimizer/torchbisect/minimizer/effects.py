@@ -37,6 +37,6 @@ def may_act(value: ast.expr, imported: Collection[str], members: Collection[str]
                 return True
             if name.startswith(("register", "set_", "use_")):
                 return True
-        elif not isinstance(node.func, ast.Name) or node.func.id not in _BUILT_IN.union(imported):
+        elif not isinstance(node.func, ast.Name) or not (node.func.id in _BUILT_IN or node.func.id in imported):
             return True
     return False

@@ -27,6 +27,11 @@ def compiler(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in _COMPILERS
 
 
+def compiles(expression: ast.AST) -> bool:
+    """Whether what compiles is mentioned anywhere in an expression."""
+    return any(map(compiler, walk(expression)))
+
+
 def compiles_in_vain(tree: ast.Module) -> bool:
     """Whether the script compiles, but nothing that it runs mentions what comes of it.
 
@@ -65,7 +70,7 @@ def _with(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
         yield node
         if isinstance(node, Function):
             stack += [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
-            if not all(any(map(compiler, walk(item))) for item in node.decorator_list):
+            if not all(compiles(item) for item in node.decorator_list):
                 # Whatever else decorates it may call it.
                 stack += node.body
         elif isinstance(node, ast.ClassDef):
@@ -87,7 +92,7 @@ def _mentions(node: ast.AST) -> Iterator[str]:
 def _makers(node: ast.AST) -> list[ast.expr]:
     """The expressions of a statement that compile something which can only be called by its name."""
     if isinstance(node, Function):
-        return [item for item in node.decorator_list if any(map(compiler, walk(item)))]
+        return [item for item in node.decorator_list if compiles(item)]
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and compiler(node.value.func):
         return [node.value.func]
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):

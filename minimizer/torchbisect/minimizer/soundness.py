@@ -11,7 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from torchbisect.minimizer.reach import compiler, compiles_in_vain, names_compile
+from torchbisect.minimizer.reach import compiler, compiles, compiles_in_vain, names_compile
 from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.tree import Function, walk
 
@@ -137,7 +137,7 @@ def _calls(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef) and id(node) in methods:
             silent[node.name] = silent.get(node.name, True) and not _gives(node)
         elif isinstance(node, (*Function, ast.ClassDef)):
-            once = node.name not in defined and all(any(map(compiler, walk(item))) for item in node.decorator_list)
+            once = node.name not in defined and all(compiles(item) for item in node.decorator_list)
             defined[node.name] = node if once and isinstance(node, (ast.FunctionDef, ast.ClassDef)) else None
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             defined[node.id] = None
