@@ -99,6 +99,12 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             ["keep"],
             "a, p = ('w', n.w)\nkeep(p, n.w)",
         ),
+        (
+            "unwrap",
+            "layers = [make() for i in range(3)]\nkeep(layers[2], get('body.layers.2'))",
+            ["keep", "layers[0]", "layers.0"],
+            "layers = [make()]\nkeep(layers[0], get('body.layers.0'))",
+        ),
         ("unwrap", "for a, b in enumerate(c[a:]):\n    continue\nkeep(1)", ["keep", "enumerate"], "keep(1)"),
         (
             "registries",
@@ -278,6 +284,13 @@ def test_a_value_is_cut_out_with_what_made_it() -> None:
     value = Value(line=4, function="<module>", name="h", text="torch.randn(2, 3)", exact=False)
     text = after("values", program, "keep", trace=Trace(frozenset(), (), (value,)))
     assert text == "import torch\nh = torch.randn(2, 3)\nkeep(h)"
+
+
+def test_what_a_shape_was_unpacked_to_is_written_out() -> None:
+    program = "def f(x):\n    rows, width = x.shape\n    keep(x.view(rows, width), rows)\nf(y)"
+    values = (Value(2, "f", "rows", "2", True), Value(2, "f", "width", "3", True))
+    text = after("values", program, "keep", trace=Trace(frozenset(), (), values))
+    assert text == "def f(x):\n    keep(x.view(2, 3), 2)\nf(y)"
 
 
 def test_descent_asks_about_one_call_on_rebuilt_inputs() -> None:

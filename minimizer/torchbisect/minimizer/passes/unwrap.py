@@ -8,14 +8,16 @@ need to be decided when it runs.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchbisect.minimizer.passes import fold, inline, statements, substitute
 from torchbisect.minimizer.scope import bound_in
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Replacement, apply, walk
+from torchbisect.minimizer.tree import Comprehension, Edit, Replacement, apply, walk
 
 MOST_UNROLLED = 4
+_NUMBERED = re.compile(r"\.[1-9][0-9]*\b")
 
 
 def run(search: Search) -> None:
@@ -60,7 +62,7 @@ def _entered(item: ast.withitem) -> ast.stmt:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """What each block may become, the likeliest first."""
-    weights = fold.weights_of(tree)
+    weights, later = fold.weights_of(tree), list(_later_items(tree))
     for node in walk(tree):
         if isinstance(node, ast.For):
             yield from (Edit.of(node, replacement) for replacement in _over_weights(node, weights))
@@ -69,6 +71,18 @@ def options(tree: ast.Module) -> Iterator[Edit]:
                 yield unrolled
         for replacement in _instead(node):
             yield Edit.of(node, replacement)
+            if later and isinstance(node, Comprehension) and isinstance(replacement, ast.List):
+                yield Edit(((node, replacement), *later))
+
+
+def _later_items(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Every index and every number in a dotted path with 0 in its place, for a list that keeps one item."""
+    for node in walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
+            if node.slice.value > 0:
+                yield node.slice, ast.Constant(0)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _NUMBERED.search(node.value):
+            yield node, ast.Constant(_NUMBERED.sub(".0", node.value))
 
 
 def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:

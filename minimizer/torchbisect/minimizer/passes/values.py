@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.passes.shortcuts import swept
+from torchbisect.minimizer.scope import enclosing, references
 from torchbisect.minimizer.search import IN_A_ROW, Search, applied
-from torchbisect.minimizer.tree import Edit, Function, expression, nodes, walk
+from torchbisect.minimizer.tree import Edit, Function, Replacement, copied, expression, nodes, parents, walk
 from torchbisect.probe.trace import Trace
 
 
@@ -54,6 +55,7 @@ def options(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
     """Each assignment whose value has a simpler text in the trace."""
     texts = {(value.line, value.name): value.text for value in trace.values}
     exact = {(value.line, value.name) for value in trace.values if value.exact}
+    above = parents(tree)
     inside = {id(node) for function in walk(tree) if isinstance(function, Function) for node in walk(function)}
     for node in reversed(list(walk(tree))):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.end_lineno is None:
@@ -62,7 +64,11 @@ def options(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
         text = texts.get((node.end_lineno, name))
         if isinstance(node.targets[0], (ast.Tuple, ast.List)):
             parts = [(node.end_lineno, ast.unparse(item)) for item in node.targets[0].elts]
-            text = f"({', '.join(texts[part] for part in parts)})" if exact.issuperset(parts) else None
+            known = exact.issuperset(parts)
+            spelled = _spelled_out(node, enclosing(above, node), [texts[part] for part in parts]) if known else None
+            if spelled is not None:
+                yield spelled
+            text = f"({', '.join(texts[part] for part in parts)})" if known else None
         written = ast.unparse(node.value)
         if text is None or text == written or ".compile(" in written:
             continue
@@ -78,6 +84,26 @@ def options(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
             if "requires_grad=True" in text and not isinstance(node.value, ast.BinOp):
                 # As a leaf it can't be changed in place; what it came from could.
                 yield Edit.of(node.value, ast.BinOp(left=value, op=ast.Mult(), right=ast.Constant(1)))
+
+
+def _spelled_out(node: ast.Assign, scope: ast.AST, texts: list[str]) -> Edit | None:
+    """``rows, columns = x.shape`` taken away and its names written as the numbers they were.
+
+    A tuple of the numbers in the place of ``x.shape`` may be longer.
+    """
+    target, changes = node.targets[0], list[tuple[ast.AST, Replacement]]()
+    assert isinstance(target, (ast.Tuple, ast.List))
+    for item, text in zip(target.elts, texts):
+        try:
+            value = expression(text)
+        except SyntaxError:
+            return None
+        mentions = references(scope, item.id) if isinstance(item, ast.Name) else []
+        stored = sum(not isinstance(mention.ctx, ast.Load) for mention in mentions)
+        if stored != 1 or not isinstance(value, ast.Constant):
+            return None
+        changes += [(use, copied(value)) for use in mentions if isinstance(use.ctx, ast.Load)]
+    return Edit(((node, None), *changes))
 
 
 def _plain(text: str) -> ast.expr | None:
