@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from torchbisect.minimizer.tree import Edit, Function, apply, parse, text_of, walk
 
@@ -16,22 +17,34 @@ def with_backend(source: str, backend: str) -> str | None:
     call is found (it may be reached under another name). Raises ``SyntaxError`` if the script is not Python.
     """
     tree = parse(source)
-    imports = [node for node in walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "torch"]
-    names = {alias.asname or alias.name for node in imports for alias in node.names if alias.name == "compile"}
+    compiles = _compilers(tree)
     edits: list[Edit] = []
     for node in walk(tree):
         if isinstance(node, (*Function, ast.ClassDef)):
-            edits += [Edit.of(item, _called(item, backend)) for item in node.decorator_list if _is_compile(item, names)]
-        if isinstance(node, ast.Call) and _is_compile(node.func, names):
+            edits += [Edit.of(item, _called(item, backend)) for item in node.decorator_list if compiles(item)]
+        if isinstance(node, ast.Call) and compiles(node.func):
             edits.append(Edit.of(node, _named(node, backend)))
     return text_of(apply(tree, edits)) + "\n" if edits else None
 
 
-def _is_compile(node: ast.expr, names: set[str]) -> bool:
-    """``torch.compile``, a ``compile`` imported from torch, ``model.compile``; not the built-in nor ``re.compile``."""
-    if isinstance(node, ast.Attribute):
-        return node.attr == "compile" and ast.unparse(node.value) not in ("re", "regex", "builtins")
-    return isinstance(node, ast.Name) and node.id in names
+def _compilers(tree: ast.Module) -> Callable[[ast.expr], bool]:
+    """Says what compiles: ``torch.compile``, a ``compile`` imported from torch, ``model.compile``.
+
+    Neither the built-in nor ``re.compile``, and no method of that name in a script that defines one of its own.
+    """
+    imported = [node for node in walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "torch"]
+    names = {alias.asname or alias.name for node in imported for alias in node.names if alias.name == "compile"}
+    plain = [alias for node in walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    torches = {alias.asname or alias.name for alias in plain if alias.name == "torch"}
+    own = any(isinstance(node, Function) and node.name == "compile" for node in walk(tree))
+
+    def compiles(node: ast.expr) -> bool:
+        if not isinstance(node, ast.Attribute) or node.attr != "compile":
+            return isinstance(node, ast.Name) and node.id in names
+        owner = ast.unparse(node.value)
+        return owner in torches or (not own and owner not in ("re", "regex", "builtins"))
+
+    return compiles
 
 
 def _called(decorator: ast.expr, backend: str) -> ast.expr:
