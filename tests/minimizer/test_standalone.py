@@ -165,6 +165,7 @@ def test_a_comment_says_what_differs() -> None:
         ("@torch.compile()\ndef f():\n    return 1", "@torch.compile(backend='eager')\ndef f():\n    return 1"),
         ("from torch import compile as c\nf = c(g)", "from torch import compile as c\nf = c(g, backend='eager')"),
         ("model.compile()", "model.compile(backend='eager')"),
+        ("'Help.'\nprint(__doc__)\nmodel.compile()", "print('Help.')\nmodel.compile(backend='eager')"),
         (
             "import torch as t\ndef compile(b):\n    return t.compile(g, backend=b)\ntrainer.compile('x')",
             "import torch as t\n\ndef compile(b):\n    return t.compile(g, backend='eager')\ntrainer.compile('x')",

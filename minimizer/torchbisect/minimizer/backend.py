@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from torchbisect.minimizer.tree import Edit, Function, apply, parse, text_of, walk
+from torchbisect.minimizer.tree import Edit, Function, apply, parse, quoting_itself, text_of, walk
 
 _FOR_INDUCTOR_ONLY = frozenset({"mode", "options"})
 
@@ -16,7 +16,7 @@ def with_backend(source: str, backend: str) -> str | None:
     ``mode`` and ``options`` go when the backend is another than inductor, which takes none. Returns ``None`` if no
     call is found (it may be reached under another name). Raises ``SyntaxError`` if the script is not Python.
     """
-    tree = parse(source)
+    tree = quoting_itself(parse(source))
     compiles = _compilers(tree)
     edits: list[Edit] = []
     for node in walk(tree):

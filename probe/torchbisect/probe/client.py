@@ -23,12 +23,14 @@ SLACK_SECONDS = 30.0
 LOADED = 4.0
 
 # Told to the agent's Python at its start. Set order follows the hash seed; the thread counts keep the agent
-# single-threaded until it has forked; the CUDA check goes through NVML because CUDA must not be initialised before a
-# fork.
+# single-threaded until it has forked; threads that wait for work sleep, since spinning ones make two runs side by side
+# take twice as long as one after the other; the CUDA check goes through NVML because CUDA must not be initialised
+# before a fork.
 _VARIABLES = {
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
 }
