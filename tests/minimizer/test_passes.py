@@ -144,6 +144,15 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "class C:\n    n = 1\n\nclass B:\n\n    def f(self):\n        return C.n\n\n"
             "class A:\n\n    def g(self):\n        return B().f()\nkeep(A().g(), C)",
         ),
+        ("fold", "keep(getattr(a, 'forward')(x))", ["keep"], "keep(a.forward(x))"),
+        (
+            "unused",
+            "class A:\n    def on_start(self):\n        keep(1)\n    def on_end(self):\n        pass\n"
+            "def emit(event):\n    getattr(A(), event)()\nemit('on_start')",
+            ["keep", "on_start(self)"],
+            "class A:\n\n    def on_start(self):\n        keep(1)\n\n"
+            "def emit(event):\n    getattr(A(), event)()\nemit('on_start')",
+        ),
         ("classes", "class A:\n    n = 1\nclass B(A):\n    pass\nkeep(B().n)", ["keep"], "n = 1\nkeep(A().n)"),
         ("layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
         ("layers", "keep(torch.nn.Parameter(torch.ones(1)))", ["keep", "grad"], "ones(1, requires_grad=True)"),

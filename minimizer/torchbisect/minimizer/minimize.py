@@ -51,6 +51,8 @@ _OPENING: tuple[tuple[str, Pass], ...] = (
     ("torch by name", imports.plain),
     ("descend", descend.run),
     ("unrun", unrun.run),
+    ("inline", inline.run),
+    ("outermost", statements.outermost),
     ("unused", unused.run),
     ("tails", tails.run),
     ("values", values.run),

@@ -168,6 +168,9 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         inner = node.func.value
         if ast.unparse(inner.func) == "dict" and len(inner.args) == 1:
             yield Edit.of(node, inner.args[0])
+    elif name == "getattr" and len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
+        if str(node.args[1].value).isidentifier():
+            yield Edit.of(node, ast.Attribute(value=node.args[0], attr=str(node.args[1].value), ctx=ast.Load()))
     elif isinstance(node.func, ast.Lambda) and not node.args and not node.keywords and not node.func.args.args:
         yield Edit.of(node, node.func.body)
 

@@ -15,9 +15,20 @@ from torchbisect.minimizer.tree import Edit, children
 def run(search: Search) -> None:
     """Every level in turn."""
     depth = 0
-    while level := _level(search.tree, depth):
-        search.bisect([Edit.remove(statement) for statement in level])
+    while _delete(search, depth):
         depth += 1
+
+
+def outermost(search: Search) -> None:
+    """Those of the script itself: a program's main function often compares two whole runs where one would do."""
+    _delete(search, 0)
+
+
+def _delete(search: Search, depth: int) -> bool:
+    """Delete what can be of one level; whether there is that level."""
+    level = _level(search.tree, depth)
+    search.bisect([Edit.remove(statement) for statement in level])
+    return bool(level)
 
 
 def _level(tree: ast.Module, depth: int) -> list[ast.stmt]:

@@ -42,7 +42,7 @@ def without(tree: ast.Module, *, harmless: bool = False) -> ast.Module:
 def edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
     """An edit for each thing that is bound and never read, and for each annotation."""
     used_by = _Used(tree)
-    attributes = {node.attr for node in members_read(walk(tree))}
+    attributes = {node.attr for node in members_read(walk(tree))} | _asked_for(tree)
     keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
     fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     imported, methods = imported_in(tree), members(tree)
@@ -98,6 +98,13 @@ class _Used:
 
 def _reads(tree: ast.AST) -> set[str]:
     return {node.id for node in walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+
+
+def _asked_for(tree: ast.Module) -> set[str]:
+    """What ``getattr`` may be asked for where the script uses it: every word that the script spells."""
+    if not any(isinstance(node, ast.Name) and node.id == "getattr" for node in walk(tree)):
+        return set()
+    return {node.value for node in walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def _saves(value: ast.expr) -> bool:
