@@ -105,6 +105,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             ["keep", "layers[0]", "layers.0"],
             "layers = [make()]\nkeep(layers[0], get('body.layers.0'))",
         ),
+        ("unwrap", "keep([f(i, n) for i, n in enumerate(names)])", ["keep", "f("], "keep([f(0, next(iter(names)))])"),
         ("unwrap", "for a, b in enumerate(c[a:]):\n    continue\nkeep(1)", ["keep", "enumerate"], "keep(1)"),
         (
             "registries",
@@ -144,6 +145,15 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "class C:\n    n = 1\n\nclass B:\n\n    def f(self):\n        return C.n\n\n"
             "class A:\n\n    def g(self):\n        return B().f()\nkeep(A().g(), C)",
         ),
+        ("fold", "keep(1, *(a, b))", ["keep"], "keep(1, a, b)"),
+        (
+            "inline",
+            "class A:\n    def step(self, n):\n        self.n = n\n        return self.inner(n)\n"
+            "    def inner(self, n):\n        return self.n + n\n    def __call__(self):\n        return 1\n"
+            "a = A()\nkeep(a.step(2), a())",
+            ["keep"],
+            "class A:\n\n    def __call__(self):\n        return 1\na = A()\na.n = 2\nkeep(a.n + 2, a())",
+        ),
         ("fold", "keep(getattr(a, 'forward')(x))", ["keep"], "keep(a.forward(x))"),
         (
             "unused",
@@ -153,6 +163,17 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "class A:\n\n    def on_start(self):\n        keep(1)\n\n"
             "def emit(event):\n    getattr(A(), event)()\nemit('on_start')",
         ),
+        (
+            "classes",
+            "class A(M):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
+            "    def one(self):\n        return 1\n    def two(self):\n        return 2\n"
+            "class B(A):\n    def __init__(self, n):\n        super().__init__(n)\n        self.m = n\n"
+            "    def two(self):\n        return 3\nkeep(B(1).two())",
+            ["keep", "one(self)"],
+            "class B(M):\n\n    def one(self):\n        return 1\n\n    def __init__(self, n):\n"
+            "        super().__init__()\n        self.m = n\n\n    def two(self):\n        return 3\nkeep(B(1).two())",
+        ),
+        ("fold", "class A:\n    names: tuple = ('a', 'b')\nkeep(A().names)", ["keep"], "keep(('a', 'b'))"),
         ("classes", "class A:\n    n = 1\nclass B(A):\n    pass\nkeep(B().n)", ["keep"], "n = 1\nkeep(A().n)"),
         ("layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
         ("layers", "keep(torch.nn.Parameter(torch.ones(1)))", ["keep", "grad"], "ones(1, requires_grad=True)"),

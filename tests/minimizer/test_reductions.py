@@ -21,7 +21,7 @@ from torchbisect.minimizer.ledger import Ledger
 from torchbisect.minimizer.minimize import PASSES, Budget, minimize
 from torchbisect.minimizer.order import measure
 from torchbisect.minimizer.search import ROOM, Search
-from torchbisect.minimizer.tree import apply, copied, nodes, parse, text_of, tidy
+from torchbisect.minimizer.tree import Edit, apply, copied, nodes, parse, text_of, tidy
 from torchbisect.probe.verdict import Answer, Verdict
 
 FEW = max(3, settings.default.max_examples // 13)
@@ -335,6 +335,16 @@ def test_a_copy_and_the_layout_say_the_same(program: str) -> None:
     assert ast.dump(copied(tree)) == ast.dump(tree) == ast.dump(apply(tree, []))
     assert ast.dump(parse(laid_out(tree))) == ast.dump(parse(text_of(tree)))
     assert nodes(tree) == len(list(ast.walk(tree)))
+
+
+@pytest.mark.parametrize("part", ["x", "1.5", "f'{x}'"])
+def test_what_takes_the_place_of_a_part_of_an_f_string_is_in_braces(part: str) -> None:
+    tree = parse("keep(f'{kind.name}{number:>3}')")
+    string = next(node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr))
+    edited = apply(tree, [Edit.of(string.values[0], parse(part).body[0].value)])
+    assert ast.dump(parse(text_of(edited))) == ast.dump(
+        parse(f"keep(f'{{{part.replace(chr(39), chr(34))}}}{{number:>3}}')")
+    )
 
 
 def test_a_field_with_the_name_of_a_library_function_is_no_hindrance() -> None:

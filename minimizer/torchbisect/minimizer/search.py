@@ -168,7 +168,10 @@ class Search:
         """The best tree with several options from a place on, each of the tree that the ones before it left."""
         tree, made = self.tree, 0
         while made < most:
-            following = next(filter(None, self._untried(options, place, {}, tree)), None)
+            try:
+                following = next(filter(None, self._untried(options, place, {}, tree)), None)
+            except (RecursionError, ValueError):
+                break  # the tree has no text; ``attempt`` will say so
             if following is None:
                 break
             tree, made = following, made + 1

@@ -173,7 +173,13 @@ class _Tidy(ast.NodeTransformer):
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         self.generic_visit(node)
+        node.values = [item if _in_string(item) else ast.FormattedValue(item, -1) for item in node.values]
         return node if node.values else ast.Constant("")
+
+
+def _in_string(node: ast.expr) -> bool:
+    """What may stand in an f-string as it is: a part in braces, or text."""
+    return isinstance(node, ast.FormattedValue) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _says_nothing(node: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""Classes that only hold or name others: a class inside a class gets out of it, one that adds nothing gives way.
+"""Fewer classes: one inside another gets out of it, one that adds nothing gives way, a lone subclass takes in its base.
 
 ``Experiment.Config`` and ``class Small(Experiment): pass`` are how a program is laid out. As long as a class lies in
 another one, or is made through a second name, ``modules`` can't take it apart. Leaves classes whose name is taken
@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.passes.inline import names_of
-from torchbisect.minimizer.scope import members_read
+from torchbisect.minimizer.scope import bound_in, members_read
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Edit, parents, walk
 
@@ -29,6 +29,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
             if isinstance(above[id(node)], ast.ClassDef):
                 yield from _out(tree, node, above)
             yield from _away(tree, node)
+            yield from _taken_in(tree, node)
 
 
 def _out(tree: ast.Module, inner: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
@@ -51,3 +52,24 @@ def _away(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
     if plain and len(node.bases) == 1 and isinstance(node.bases[0], ast.Name):
         uses = [item for item in walk(tree) if isinstance(item, ast.Name) and item.id == node.name]
         yield Edit(((node, None), *((item, ast.Name(id=node.bases[0].id, ctx=item.ctx)) for item in uses)))
+
+
+def _taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
+    """``class Small(Base)`` with what ``Base`` has and it hasn't, if nothing else names ``Base``.
+
+    A call of ``super().__init__`` then reaches the base's base, which takes no arguments.
+    """
+    bases = [item for item in tree.body if isinstance(item, ast.ClassDef)]
+    for base in bases:
+        named = [item for item in walk(tree) if isinstance(item, ast.Name) and item.id == base.name]
+        if len(named) != 1 or named[0] not in node.bases or base.decorator_list or base.keywords:
+            continue
+        own = {name for item in node.body for name in bound_in([item])}
+        added = [item for item in base.body if bound_in([item]) and not bound_in([item]) & own]
+        calls = [
+            item for item in walk(node) if isinstance(item, ast.Call) and ast.unparse(item.func) == "super().__init__"
+        ]
+        given = [part for call in calls for part in (*call.args, *call.keywords)]
+        bases_of = [(named[0], list[ast.AST](base.bases))]
+        first = node.body[0]
+        yield Edit(((base, None), *bases_of, (first, [*added, first]), *((part, None) for part in given)))

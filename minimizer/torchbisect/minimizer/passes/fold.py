@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, walk
+from torchbisect.minimizer.tree import Edit, copied, walk
 
 
 def run(search: Search) -> None:
@@ -22,12 +22,12 @@ def run(search: Search) -> None:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each expression or branch that is decided."""
-    fields = {**dict(_fields(tree)), **dict(_namespaces(tree))}
+    fields: dict[str, ast.expr] = {**dict(_fields(tree)), **dict(_namespaces(tree))}
     lists = dict(_lists(tree))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for read in members_read(walk(tree)):
         if read.attr in fields:
-            yield Edit.of(read, fields[read.attr])
+            yield Edit.of(read, copied(fields[read.attr]))
         elif isinstance(read.value, ast.Call) and isinstance(read.value.func, ast.Name):
             yield from _field_of(read, read.value, classes.get(read.value.func.id))
     for node in walk(tree):
@@ -41,6 +41,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
         elif isinstance(node, ast.Call):
             if ast.unparse(node.func) == "next" and ast.unparse(node) in lists:
                 yield Edit.of(node, lists[ast.unparse(node)])
+            yield from _spread(node)
             yield from _call(node)
             yield from _first_weight(tree, node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
@@ -51,8 +52,8 @@ def options(tree: ast.Module) -> Iterator[Edit]:
             yield from _sum(node)
 
 
-def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
-    """Fields with a constant default that no call gives and no statement sets."""
+def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Fields with a constant default, or a tuple of constants, that no call gives and no statement sets."""
     given = {keyword.arg for node in walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords}
     given |= {
         node.attr for node in walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
@@ -74,7 +75,8 @@ def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
             name = _target(item)
             value = item.value if isinstance(item, (ast.Assign, ast.AnnAssign)) else None
             lone = name is not None and seen[name] == 1 and name not in given and owner.name not in positional
-            if lone and name is not None and isinstance(value, ast.Constant):
+            parts = value.elts if isinstance(value, ast.Tuple) else [value]
+            if lone and name is not None and value and all(isinstance(part, ast.Constant) for part in parts):
                 yield name, value
 
 
@@ -173,6 +175,13 @@ def _call(node: ast.Call) -> Iterator[Edit]:
             yield Edit.of(node, ast.Attribute(value=node.args[0], attr=str(node.args[1].value), ctx=ast.Load()))
     elif isinstance(node.func, ast.Lambda) and not node.args and not node.keywords and not node.func.args.args:
         yield Edit.of(node, node.func.body)
+
+
+def _spread(node: ast.Call) -> Iterator[Edit]:
+    """``f(a, *(b, c))`` is ``f(a, b, c)``."""
+    for item in node.args:
+        if isinstance(item, ast.Starred) and isinstance(item.value, (ast.Tuple, ast.List)):
+            yield Edit.of(item, list[ast.AST](item.value.elts))
 
 
 def _first_weight(tree: ast.Module, node: ast.Call) -> Iterator[Edit]:

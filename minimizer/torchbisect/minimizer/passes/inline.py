@@ -1,19 +1,20 @@
-"""A function that is called in one place gives way to its body there.
+"""A function or a method that is called in one place gives way to its body there.
 
 Helpers, factories and ``main`` are how a program is laid out, not what a bug needs; once they are inlined, deletion
 and substitution see one straight line. Arguments that are names or constants are put in place, others are assigned
-first; local names that would clash get a number. Leaves functions that are called in several places, that return
-early, or that are generators.
+first; local names that would clash get a number. A method's name has to be its own in the whole script, since nothing
+says whose object it is called on. Leaves functions that are called in several places, that return early, or that are
+generators.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torchbisect.minimizer.passes import unused
-from torchbisect.minimizer.scope import bound_in, enclosing, parameters, references
+from torchbisect.minimizer.scope import bound_in, enclosing, members_read, parameters, references
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, children, copied, nodes, parents, walk
 
@@ -51,11 +52,12 @@ def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
 
 @dataclass(frozen=True)
 class _Site:
-    """The one call of a function: the call, its statement, and the scope that holds it."""
+    """The one call of a function: the call, its statement, the scope that holds it; what a method is called on."""
 
     call: ast.Call
     statement: ast.stmt
     scope: ast.AST
+    owner: ast.expr | None = None
 
 
 def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
@@ -63,14 +65,14 @@ def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
     if function.decorator_list or not _straight(function):
         return None
     above = parents(tree)
-    named = references(enclosing(above, function), function.name)
+    method = isinstance(above.get(id(function)), ast.ClassDef)
+    named = _mentions(tree, function) if method else references(enclosing(above, function), function.name)
     if len(named) != 1:
-        return None
-    if isinstance(above.get(id(function)), ast.ClassDef):
         return None
     call = above.get(id(named[0]))
     if not isinstance(call, ast.Call) or call.func is not named[0]:
         return None
+    owner = named[0].value if isinstance(named[0], ast.Attribute) else None
     node: ast.AST = call
     while not isinstance(node, ast.stmt):
         if isinstance(node, (ast.Lambda, *Comprehension)):
@@ -81,7 +83,21 @@ def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
     scope: ast.AST = node
     while not isinstance(scope, (ast.Module, *Function, ast.ClassDef)):
         scope = above[id(scope)]
-    return None if scope is function or isinstance(scope, ast.ClassDef) else _Site(call, node, scope)
+    return None if scope is function or isinstance(scope, ast.ClassDef) else _Site(call, node, scope, owner)
+
+
+def _mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.expr]:
+    """Where a method is named, if it can only be this one and what it is called on may be written several times."""
+    name, nodes = method.name, walk(tree)
+    others = [node for node in nodes if isinstance(node, Function) and node.name == name and node is not method]
+    own = any(isinstance(node, ast.Name) and node.id in ("super", "__class__") for node in walk(method))
+    if others or own or name.startswith("__") or name == "forward" or not method.args.args:
+        return []
+    found = [node for node in members_read(nodes) if node.attr == name]
+    owners: list[ast.expr] = [node.value for node in found]
+    while any(isinstance(owner, ast.Attribute) for owner in owners):
+        owners = [owner.value if isinstance(owner, ast.Attribute) else owner for owner in owners]
+    return found if all(isinstance(owner, ast.Name) for owner in owners) else []
 
 
 def _straight(function: ast.FunctionDef) -> bool:
@@ -134,16 +150,18 @@ def arguments_of(
 
 
 def _edit(tree: ast.Module, function: ast.FunctionDef, site: _Site) -> Edit | None:
-    bound = arguments_of(function, site.call)
+    bound = arguments_of(function, site.call, skip=site.owner is not None)
     if bound is None:
         return None
+    if site.owner is not None:
+        bound = {function.args.args[0].arg: site.owner, **bound}
     assigned = bound_in(function.body)
     names = names_of(site.scope if not isinstance(site.scope, ast.Module) else tree, but=function)
     renames = {name: fresh(name, names) for name in sorted((assigned | set(bound)) & names)}
     before: list[ast.AST] = []
     direct: dict[str, ast.expr] = {}
     for name, value in bound.items():
-        if isinstance(value, (ast.Name, ast.Constant)) and name not in assigned:
+        if (value is site.owner or isinstance(value, (ast.Name, ast.Constant))) and name not in assigned:
             direct[name] = value
         else:
             before.append(ast.Assign(targets=[ast.Name(id=renames.get(name, name), ctx=ast.Store())], value=value))

@@ -157,8 +157,9 @@ def _instead(node: ast.AST) -> Iterator[Replacement]:
     elif isinstance(node, (ast.ListComp, ast.GeneratorExp)) and len(node.generators) == 1:
         generator = node.generators[0]
         source, target = generator.iter, generator.target
-        if isinstance(source, (ast.List, ast.Tuple)) and source.elts and isinstance(target, ast.Name):
-            only = inline.substituted(ast.Expr(node.elt), {}, {target.id: source.elts[0]})
+        firsts = _firsts(source, target)
+        if firsts:
+            only = inline.substituted(ast.Expr(node.elt), {}, firsts)
             assert isinstance(only, ast.Expr)
             yield ast.List(elts=[only.value], ctx=ast.Load())
         elif not any(isinstance(item, ast.Name) and item.id in bound_in([target]) for item in walk(node.elt)):
@@ -169,6 +170,22 @@ def _instead(node: ast.AST) -> Iterator[Replacement]:
     elif isinstance(node, ast.IfExp):
         yield node.body
         yield node.orelse
+
+
+def _firsts(source: ast.expr, target: ast.expr) -> dict[str, ast.expr]:
+    """What a comprehension's names are in its first iteration, where that can be written down."""
+    if isinstance(target, ast.Name) and isinstance(source, (ast.List, ast.Tuple)) and source.elts:
+        return {target.id: source.elts[0]}
+    name = ast.unparse(source.func) if isinstance(source, ast.Call) else ""
+    if not isinstance(source, ast.Call) or not isinstance(target, ast.Tuple) or name not in ("enumerate", "zip"):
+        return {}
+    values = (
+        [ast.Constant(0), _first(source.args[0])] if name == "enumerate" else [_first(item) for item in source.args]
+    )
+    pairs = list(zip(target.elts, values))
+    return (
+        {one.id: value for one, value in pairs if isinstance(one, ast.Name)} if len(pairs) == len(target.elts) else {}
+    )
 
 
 def _split(node: ast.Assign) -> Iterator[Replacement]:
