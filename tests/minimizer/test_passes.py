@@ -323,6 +323,37 @@ def test_what_a_shape_was_unpacked_to_is_written_out() -> None:
     assert text == "def f(x):\n    keep(x.view(2, 3), 2)\nf(y)"
 
 
+def test_descent_takes_along_what_was_done_to_what_a_closure_reads() -> None:
+    program = """
+import torch
+class Watch:
+    def __init__(self, model):
+        self.model = model
+    def detach(self):
+        self.model.register_hook(print)
+def train(size):
+    model = torch.nn.Linear(size, 2)
+    Watch(model).detach()
+    unrelated(size)
+    def step(x):
+        return model(x).detach()
+    fast = torch.compile(step)
+    return fast(torch.ones(1, 3))
+train(3)
+"""
+    arguments = (Argument("x", "torch.ones(1, 3)", True),)
+    calls = (
+        Call(0, None, "train", 8, (Argument("size", "3", True),), None, None, False, False, 1.0),
+        Call(1, 0, "train.<locals>.step", 12, arguments, None, None, True, True, 1.0),
+    )
+    values = (Value(9, "train", "model", "torch.nn.Linear(3, 2)", False),)
+    text = after("descend", program, "register_hook", "compile", trace=Trace(frozenset(), calls, values))
+    assert "Watch(model).detach()\n\ndef step(x):" in text
+    assert "model = torch.nn.Linear(3, 2)" in text
+    assert "unrelated" not in text
+    assert "train" not in text
+
+
 def test_descent_asks_about_one_call_on_rebuilt_inputs() -> None:
     program = """
 import torch

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import itertools
 
 from torchbisect.minimizer.scope import bound_in, parameters
 from torchbisect.minimizer.tree import Function, copied, expression, walk
 from torchbisect.probe.trace import Trace
 
 
-def taken_out(tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace) -> list[ast.stmt]:
+def taken_out(
+    tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace, *, touched: bool = False
+) -> list[ast.stmt]:
     """The function without its decorators, after what binds the names that it reads from its enclosing functions.
 
     A name's value is what the trace saw it hold, or the argument it was in a call of the enclosing function, else its
@@ -21,10 +24,13 @@ def taken_out(tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: T
         inner: the function.
         qualified: its qualified name, ``make.<locals>.step``.
         trace: what an eager run of the script did.
+        touched: also with the statements before it that do something with what it reads, such as hooks on its model.
     """
     found: list[ast.stmt] = []
     done: set[str] = {inner.name}
     _bind(tree, inner, qualified, trace, found, done)
+    if touched:
+        _touch(tree, inner, qualified, trace, found, done)
     bare = copied(inner)
     bare.decorator_list = []
     return [*found, bare]
@@ -40,7 +46,7 @@ def in_factory(statements: list[ast.stmt], name: str, factory_name: str) -> ast.
 
 def _bind(
     tree: ast.Module,
-    inner: ast.FunctionDef | ast.ClassDef | ast.Assign,
+    inner: ast.FunctionDef | ast.ClassDef | ast.Assign | ast.Expr,
     qualified: str,
     trace: Trace,
     found: list[ast.stmt],
@@ -66,6 +72,18 @@ def _bind(
             done.add(name)
             _bind(tree, assigned, qualified, trace, found, done)
             found.append(copied(assigned))
+
+
+def _touch(
+    tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace, found: list[ast.stmt], done: set[str]
+) -> None:
+    """Add the calls that stand before a function and are given what it reads."""
+    read = _free(inner) & done
+    for scope in reversed(_around(tree, inner)):
+        for node in itertools.takewhile(lambda node: not any(item is inner for item in walk(node)), scope.body):
+            if isinstance(node, (ast.Assign, ast.Expr)) and _free(node) & read and not bound_in([node]) & done:
+                _bind(tree, node, qualified, trace, found, done)
+                found.append(ast.Expr(copied(node.value)))
 
 
 def _known(qualified: str, trace: Trace) -> list[tuple[str, str]]:
@@ -103,10 +121,10 @@ def _bound(function: ast.FunctionDef) -> set[str]:
     return {item.arg for item in parameters(function.args)} | bound_in(function.body)
 
 
-def _free(node: ast.FunctionDef | ast.ClassDef | ast.Assign) -> set[str]:
+def _free(node: ast.FunctionDef | ast.ClassDef | ast.Assign | ast.Expr) -> set[str]:
     """Names that it reads, or declares nonlocal, and doesn't bind itself."""
     own = {item.arg for item in walk(node) if isinstance(item, ast.arg)}
-    if not isinstance(node, ast.Assign):
+    if not isinstance(node, (ast.Assign, ast.Expr)):
         own |= bound_in(node.body)
         own |= {name for item in walk(node) if isinstance(item, ast.FunctionDef) for name in bound_in(item.body)}
     reads = {item.id for item in walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}

@@ -211,13 +211,24 @@ def _fits(arguments: ast.arguments, call: ast.Call, skip: int) -> bool:
     return set(required) <= named
 
 
+# fmt: off
+_SHARED = frozenset(name for kind in (list, dict, set, str) for name in dir(kind)) | {
+    "apply", "backward", "children", "clamp", "clone", "data", "detach", "device", "div", "dtype", "eval", "exp",
+    "fill_", "flatten", "float", "forward", "grad", "item", "load_state_dict", "log", "max", "mean", "min", "modules",
+    "mul", "named_modules", "named_parameters", "norm", "parameters", "permute", "register_hook", "requires_grad_",
+    "reshape", "shape", "size", "split", "step", "sum", "to", "train", "type", "view", "zero_grad",
+}
+# fmt: on
+"""What Python's and torch's own objects have too: to read it says nothing of the script's classes."""
+
+
 def _attributes(nodes: list[ast.AST], members: frozenset[str]) -> Iterator[str]:
     """What is read from ``self`` and made nowhere in the script; a base class's attributes count too, always."""
     made: set[str] = set()
     read = {
         node.attr
         for node in members_read(nodes)
-        if node.attr in members or (isinstance(node.value, ast.Name) and node.value.id == "self")
+        if node.attr in members - _SHARED or (isinstance(node.value, ast.Name) and node.value.id == "self")
     }
     for node in nodes:
         if isinstance(node, ast.Attribute):

@@ -214,7 +214,10 @@ def _compile(value: ast.expr, options: list[ast.keyword]) -> ast.expr:
 
 
 def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[ast.stmt], ast.expr]]:
-    """Further definitions that the call needs, and the expression to call; a closure on its own, then as a closure."""
+    """Further definitions that the call needs, and the expression to call.
+
+    A closure on its own, then as a closure, then after what was done to the things that it reads.
+    """
     if call.owner is not None or "." in call.function.replace(".<locals>.", ""):
         if call.owner_text is None:
             return
@@ -235,6 +238,9 @@ def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[
             name = fresh("make", names_of(tree))
             factory = ast.Name(id=name, ctx=ast.Load())
             yield [in_factory(definitions, inner.name, name)], ast.Call(func=factory, args=[], keywords=[])
+        more = taken_out(tree, inner, call.function, trace, touched=True)
+        if len(more) > len(definitions):
+            yield more, ast.Name(id=inner.name, ctx=ast.Load())
 
 
 def _first_line(node: ast.AST) -> int:
