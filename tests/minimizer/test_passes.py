@@ -106,6 +106,8 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "layers = [make()]\nkeep(layers[0], get('body.layers.0'))",
         ),
         ("unwrap", "keep([f(i, n) for i, n in enumerate(names)])", ["keep", "f("], "keep([f(0, next(iter(names)))])"),
+        ("unwrap", "keep([f(n) for i, n in enumerate(iterable=x)])", ["keep", "f("], "enumerate(iterable=x)"),
+        ("unwrap", "for i, n in enumerate(iterable=x):\n    keep(n)", ["keep(n)"], "in enumerate(iterable=x)"),
         ("unwrap", "for a, b in enumerate(c[a:]):\n    continue\nkeep(1)", ["keep", "enumerate"], "keep(1)"),
         (
             "registries",
@@ -148,7 +150,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ("fold", "keep(1, *(a, b))", ["keep"], "keep(1, a, b)"),
         (
             "inline",
-            "class A:\n    def step(self, n):\n        self.n = n\n        return self.inner(n)\n"
+            "class A:\n    def step(self, /, n):\n        self.n = n\n        return self.inner(n)\n"
             "    def inner(self, n):\n        return self.n + n\n    def __call__(self):\n        return 1\n"
             "a = A()\nkeep(a.step(2), a())",
             ["keep"],

@@ -225,10 +225,11 @@ _SHARED = frozenset(name for kind in (list, dict, set, str) for name in dir(kind
 def _attributes(nodes: list[ast.AST], members: frozenset[str]) -> Iterator[str]:
     """What is read from ``self`` and made nowhere in the script; a base class's attributes count too, always."""
     made: set[str] = set()
+    own = members - _SHARED
     read = {
         node.attr
         for node in members_read(nodes)
-        if node.attr in members - _SHARED or (isinstance(node.value, ast.Name) and node.value.id == "self")
+        if node.attr in own or (isinstance(node.value, ast.Name) and node.value.id == "self")
     }
     for node in nodes:
         if isinstance(node, ast.Attribute):

@@ -91,7 +91,7 @@ def _mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.expr]:
     name, nodes = method.name, walk(tree)
     others = [node for node in nodes if isinstance(node, Function) and node.name == name and node is not method]
     own = any(isinstance(node, ast.Name) and node.id in ("super", "__class__") for node in walk(method))
-    if others or own or name.startswith("__") or name == "forward" or not method.args.args:
+    if others or own or name.startswith("__") or name == "forward" or not (method.args.posonlyargs or method.args.args):
         return []
     found = [node for node in members_read(nodes) if node.attr == name]
     owners: list[ast.expr] = [node.value for node in found]
@@ -154,7 +154,7 @@ def _edit(tree: ast.Module, function: ast.FunctionDef, site: _Site) -> Edit | No
     if bound is None:
         return None
     if site.owner is not None:
-        bound = {function.args.args[0].arg: site.owner, **bound}
+        bound = {parameters(function.args)[0].arg: site.owner, **bound}
     assigned = bound_in(function.body)
     names = names_of(site.scope if not isinstance(site.scope, ast.Module) else tree, but=function)
     renames = {name: fresh(name, names) for name in sorted((assigned | set(bound)) & names)}

@@ -176,16 +176,13 @@ def _firsts(source: ast.expr, target: ast.expr) -> dict[str, ast.expr]:
     """What a comprehension's names are in its first iteration, where that can be written down."""
     if isinstance(target, ast.Name) and isinstance(source, (ast.List, ast.Tuple)) and source.elts:
         return {target.id: source.elts[0]}
-    name = ast.unparse(source.func) if isinstance(source, ast.Call) else ""
-    if not isinstance(source, ast.Call) or not isinstance(target, ast.Tuple) or name not in ("enumerate", "zip"):
+    if not isinstance(source, ast.Call) or not isinstance(target, ast.Tuple) or not source.args:
         return {}
-    values = (
-        [ast.Constant(0), _first(source.args[0])] if name == "enumerate" else [_first(item) for item in source.args]
-    )
-    pairs = list(zip(target.elts, values))
-    return (
-        {one.id: value for one, value in pairs if isinstance(one, ast.Name)} if len(pairs) == len(target.elts) else {}
-    )
+    made = {"enumerate": [ast.Constant(0), _first(source.args[0])], "zip": [_first(item) for item in source.args]}
+    values = made.get(ast.unparse(source.func), [])
+    if len(values) != len(target.elts):
+        return {}
+    return {one.id: value for one, value in zip(target.elts, values) if isinstance(one, ast.Name)}
 
 
 def _split(node: ast.Assign) -> Iterator[Replacement]:
@@ -212,7 +209,8 @@ def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
     body = _once(node.body)
     yield body
     source, target = node.iter, node.target
-    name = source.func.id if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) else ""
+    simple = isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and bool(source.args)
+    name = ast.unparse(source.func) if isinstance(source, ast.Call) and simple else ""
     if name == "range":
         yield [ast.Assign(targets=[target], value=ast.Constant(0)), *body]
     if name == "enumerate" and isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
