@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from torchbisect.minimizer.tree import Comprehension, children, walk
 
+OF_CONTAINERS = frozenset(name for kind in (list, dict, set, str) for name in dir(kind))
+"""What lists, dictionaries, sets and strings have."""
 _ALWAYS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__class__", "__annotations__"}
 
 

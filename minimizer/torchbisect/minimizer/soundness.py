@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from torchbisect.minimizer.reach import compiler, compiles, compiles_in_vain, names_compile
-from torchbisect.minimizer.scope import members_read
+from torchbisect.minimizer.scope import OF_CONTAINERS, members_read
 from torchbisect.minimizer.tree import Function, walk
 
 _CONSTRUCTORS = frozenset(
@@ -212,7 +212,7 @@ def _fits(arguments: ast.arguments, call: ast.Call, skip: int) -> bool:
 
 
 # fmt: off
-_SHARED = frozenset(name for kind in (list, dict, set, str) for name in dir(kind)) | {
+_SHARED = OF_CONTAINERS | {
     "apply", "backward", "children", "clamp", "clone", "data", "detach", "device", "div", "dtype", "eval", "exp",
     "fill_", "flatten", "float", "forward", "grad", "item", "load_state_dict", "log", "max", "mean", "min", "modules",
     "mul", "named_modules", "named_parameters", "norm", "parameters", "permute", "register_hook", "requires_grad_",

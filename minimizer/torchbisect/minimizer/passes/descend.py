@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from torchbisect.minimizer.closures import in_factory, taken_out
 from torchbisect.minimizer.passes import unused
 from torchbisect.minimizer.passes.inline import fresh, names_of
-from torchbisect.minimizer.scope import bound_in
+from torchbisect.minimizer.scope import OF_CONTAINERS, bound_in
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Function, copied, expression, tidy, walk
 from torchbisect.probe.trace import Call, Trace
@@ -134,7 +134,7 @@ def _called(
         yield unused.without(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
 
 
-_OF_PYTHON = frozenset(name for kind in (list, dict, set, str) for name in dir(kind)) | frozenset(dir(builtins))
+_OF_PYTHON = OF_CONTAINERS | frozenset(dir(builtins))
 
 
 def _operates(tree: ast.Module, call: Call) -> bool:
