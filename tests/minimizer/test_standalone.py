@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.minimizer.backend import with_backend
+from torchbisect.minimizer.inputs import with_names
 from torchbisect.minimizer.standalone import standalone, with_comment
 from torchbisect.probe.observation import Kind
 
@@ -27,6 +28,8 @@ class Seen:
     eager: str = ""
     compiled: str = ""
 
+
+TWICE_THE_GRADIENT = "lambda f: lambda *a: (lambda y: y + y - y.detach())(f(*a))"
 
 # Each with what ``torch.compile`` has to be for the bug to be there; without the bug it gives the function back.
 CASES = {
@@ -91,6 +94,40 @@ CASES = {
         "x = torch.ones(1, requires_grad=True)\ntorch.compile(f)(x).backward()\n",
         Seen(Kind.GRADIENTS, place="backward 0 argument x.grad", eager="a tensor", compiled="None"),
         "lambda f: lambda *a: (f(*a) + a[0]).detach().requires_grad_()",
+    ),
+    "a gradient of a tensor without a name": (
+        "import torch\n\n@torch.compile(backend='eager')\ndef f(y):\n    q = y * 1\n    return q\n"
+        "f(torch.ones(1, requires_grad=True)).backward()\n",
+        Seen(Kind.GRADIENTS, place="backward 0 call 0 argument 0.grad", eager="1", compiled="2"),
+        TWICE_THE_GRADIENT,
+    ),
+    "gradients of several elements": (
+        "import torch\n\n@torch.compile\ndef f(x):\n    return x * torch.arange(4.0)\n"
+        "x = torch.ones(4, requires_grad=True)\nf(x).sum().backward()\n",
+        Seen(Kind.GRADIENTS, place="backward 0 x.grad", eager="3", compiled="6"),
+        TWICE_THE_GRADIENT,
+    ),
+    "several elements that torch.autograd.grad gave": (
+        "import torch\n\ndef f(x):\n    return x * torch.arange(4.0)\n"
+        "x = torch.ones(4, requires_grad=True)\ntorch.autograd.grad(torch.compile(f)(x).sum(), x)\n",
+        Seen(Kind.GRADIENTS, place="backward 0 gradient[0]", eager="3", compiled="6"),
+        TWICE_THE_GRADIENT,
+    ),
+    "a parameter's gradient": (
+        "import torch\n\ny = torch.nn.Sequential(torch.nn.Linear(2, 2))\nz = torch.compile(y)\n"
+        "z(torch.ones(2)).sum().backward()\n",
+        Seen(Kind.GRADIENTS, place="backward 0 self.0.weight.grad", eager="1", compiled="2"),
+        TWICE_THE_GRADIENT,
+    ),
+    "a changed argument without a name": (
+        "import torch\n\ndef f(x):\n    x.add_(1)\ntorch.compile(f)(torch.ones(2))\n",
+        Seen(Kind.MUTATION, place="call 0 argument 0", eager="2", compiled="1"),
+        "lambda f: lambda *a: None",
+    ),
+    "a changed argument in a list": (
+        "import torch\n\ndef f(x):\n    x[0].add_(1)\ntorch.compile(f)([torch.ones(1)])\n",
+        Seen(Kind.MUTATION, place="call 0 argument 0[0]", eager="2", compiled="1"),
+        "lambda f: lambda *a: None",
     ),
     "an error that is missing": (
         "import torch\n\ndef f(x):\n    return x.view(7)\ntorch.compile(f)(torch.ones(2))\n",
@@ -179,3 +216,25 @@ def test_every_call_names_the_backend(source: str, named: str) -> None:
 @pytest.mark.parametrize("source", ["re.compile('x')", "compile('x', 'y', 'exec')", "x = 1"])
 def test_what_compiles_nothing_of_torch_is_left_alone(source: str) -> None:
     assert with_backend(source, "eager") is None
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("f(torch.ones(1, requires_grad=True)).backward()", "x = torch.ones(1, requires_grad=True)\nf(x).backward()"),
+        ("y = f(x, [torch.ones(1)], k=torch.eye(2))", "z = torch.ones(1)\nw = torch.eye(2)\ny = f(x, [z], k=w)"),
+        (
+            "torch.compile(f)(torch.nn.Parameter(torch.ones(1)))",
+            "x = torch.nn.Parameter(torch.ones(1))\ntorch.compile(f)(x)",
+        ),
+        ("x = torch.ones(1, requires_grad=True)", "x = torch.ones(1, requires_grad=True)"),
+        (
+            "f(lambda: torch.ones(1), [torch.ones(n) for n in y])",
+            "f(lambda: torch.ones(1), [torch.ones(n) for n in y])",
+        ),
+        ("torch.cat([torch.ones(1)])", "torch.cat([torch.ones(1)])"),
+        ("f(torch.compile(g))", "f(torch.compile(g))"),
+    ],
+)
+def test_what_is_made_in_passing_gets_a_name(source: str, named: str) -> None:
+    assert ast.unparse(with_names(ast.parse(source))) == named

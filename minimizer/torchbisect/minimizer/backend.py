@@ -47,6 +47,12 @@ def _compilers(tree: ast.Module) -> Callable[[ast.expr], bool]:
     return compiles
 
 
+def is_compile(node: ast.expr) -> bool:
+    """Whether an expression is ``torch.compile`` or a call of it, as far as its last name tells."""
+    inner = node.func if isinstance(node, ast.Call) else node
+    return isinstance(inner, ast.Attribute) and inner.attr == "compile"
+
+
 def _called(decorator: ast.expr, backend: str) -> ast.expr:
     return ast.Call(func=decorator, args=[], keywords=[_keyword(backend)])
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
+from torchbisect.minimizer.backend import is_compile
+from torchbisect.minimizer.inputs import with_names
 from torchbisect.minimizer.layout import laid_out
 from torchbisect.minimizer.tree import Edit, apply, copied, expression, parse, walk
 from torchbisect.probe.observation import Kind
@@ -22,6 +24,7 @@ _METHODS = frozenset({"stride", "is_contiguous"})
 # How the shape of a container is read, by the name that the comparison gives it.
 _STRUCTURE = {"length": ("len({})",), "keys": ("list({})", "sorted({})", "sorted(vars({}))"), "type": ()}
 _PATH = re.compile(r"(?:output|return value|gradient)(.*)$")
+_PARAMETER = re.compile(r"\w((?:\.\w+|\[\d+\])+)\.grad$")
 _SAFE_PATH = re.compile(r"(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*\Z")
 
 
@@ -49,7 +52,7 @@ class Seen(Protocol):
         """The compiled side in a few words."""
 
 
-def standalone(source: str, mismatch: Seen, *, limit: int = 12) -> list[str]:
+def standalone(source: str, mismatch: Seen, *, limit: int = 24) -> list[str]:
     """Scripts that fail by themselves where the mismatch is, the plainest first.
 
     The first is the script as it is: what raises or crashes needs nothing more, and the user's own assertion is the
@@ -84,11 +87,14 @@ def _asserting(source: str, mismatch: Seen) -> Iterator[str]:
     if mismatch.place.startswith("printed"):
         yield from _must_print(tree, mismatch)
         return
-    for subject, changed in _subjects(tree, mismatch):
-        for check in _checks(subject, mismatch):
-            yield laid_out(_with(changed, [check]))
-    for changed, call, eager in _pairs(tree):
-        yield from _compared(changed, call, eager, mismatch)
+    for way in (tree, with_names(tree)):
+        for subject, changed in _subjects(way, mismatch):
+            for check in _checks(subject, mismatch):
+                yield laid_out(_with(changed, [check]))
+        for changed, call, eager in _pairs(way):
+            yield from _compared(changed, call, eager, mismatch)
+            for gradient, _ in _gradients(changed, mismatch.place):
+                yield _differentiated(changed, call, eager, ast.unparse(gradient))
 
 
 def _with(tree: ast.Module, more: list[ast.stmt]) -> ast.Module:
@@ -133,7 +139,7 @@ def _subjects(tree: ast.Module, mismatch: Seen) -> Iterator[tuple[ast.expr, ast.
     if name and _SAFE_PATH.match(name.group(2).strip()):
         yield expression(name.group(1) + name.group(2).strip()), tree
     if "gradient" in place or "backward" in place:
-        yield from _gradients(tree)
+        yield from _gradients(tree, place)
     path = _PATH.search(place)
     tail = path.group(1).strip() if path and _SAFE_PATH.match(path.group(1).strip()) else ""
     last = tree.body[-1] if tree.body else None
@@ -149,8 +155,8 @@ def _subjects(tree: ast.Module, mismatch: Seen) -> Iterator[tuple[ast.expr, ast.
         yield expression(name_), tree
 
 
-def _gradients(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.Module]]:
-    """Leaves that have a gradient in the end, and what ``torch.autograd.grad`` gave."""
+def _gradients(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.Module]]:
+    """Leaves that have a gradient in the end, parameters of modules too, and what ``torch.autograd.grad`` gave."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and "autograd.grad" in ast.unparse(node.value):
             for item in walk(node.targets[0]):
@@ -163,6 +169,11 @@ def _gradients(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.Module]]:
             and "requires_grad" in ast.unparse(node)
         ):
             yield expression(f"{node.targets[0].id}.grad"), tree
+    parameter = _PARAMETER.search(place)
+    if parameter:
+        path = re.sub(r"\.(\d+)", r"[\1]", parameter.group(1))
+        for name in _bound(tree):
+            yield expression(f"{name}{path}.grad"), tree
 
 
 def _bound(tree: ast.Module) -> list[str]:
@@ -221,13 +232,13 @@ def _statement(text: str) -> ast.stmt:
 def _pairs(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
     """Each call of a compiled thing at module level, with the expression for the same thing not compiled."""
     for node in walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and _compiles(node.func) and node.func.args:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and is_compile(node.func) and node.func.args:
             yield tree, node, node.func.args[0]
     made = {
         node.targets[0].id: node.value.args[0]
         for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call)
-        if _compiles(node.value) and node.value.args
+        if is_compile(node.value) and node.value.args
     }
     for statement in reversed(tree.body):
         for node in walk(statement):
@@ -235,7 +246,7 @@ def _pairs(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
                 yield tree, node, made[node.func.id]
     for function in tree.body:
         if isinstance(function, ast.FunctionDef):
-            compiled = [item for item in function.decorator_list if _compiles(item)]
+            compiled = [item for item in function.decorator_list if is_compile(item)]
             if compiled:
                 yield from _decorated(tree, function, compiled[0])
 
@@ -247,7 +258,7 @@ def _decorated(
     keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
     func = decorator.func if isinstance(decorator, ast.Call) else decorator
     bare = copied(function)
-    bare.decorator_list = [item for item in bare.decorator_list if not _compiles(item)]
+    bare.decorator_list = [item for item in bare.decorator_list if not is_compile(item)]
     name = ast.Name(id=function.name, ctx=ast.Load())
     wrapped = ast.Call(func=func, args=[name], keywords=keywords)
     uses = [
@@ -258,14 +269,8 @@ def _decorated(
     if len(uses) == 1:
         changed = apply(tree, [Edit(((function, bare), (uses[0].func, wrapped)))])
         for node in walk(changed):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and _compiles(node.func):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and is_compile(node.func):
                 yield changed, node, name
-
-
-def _compiles(node: ast.expr) -> bool:
-    """``torch.compile`` or a call of it."""
-    inner = node.func if isinstance(node, ast.Call) else node
-    return isinstance(inner, ast.Attribute) and inner.attr == "compile"
 
 
 def _compared(tree: ast.Module, call: ast.Call, eager: ast.expr, mismatch: Seen) -> Iterator[str]:
@@ -273,9 +278,10 @@ def _compared(tree: ast.Module, call: ast.Call, eager: ast.expr, mismatch: Seen)
     plain = ast.unparse(ast.Call(func=eager, args=call.args, keywords=call.keywords))
     ours = ast.unparse(call)
     last = tree.body[-1]
-    before = tree.body[:-1] if isinstance(last, ast.Expr) and last.value is call else tree.body
+    whole = isinstance(last, ast.Expr) and last.value is call
+    before = tree.body[:-1] if whole else tree.body
 
-    def ending(*lines: str) -> str:
+    def ending(*lines: str, before: list[ast.stmt] = before) -> str:
         return laid_out(ast.Module(body=[*before, *map(_statement, lines)], type_ignores=[]))
 
     flag = next((name for name in _FLAGS if name == mismatch.attribute), None)
@@ -284,6 +290,9 @@ def _compared(tree: ast.Module, call: ast.Call, eager: ast.expr, mismatch: Seen)
         yield ending(f"assert ({ours}).{flag}{tail} == ({plain}).{flag}{tail}")
     yield ending(f"torch.testing.assert_close({ours}, {plain})")
     yield ending(f"assert {ours} == {plain}")
+    if isinstance(last, ast.Expr) and not whole and call in walk(last):
+        other = ast.unparse(apply(tree, [Edit.of(call.func, eager)]).body[-1])
+        yield ending(f"torch.testing.assert_close({ast.unparse(last)}, {other})", before=tree.body[:-1])
     names = [item.id for item in call.args if isinstance(item, ast.Name)]
     for name in names:
         copy = ast.unparse(
@@ -291,6 +300,14 @@ def _compared(tree: ast.Module, call: ast.Call, eager: ast.expr, mismatch: Seen)
         )
         yield ending(f"other = {name}.clone()", f"torch.testing.assert_close({ours}, {copy})")
         yield ending(f"other = {name}.clone()", copy, ours, f"torch.testing.assert_close({name}, other)")
+
+
+def _differentiated(tree: ast.Module, call: ast.Call, eager: ast.expr, gradient: str) -> str:
+    """The gradient beside the one that the same statements give without ``torch.compile``."""
+    first = next(at for at, statement in enumerate(tree.body) if call in walk(statement))
+    again = apply(tree, [Edit.of(call.func, eager)]).body[first:]
+    kept, same = f"compiled, {gradient} = {gradient}, None", f"torch.testing.assert_close(compiled, {gradient})"
+    return laid_out(ast.Module(body=[*tree.body, _statement(kept), *again, _statement(same)], type_ignores=[]))
 
 
 def _renamed(item: ast.expr, name: str) -> ast.expr:
