@@ -218,6 +218,12 @@ def test_what_compiles_nothing_of_torch_is_left_alone(source: str) -> None:
     assert with_backend(source, "eager") is None
 
 
+def test_no_gradient_is_asserted_where_another_thing_differs() -> None:
+    source = "import torch\nx = torch.ones(2, requires_grad=True)\ntorch.compile(f)(x).sum().backward()\n"
+    assert any(".grad" in text for text in standalone(source, Seen(Kind.GRADIENTS, place="backward 0 x.grad")))
+    assert not any(".grad" in text for text in standalone(source, Seen(Kind.VALUES, place="call 0 output")))
+
+
 @pytest.mark.parametrize(
     ("source", "named"),
     [

@@ -87,13 +87,13 @@ def _asserting(source: str, mismatch: Seen) -> Iterator[str]:
     if mismatch.place.startswith("printed"):
         yield from _must_print(tree, mismatch)
         return
-    for way in (tree, with_names(tree)):
+    for way in dict.fromkeys((tree, with_names(tree))):
         for subject, changed in _subjects(way, mismatch):
             for check in _checks(subject, mismatch):
                 yield laid_out(_with(changed, [check]))
         for changed, call, eager in _pairs(way):
             yield from _compared(changed, call, eager, mismatch)
-            for gradient, _ in _gradients(changed, mismatch.place):
+            for gradient in _gradients(changed, mismatch.place):
                 yield _differentiated(changed, call, eager, ast.unparse(gradient))
 
 
@@ -138,8 +138,7 @@ def _subjects(tree: ast.Module, mismatch: Seen) -> Iterator[tuple[ast.expr, ast.
     name = re.search(r"global ([A-Za-z_]\w*)(.*)$", place)
     if name and _SAFE_PATH.match(name.group(2).strip()):
         yield expression(name.group(1) + name.group(2).strip()), tree
-    if "gradient" in place or "backward" in place:
-        yield from _gradients(tree, place)
+    yield from ((gradient, tree) for gradient in _gradients(tree, place))
     path = _PATH.search(place)
     tail = path.group(1).strip() if path and _SAFE_PATH.match(path.group(1).strip()) else ""
     last = tree.body[-1] if tree.body else None
@@ -155,25 +154,30 @@ def _subjects(tree: ast.Module, mismatch: Seen) -> Iterator[tuple[ast.expr, ast.
         yield expression(name_), tree
 
 
-def _gradients(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.Module]]:
-    """Leaves that have a gradient in the end, parameters of modules too, and what ``torch.autograd.grad`` gave."""
+def _gradients(tree: ast.Module, place: str) -> Iterator[ast.expr]:
+    """Leaves that have a gradient in the end, parameters of modules too, and what ``torch.autograd.grad`` gave.
+
+    Nothing where the place isn't one of a gradient.
+    """
+    if "gradient" not in place and "backward" not in place:
+        return
     for node in tree.body:
         if isinstance(node, ast.Assign) and "autograd.grad" in ast.unparse(node.value):
             for item in walk(node.targets[0]):
                 if isinstance(item, ast.Name):
-                    yield expression(item.id), tree
+                    yield expression(item.id)
     for node in tree.body:
         if (
             isinstance(node, ast.Assign)
             and isinstance(node.targets[0], ast.Name)
             and "requires_grad" in ast.unparse(node)
         ):
-            yield expression(f"{node.targets[0].id}.grad"), tree
+            yield expression(f"{node.targets[0].id}.grad")
     parameter = _PARAMETER.search(place)
     if parameter:
         path = re.sub(r"\.(\d+)", r"[\1]", parameter.group(1))
         for name in _bound(tree):
-            yield expression(f"{name}{path}.grad"), tree
+            yield expression(f"{name}{path}.grad")
 
 
 def _bound(tree: ast.Module) -> list[str]:

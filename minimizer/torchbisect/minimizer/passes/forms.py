@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchbisect.minimizer.backend import is_compile
 from torchbisect.minimizer.effects import may_act
 from torchbisect.minimizer.scope import imported_in, references
 from torchbisect.minimizer.search import Search
@@ -69,8 +70,7 @@ def _compiling(node: ast.AST, name: str) -> bool:
     """``torch.compile(name, ...)``."""
     return (
         isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "compile"
+        and is_compile(node)
         and bool(node.args)
         and isinstance(node.args[0], ast.Name)
         and node.args[0].id == name

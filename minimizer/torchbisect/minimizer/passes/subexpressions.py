@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchbisect.minimizer.backend import is_compile
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.tree import Comprehension, Edit, parents, walk
 
@@ -52,7 +53,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
 
 def _parts(node: ast.expr, modules: set[str]) -> Iterator[ast.expr]:
     if isinstance(node, ast.Call):
-        if not _compiles(node):
+        if not is_compile(node):
             method = isinstance(node.func, ast.Attribute) and not _module(node.func.value, modules)
             if method and isinstance(node.func, ast.Attribute) and not node.func.attr.startswith(_VIEWS):
                 yield node.func.value
@@ -84,10 +85,6 @@ def _may_stand(argument: ast.expr, func: ast.expr) -> bool:
         return False
     number = isinstance(argument, ast.Constant) and isinstance(argument.value, (int, float))
     return not number or ast.unparse(func) in _NUMBERS or ast.unparse(func).startswith("math.")
-
-
-def _compiles(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and node.func.attr == "compile"
 
 
 def _module(node: ast.expr, modules: set[str]) -> bool:
