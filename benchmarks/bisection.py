@@ -33,11 +33,11 @@ from urllib.parse import quote, unquote, urlsplit
 import httpx
 from packaging.version import Version
 
-from torchbisect.bisect.channels import nightly, release
-from torchbisect.containers.builds import Build
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.pages import new_client, packages, project_page
+from torchbisect.bisect.sources import nightly, release
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.index.pages import new_client, packages, project_page
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.core.build import Build
 
 COMMAND = Path(sys.executable).with_name("torchbisect")
 _CHUNK = 1 << 20

@@ -16,15 +16,15 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from torchbisect.containers.builds import Build
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.docker_environments import DockerEnvironments
-from torchbisect.containers.environments import Environment
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
-from torchbisect.probe.client import Agent
-from torchbisect.probe.repro import Repro, Settings
+from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.venv.environments import Venvs, installed_build
+from torchbisect.core.build import Build
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.probe.agent_client import Agent
 
 SOURCE = """\
 import torch

@@ -22,19 +22,19 @@ from pathlib import Path
 import platformdirs
 from packaging.version import Version
 
-from torchbisect.containers.builds import Build, Channel
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs
-from torchbisect.probe.client import Limits
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.venv.environments import Venvs
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.repro import Repro
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judging import Mismatch
-from torchbisect.probe.matching import Strictness
+from torchbisect.probe.judge.classify import Mismatch
+from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro
-from torchbisect.probe.verdict import Answer, Verdict
 
 _EXPECTED = {"fail": (Answer.SAME,), "pass": (Answer.NONE,), "skip": (Answer.UNTESTABLE, Answer.OTHER)}
 _PATIENT = Limits(eager=120.0, compiled_floor=240.0)

@@ -32,19 +32,21 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from torchbisect.cli import minimizing
-from torchbisect.cli.options import Options
-from torchbisect.cli.pipeline import Pipeline
-from torchbisect.containers.errors import TorchbisectError
+from torchbisect.core.errors import TorchbisectError
+from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.minimize import Reduction
+from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.run import Pipeline
+from torchbisect.pipeline.stages import minimize as stage
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "covariance_head.py"
 # Parts of report.json that differ between two runs of the same code.
-VOLATILE = frozenset({"seconds", "collect_env", "version", "generated", "started", "finished", "trajectory", "platform"})
+VOLATILE = frozenset(
+    {"seconds", "collect_env", "version", "generated", "started", "finished", "trajectory", "platform"}
+)
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}|/tmp/[^\s'\"]+")
 
 
@@ -90,9 +92,7 @@ def recorded(case: Case, torch: str, cache: Path | None) -> dict[str, Any]:
     def minimized(minimize: Callable[..., Reduction]) -> Callable[..., Reduction]:
         def run(*arguments: Any, **options: Any) -> Reduction:
             reduction = minimize(*arguments, **options)
-            rows = {
-                name: [item.asked, item.accepted, item.bytes_won] for name, item in reduction.statistics.items()
-            }
+            rows = {name: [item.asked, item.accepted, item.bytes_won] for name, item in reduction.statistics.items()}
             statistics.append(rows)
             return reduction
 
@@ -100,8 +100,10 @@ def recorded(case: Case, torch: str, cache: Path | None) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out")
-        options = Options(case.script, command=case.command, torch=torch, jobs=1, out=out, cache_dir=cache, verbosity=-1)
-        with patch.object(Probe, "ask", asking), patch.object(minimizing, "minimize", minimized(minimizing.minimize)):
+        options = Options(
+            case.script, command=case.command, torch=torch, jobs=1, out=out, cache_dir=cache, verbosity=-1
+        )
+        with patch.object(Probe, "ask", asking), patch.object(stage, "minimize", minimized(stage.minimize)):
             try:
                 code = int(Pipeline(options).execute())
             except TorchbisectError as error:

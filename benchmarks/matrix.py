@@ -20,21 +20,21 @@ from pathlib import Path
 import platformdirs
 from packaging.version import Version
 
-from torchbisect.bisect.channels.listing import Listing
-from torchbisect.bisect.channels.release import releases
-from torchbisect.containers.builds import Build
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.disk import parse_size
-from torchbisect.containers.errors import TorchbisectError
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.pages import packages
-from torchbisect.containers.venvs import Venvs
-from torchbisect.probe.client import Limits
+from torchbisect.bisect.sources.listing import Listing
+from torchbisect.bisect.sources.release import releases
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.index.pages import packages
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.store.disk import parse_size
+from torchbisect.containers.venv.environments import Venvs
+from torchbisect.core.build import Build
+from torchbisect.core.errors import TorchbisectError
+from torchbisect.core.repro import Repro
+from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.observation import Kind
+from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.repro import Repro
 
 # What a script's own backend gets wrong is wrong on every torch.
 _WRONG = """\

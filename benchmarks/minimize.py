@@ -30,20 +30,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchbisect.cli.options import Options
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
-from torchbisect.minimizer.backend import with_backend
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.venv.environments import Venvs, installed_build
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.minimize import Budget, minimize
+from torchbisect.minimizer.syntax.backend import with_backend
+from torchbisect.pipeline.options import Options
 from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro, Settings
-from torchbisect.probe.signature import Signature
-from torchbisect.probe.verdict import Verdict
 
 HERE = Path(__file__).resolve().parent
 LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")

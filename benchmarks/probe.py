@@ -17,18 +17,18 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.venv.environments import Venvs, installed_build
+from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.matching import Strictness
-from torchbisect.probe.observation import Kind
-from torchbisect.probe.plain import run_plain
+from torchbisect.probe.judge.matching import Strictness
+from torchbisect.probe.judge.observation import Kind
+from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro, Settings
-from torchbisect.probe.signature import Signature
+from torchbisect.probe.standalone_run import run_plain
 
 BACKENDS = ("eager", "aot_eager", "inductor")
 SOURCE = """\

@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # A shell's background job ignores Ctrl-C, and so would every command that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["engine", "releases"]
+pytest_plugins = ["engine", "releases", "sample_reports"]
 
 
 class KeepTogether(LoadFileScheduling):  # type: ignore[misc]

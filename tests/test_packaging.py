@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ["cli", "probe", "minimizer", "bisect", "containers", "reports"]
+PARTS = ["cli", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core"]
 
 
 @pytest.mark.parametrize("module", ["bisect", "random", "tempfile"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pypi_simple import ProjectPage
 
-from torchbisect.containers.interpreters import Interpreter
+from torchbisect.containers.python.interpreter import Interpreter
 
 LINUX = (
     "manylinux_2_36_x86_64",

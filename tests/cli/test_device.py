@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import Tool
 
-from torchbisect.cli.scripts import on_device
+from torchbisect.pipeline.script_input import on_device
 
 LINE = "import torch; torch.set_default_device('cuda')"
 

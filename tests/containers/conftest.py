@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.retries import Patience
-from torchbisect.containers.venvs import Venvs
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.venv.environments import Venvs
+from torchbisect.core.retry import Patience
 
 #: What a wheel named torch holds in these tests: just enough for its version to be read back.
 SOURCE = "__version__ = {version!r}\n\n\nclass version:\n    git_version = 'c0ffee'\n    cuda = None\n"

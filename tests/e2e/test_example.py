@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from running import Tool
 
-from torchbisect.containers.docker_install import NETWORK_VARIABLE
+from torchbisect.containers.docker.install import NETWORK_VARIABLE
 
 pytestmark = pytest.mark.e2e
 
@@ -34,7 +34,9 @@ def tool(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Tool:
 
 def test_the_whole_way(tool: Tool) -> None:
     report = tool.report
-    jsonschema.validate(report, json.loads(resources.files("torchbisect.reports").joinpath("schema.json").read_text()))
+    jsonschema.validate(
+        report, json.loads(resources.files("torchbisect.reports.model").joinpath("schema.json").read_text())
+    )
     assert report["state"] == "complete"
     assert report["localisation"]["backend"] == "eager"
     assert (report["bisect"]["fix"]["last_bad"], report["bisect"]["fix"]["first_fixed"]) == ("2.8.0", "2.9.0")

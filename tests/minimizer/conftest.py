@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from torchbisect.containers.environments import Environment
+from torchbisect.containers.environment import Environment
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from torchbisect.core.repro import Repro
 from torchbisect.minimizer.minimize import Budget, minimize
-from torchbisect.minimizer.tree import nodes, parse
+from torchbisect.minimizer.syntax.tree import nodes, parse
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro
 
 # Compiled keeps what a deque of no length is given: true of torch up to 2.14.
 PROGRAM = '''

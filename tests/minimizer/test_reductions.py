@@ -16,13 +16,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from torchbisect.minimizer.layout import laid_out
-from torchbisect.minimizer.ledger import Ledger
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.minimizer.budget import Ledger
 from torchbisect.minimizer.minimize import PASSES, Budget, minimize
-from torchbisect.minimizer.order import measure
 from torchbisect.minimizer.search import ROOM, Search
-from torchbisect.minimizer.tree import Edit, apply, copied, nodes, parse, text_of, tidy
-from torchbisect.probe.verdict import Answer, Verdict
+from torchbisect.minimizer.sort_key import measure
+from torchbisect.minimizer.syntax.layout import laid_out
+from torchbisect.minimizer.syntax.tree import Edit, apply, copied, nodes, parse, text_of, tidy
 
 FEW = max(3, settings.default.max_examples // 13)
 """Each example is a whole reduction, so there are fewer than of other things."""
@@ -265,7 +265,7 @@ def test_what_is_expected_comes_next_and_to_look_at_it_changes_nothing(
 _HASHED = """
 import json, sys, zlib
 from torchbisect.minimizer.minimize import Budget, minimize
-from torchbisect.probe.verdict import Answer, Verdict
+from torchbisect.core.verdict import Answer, Verdict
 program, asked = sys.stdin.read(), []
 def ask(text):
     asked.append(text)

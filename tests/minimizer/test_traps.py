@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from torchbisect.core.repro import Repro
+from torchbisect.minimizer.candidate_filter import faults
 from torchbisect.minimizer.minimize import Budget, Reduction, minimize
-from torchbisect.minimizer.soundness import faults
-from torchbisect.minimizer.tree import parse
-from torchbisect.probe.plain import run_plain
+from torchbisect.minimizer.syntax.tree import parse
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro
+from torchbisect.probe.standalone_run import run_plain
 
 # Compiled keeps what a deque of no length is given: true of torch up to 2.14.
 _START = """\

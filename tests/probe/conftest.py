@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from torchbisect.containers.environments import Environment
+from torchbisect.containers.environment import Environment
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.observation import Difference, Ending, Frame, Kind, Observation, Raised
+from torchbisect.probe.judge.observation import Difference, Ending, Frame, Kind, Observation, Raised
 from torchbisect.probe.probe import Probe
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from torchbisect.containers.environments import Environment
-from torchbisect.probe.command import NO_SCRIPT, CommandProbe
+from torchbisect.containers.environment import Environment
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import Answer
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.observation import Kind
+from torchbisect.probe.judge.observation import Kind
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.judge.slowness import Bounds
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro, Settings
-from torchbisect.probe.signature import Signature
-from torchbisect.probe.slowness import Bounds
-from torchbisect.probe.verdict import Answer
+from torchbisect.probe.test_command import NO_SCRIPT, CommandProbe
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FORMS = [

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchbisect.containers.errors import DiskFull, InputError
+from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.probe.journal import Journal
 
 _VALUES = st.recursive(

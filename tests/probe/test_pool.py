@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from torchbisect.containers.environments import Environment
+from torchbisect.containers.environment import Environment
+from torchbisect.core.repro import Repro
+from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.matching import Strictness
+from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro
-from torchbisect.probe.verdict import Answer, Verdict
 
 pytestmark = pytest.mark.torch
 

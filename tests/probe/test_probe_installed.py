@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from torchbisect.containers.environments import Environment
+from torchbisect.containers.environment import Environment
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import Answer
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.localise import localise
-from torchbisect.probe.matching import Strictness
-from torchbisect.probe.observation import Kind
-from torchbisect.probe.plain import run_plain
+from torchbisect.probe.judge.matching import Strictness
+from torchbisect.probe.judge.observation import Kind
+from torchbisect.probe.localize.backends import localise
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro, Settings
-from torchbisect.probe.verdict import Answer
+from torchbisect.probe.standalone_run import run_plain
 
 pytestmark = pytest.mark.torch
 

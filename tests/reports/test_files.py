@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from torchbisect.containers.errors import InputError
+from torchbisect.core.errors import InputError
 from torchbisect.reports.files import load, write
-from torchbisect.reports.report import Report
+from torchbisect.reports.model.report import Report
 
 
 def test_written_and_read_back(whole: Report, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ FILL = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from torchbisect.containers.errors import DiskFull
+from torchbisect.core.errors import DiskFull
 from torchbisect.reports.files import load, write
 report = load(Path(sys.argv[1]))
 try:

@@ -16,8 +16,8 @@ import platformdirs
 import pytest
 from filelock import FileLock
 
-from torchbisect.containers.docker_engine import Engine
-from torchbisect.containers.docker_images import build_image
+from torchbisect.containers.docker.engine import Engine
+from torchbisect.containers.docker.images import build_image
 
 BASE = "torchbisect-test-base:bookworm"
 #: What a base image needs so that torchbisect's own image is built on it without a network.

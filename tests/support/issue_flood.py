@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-BODIES = Path(__file__).parents[1] / "reports" / "issue_bodies"
+BODIES = Path(__file__).parents[1] / "triage" / "issues" / "issue_bodies"
 COUNT = 200
 
 Shape = Callable[[str, int], str]

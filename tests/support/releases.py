@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from torchbisect.containers.builds import Build, Channel
-from torchbisect.containers.cache import Cache
-from torchbisect.containers.environments import Environment
-from torchbisect.containers.indexes import Indexes
-from torchbisect.containers.interpreters import Interpreter
-from torchbisect.containers.venvs import Venvs, installed_build
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.venv.environments import Venvs, installed_build
+from torchbisect.core.build import Build, Channel
 
 #: The torches of tables that are held against two of them, for ``parametrize``.
 TORCHES = ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)]

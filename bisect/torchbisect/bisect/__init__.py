@@ -1,1 +1,1 @@
-"""Finds the builds between which a mismatch came or went; runs nothing itself."""
+"""Find the builds between which a mismatch appeared or disappeared."""

@@ -1,1 +1,1 @@
-"""The command line: wires the parts together, shows progress, sets exit codes; decides nothing itself."""
+"""The torchbisect command: arguments, help and exit codes."""

@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from torchbisect.cli import inspecting, issues
-from torchbisect.cli.exits import Exit
-from torchbisect.cli.options import CHANNELS, SEARCH_OPTIONS, Options, options_from, shared_options
-from torchbisect.cli.pipeline import Pipeline
-from torchbisect.cli.planning import show_plan
-from torchbisect.cli.triage import command as triage
-from torchbisect.containers.errors import TorchbisectError
-from torchbisect.probe.version import __version__
+from torchbisect.cli import inspect_commands, issue_command
+from torchbisect.cli.plan_command import show_plan
+from torchbisect.core.errors import TorchbisectError
+from torchbisect.core.exit_codes import Exit
+from torchbisect.core.version import __version__
+from torchbisect.pipeline.options import CHANNELS, SEARCH_OPTIONS, Options, options_from, shared_options
+from torchbisect.pipeline.run import Pipeline
+from torchbisect.triage import command as triage
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -105,7 +105,7 @@ _script_command(
 @click.option("--json", "as_json", is_flag=True, help="Print report.json.")
 def report(folder: Path, as_json: bool) -> None:
     """Render a finished or interrupted run again."""
-    inspecting.render(folder, as_json)
+    inspect_commands.render(folder, as_json)
 
 
 @main.command()
@@ -115,7 +115,7 @@ def report(folder: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) -> None:
     """Find the script in an issue, and what is missing to run it; runs none of it."""
-    click.get_current_context().exit(issues.read(reference, file, out, as_json=as_json))
+    click.get_current_context().exit(issue_command.read(reference, file, out, as_json=as_json))
 
 
 @main.command("triage")
@@ -150,7 +150,7 @@ def triage_command(**given: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def builds(channel: str, as_json: bool, **given: Any) -> None:
     """List the builds that a channel offers, and those left out with the reason."""
-    inspecting.list_builds(Options(Path(), channels=(channel,), **given), channel, as_json)
+    inspect_commands.list_builds(Options(Path(), channels=(channel,), **given), channel, as_json)
 
 
 @main.command()
@@ -159,7 +159,7 @@ def builds(channel: str, as_json: bool, **given: Any) -> None:
 @click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
 def cache(prune: bool, docker: bool, cache_dir: Path | None) -> None:
     """What is kept on this machine, how large it is, and its removal."""
-    inspecting.show_cache(cache_dir, prune=prune, docker=docker)
+    inspect_commands.show_cache(cache_dir, prune=prune, docker=docker)
 
 
 @main.command()
@@ -167,4 +167,4 @@ def cache(prune: bool, docker: bool, cache_dir: Path | None) -> None:
 @click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
 def doctor(python: str, cache_dir: Path | None) -> None:
     """What this machine has and lacks, and what to do about it."""
-    click.get_current_context().exit(inspecting.doctor(python, cache_dir))
+    click.get_current_context().exit(inspect_commands.doctor(python, cache_dir))

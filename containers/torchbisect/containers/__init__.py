@@ -1,1 +1,1 @@
-"""Where a torch lives and runs: builds, indexes, virtual environments, processes. Knows nothing of mismatches."""
+"""Where a torch is installed and run: indexes, environments, processes. Knows nothing of mismatches."""

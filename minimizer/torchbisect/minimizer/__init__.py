@@ -1,1 +1,1 @@
-"""Shrinks a failing script while it keeps showing the same mismatch; runs nothing itself."""
+"""Shrink a failing script while it keeps showing the same mismatch."""

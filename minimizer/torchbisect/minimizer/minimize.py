@@ -7,40 +7,40 @@ from dataclasses import dataclass, field
 from functools import cache
 from operator import itemgetter
 
-from torchbisect.minimizer.layout import laid_out
-from torchbisect.minimizer.ledger import Budget, BudgetSpent, Ledger, Progress, Statistics
-from torchbisect.minimizer.order import measure
+from torchbisect.core.trace import Trace
+from torchbisect.core.verdict import Verdict
+from torchbisect.minimizer.budget import Budget, BudgetSpent, Ledger, Progress, Statistics
 from torchbisect.minimizer.passes import (
-    classes,
-    constants,
-    descend,
-    elements,
+    autograd_function_args,
+    delete_elements,
+    delete_parameters,
+    delete_statements,
+    flatten_classes,
     fold,
-    forms,
-    functions,
+    hoist_subexpressions,
+    idioms,
     imports,
     inline,
-    layers,
-    leaves,
+    isolate_call,
     lift,
-    modules,
-    naming,
-    parameters,
+    module_to_function,
+    promote_input,
     registries,
-    shortcuts,
-    statements,
-    subexpressions,
+    remove_unexecuted,
+    remove_unused,
+    rename,
+    replace_by_value,
+    replace_layers,
+    return_argument,
+    shrink_constants,
     substitute,
-    tails,
-    unrun,
-    unused,
-    unwrap,
-    values,
+    truncate_functions,
+    unwrap_blocks,
 )
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import nodes, parse, quoting_itself, text_of, tidy
-from torchbisect.probe.trace import Trace
-from torchbisect.probe.verdict import Verdict
+from torchbisect.minimizer.sort_key import measure
+from torchbisect.minimizer.syntax.layout import laid_out
+from torchbisect.minimizer.syntax.tree import nodes, parse, quoting_itself, text_of, tidy
 
 __all__ = ["Budget", "Progress", "Reduction", "Statistics", "minimize"]
 
@@ -49,39 +49,39 @@ Pass = Callable[[Search], None]
 
 _OPENING: tuple[tuple[str, Pass], ...] = (
     ("torch by name", imports.plain),
-    ("descend", descend.run),
-    ("unrun", unrun.run),
+    ("descend", isolate_call.run),
+    ("unrun", remove_unexecuted.run),
     ("inline", inline.run),
-    ("outermost", statements.outermost),
-    ("unused", unused.run),
-    ("tails", tails.run),
-    ("values", values.run),
+    ("outermost", delete_statements.outermost),
+    ("unused", remove_unused.run),
+    ("tails", truncate_functions.run),
+    ("values", replace_by_value.run),
 )
 _ROUND: tuple[tuple[str, Pass], ...] = (
-    ("unwrap", unwrap.run),
+    ("unwrap", unwrap_blocks.run),
     ("fold", fold.run),
     ("inline", inline.run),
-    ("unused", unused.run),
-    ("tails", tails.run),
-    ("statements", statements.run),
+    ("unused", remove_unused.run),
+    ("tails", truncate_functions.run),
+    ("statements", delete_statements.run),
     ("substitute", substitute.run),
-    ("classes", classes.run),
-    ("modules", modules.run),
-    ("layers", layers.run),
-    ("parameters", parameters.run),
-    ("functions", functions.run),
-    ("elements", elements.run),
-    ("subexpressions", subexpressions.run),
-    ("shortcuts", shortcuts.run),
+    ("classes", flatten_classes.run),
+    ("modules", module_to_function.run),
+    ("layers", replace_layers.run),
+    ("parameters", delete_parameters.run),
+    ("functions", autograd_function_args.run),
+    ("elements", delete_elements.run),
+    ("subexpressions", hoist_subexpressions.run),
+    ("shortcuts", return_argument.run),
     ("registries", registries.run),
-    ("leaves", leaves.run),
-    ("constants", constants.run),
+    ("leaves", promote_input.run),
+    ("constants", shrink_constants.run),
     ("imports", imports.run),
-    ("forms", forms.run),
+    ("forms", idioms.run),
 )
 
 
-_FINISH: tuple[tuple[str, Pass], ...] = (("lift", lift.run), ("naming", naming.run))
+_FINISH: tuple[tuple[str, Pass], ...] = (("lift", lift.run), ("naming", rename.run))
 PASSES = tuple(dict((*_OPENING, *_ROUND, *_FINISH)).items())
 """Every pass by its name."""
 
@@ -202,7 +202,7 @@ def _turn(search: Search, tracer: Tracer, backend: str | None) -> None:
             run(search)
         search.ledger.stage = "values"
         _retrace(search, tracer)
-        values.run(search)
+        replace_by_value.run(search)
     for name, run in _FINISH:
         search.ledger.stage = name
         run(search)
@@ -213,8 +213,8 @@ def _opening(search: Search, tracer: Tracer, backend: str | None) -> None:
     for name, run in _OPENING:
         search.ledger.stage = name
         before = search.text
-        if run is descend.run:
-            descend.run(search, backend or descend.backend_of(search.tree))
+        if run is isolate_call.run:
+            isolate_call.run(search, backend or isolate_call.backend_of(search.tree))
         else:
             run(search)
         if search.text != before:

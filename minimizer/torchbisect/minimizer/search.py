@@ -7,10 +7,10 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from torchbisect.minimizer.ledger import BudgetSpent, Ledger, Progress, Statistics
-from torchbisect.minimizer.order import Measure, measure
-from torchbisect.minimizer.tree import Edit, Replacement, Unfit, apply, children, parse, text_of, tidy
-from torchbisect.probe.trace import Trace
+from torchbisect.core.trace import Trace
+from torchbisect.minimizer.budget import BudgetSpent, Ledger, Progress, Statistics
+from torchbisect.minimizer.sort_key import Measure, measure
+from torchbisect.minimizer.syntax.tree import Edit, Replacement, Unfit, apply, children, parse, text_of, tidy
 
 ROOM = 8
 """How many nodes a rewording may cost."""

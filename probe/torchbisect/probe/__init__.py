@@ -1,1 +1,1 @@
-"""The one question: does this script, on this torch, with these settings, still show this mismatch?"""
+"""Answer the one question: does this script, on this torch, with these settings, still show this mismatch?"""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from torchbisect.containers.errors import DiskFull, InputError
+from torchbisect.core.errors import DiskFull, InputError
 
 
 class Journal:

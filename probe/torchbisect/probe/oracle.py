@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Protocol
 
-from torchbisect.containers.environments import Environment
-from torchbisect.probe.client import Limits
-from torchbisect.probe.faults import Fault
-from torchbisect.probe.judging import Mismatch
+from torchbisect.containers.environment import Environment
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.trace import Trace
+from torchbisect.core.verdict import Verdict
+from torchbisect.probe.agent_client import Limits
+from torchbisect.probe.judge.classify import Mismatch
+from torchbisect.probe.judge.environment_faults import Fault
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro, Settings
-from torchbisect.probe.trace import Trace
-from torchbisect.probe.verdict import Verdict
 
 
 class Oracle(Protocol):

@@ -9,10 +9,10 @@ from queue import LifoQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
-from torchbisect.containers.errors import TorchbisectError
+from torchbisect.core.errors import TorchbisectError
+from torchbisect.core.verdict import Verdict
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
-from torchbisect.probe.verdict import Verdict
 
 _T = TypeVar("_T")
 

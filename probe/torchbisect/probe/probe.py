@@ -8,21 +8,29 @@ from dataclasses import asdict, dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from torchbisect.containers.environments import Environment
-from torchbisect.containers.errors import DiskFull
-from torchbisect.probe.client import Agent, Limits
-from torchbisect.probe.doubts import EMULATE, ENDINGS, PATIENCE, SANE, backend_of, machine_is_busy, may_be_rounding
-from torchbisect.probe.faults import Fault, ended_badly
+from torchbisect.containers.environment import Environment
+from torchbisect.core.errors import DiskFull
+from torchbisect.core.repro import Repro, Settings, fingerprint
+from torchbisect.core.trace import Trace
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.core.version import __version__
+from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judging import Mismatch, Spot, mismatch_of, settled, trouble_of
-from torchbisect.probe.observation import Observation
+from torchbisect.probe.judge.classify import Mismatch, Spot, mismatch_of, settled, trouble_of
+from torchbisect.probe.judge.environment_faults import Fault, ended_badly
+from torchbisect.probe.judge.false_positive_checks import (
+    EMULATE,
+    ENDINGS,
+    PATIENCE,
+    SANE,
+    backend_of,
+    machine_is_busy,
+    may_be_rounding,
+)
+from torchbisect.probe.judge.observation import Observation
+from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, slowness_of
+from torchbisect.probe.local_modules import identity
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro, Settings, fingerprint
-from torchbisect.probe.siblings import identity
-from torchbisect.probe.slowness import RUN_TIME, Bounds, slowness_of
-from torchbisect.probe.trace import Trace
-from torchbisect.probe.verdict import Answer, Verdict
-from torchbisect.probe.version import __version__
 
 _T = TypeVar("_T")
 _TIMED_AGAIN = 2

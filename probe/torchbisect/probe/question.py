@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from torchbisect.probe.matching import Strictness
-from torchbisect.probe.repro import Repro, Settings
-from torchbisect.probe.signature import Signature
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.probe.judge.matching import Strictness
+from torchbisect.probe.judge.signature import Signature
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Shows what was found, to a GitHub issue, a terminal or a machine; runs nothing."""
+"""The result of a run as data, and its renderings for GitHub, a browser and a terminal."""

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from torchbisect.containers.errors import DiskFull, InputError, MachineError
-from torchbisect.reports import html, markdown
+from torchbisect.core.errors import DiskFull, InputError, MachineError
 from torchbisect.reports.escape import one_line
-from torchbisect.reports.report import Report
+from torchbisect.reports.model.report import Report
+from torchbisect.reports.render import html, markdown
 
 JSON, MARKDOWN, PAGE, MINIMAL = "report.json", "report.md", "report.html", "minimal.py"
 

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from torchbisect.containers.environments import Environment
-from torchbisect.containers.venv import Venv
-from torchbisect.probe.client import Agent, Limits
-from torchbisect.probe.observation import Observation
-from torchbisect.probe.repro import Repro, Settings
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.venv.venv import Venv
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.judge.observation import Observation
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from torchbisect.probe.observation import Observation
+from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from torchbisect.containers.venv import Venv
-from torchbisect.probe.client import Agent, Limits
-from torchbisect.probe.observation import Observation
-from torchbisect.probe.repro import Repro, Settings
+from torchbisect.containers.venv.venv import Venv
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import pytest
 from releases import TORCHES
 
-from torchbisect.containers.environments import Environment
-from torchbisect.probe.client import Agent
-from torchbisect.probe.command import CommandProbe
+from torchbisect.containers.environment import Environment
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import Answer
+from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.observation import Kind
+from torchbisect.probe.judge.observation import Kind
+from torchbisect.probe.judge.slowness import Bounds, slowness_of
 from torchbisect.probe.question import Question
-from torchbisect.probe.repro import Repro, Settings
-from torchbisect.probe.slowness import Bounds, slowness_of
-from torchbisect.probe.verdict import Answer
+from torchbisect.probe.test_command import CommandProbe
 
 pytestmark = pytest.mark.torch
 

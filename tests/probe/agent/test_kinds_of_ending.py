@@ -11,10 +11,10 @@ from typing import NamedTuple
 import pytest
 from releases import TORCHES
 
-from torchbisect.probe.client import Agent, Limits
-from torchbisect.probe.judging import mismatch_of
-from torchbisect.probe.observation import Kind, Observation
-from torchbisect.probe.repro import Repro, Settings
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.judge.classify import mismatch_of
+from torchbisect.probe.judge.observation import Kind, Observation
 
 pytestmark = pytest.mark.torch
 

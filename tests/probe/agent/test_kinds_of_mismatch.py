@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from releases import TORCHES
 
-from torchbisect.probe.observation import Kind, Observation
+from torchbisect.probe.judge.observation import Kind, Observation
 
 pytestmark = pytest.mark.torch
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from torchbisect.probe.judging import trouble_of
-from torchbisect.probe.observation import Observation
+from torchbisect.probe.judge.classify import trouble_of
+from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 
@@ -101,7 +101,7 @@ def test_what_differs_beside_the_order_of_draws_is_evidence(observe: Callable[..
 def test_settled_draws_hang_on_no_order() -> None:
     program = """
 import torch
-from torchbisect.probe.agent.draws import SettledDraws
+from torchbisect.probe.agent.run.deterministic_rng import SettledDraws
 def draws(order):
     kinds = [lambda: torch.rand(4), lambda: torch.randn(2, 2), lambda: torch.randint(3, 9, (5,)),
              lambda: torch.nn.functional.dropout(torch.ones(6)), lambda: torch.empty(3).exponential_()]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from torchbisect.probe.client import Agent
-from torchbisect.probe.observation import Kind, Observation
-from torchbisect.probe.repro import Repro, Settings
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.probe.agent_client import Agent
+from torchbisect.probe.judge.observation import Kind, Observation
 
 pytestmark = pytest.mark.torch
 

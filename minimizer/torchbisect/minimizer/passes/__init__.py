@@ -1,1 +1,1 @@
-"""The transformations a reduction is made of, one file each."""
+"""Transformations that make a script smaller, one module each; none imports another."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.scope import members_read
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, copied, walk
+from torchbisect.minimizer.syntax.scope import members_read
+from torchbisect.minimizer.syntax.tree import Edit, copied, walk
 
 
 def run(search: Search) -> None:

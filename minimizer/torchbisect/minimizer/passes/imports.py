@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, apply, walk
+from torchbisect.minimizer.syntax.tree import Edit, apply, walk
 
 # What torch itself documents of torch.nn.functional; of the others it has an undocumented half under the same name.
 _ALSO_IN_TORCH = frozenset(

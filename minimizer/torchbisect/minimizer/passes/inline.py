@@ -13,10 +13,20 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from torchbisect.minimizer.passes import unused
-from torchbisect.minimizer.scope import bound_in, enclosing, members_read, parameters, references
+from torchbisect.minimizer.passes import remove_unused
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Comprehension, Edit, Function, apply, children, copied, nodes, parents, walk
+from torchbisect.minimizer.syntax.scope import bound_in, enclosing, members_read, parameters, references
+from torchbisect.minimizer.syntax.tree import (
+    Comprehension,
+    Edit,
+    Function,
+    apply,
+    children,
+    copied,
+    nodes,
+    parents,
+    walk,
+)
 
 
 def run(search: Search) -> None:
@@ -24,7 +34,7 @@ def run(search: Search) -> None:
     whole, count, room = search.tree, 0, 2 * nodes(search.tree)
     while nodes(whole) < room and (found := next(inlined(whole), None)) is not None:
         whole, count = found[1], count + 1
-    if count > 1 and (search.attempt(whole) or search.venture(whole, unused.run, 6)):
+    if count > 1 and (search.attempt(whole) or search.venture(whole, remove_unused.run, 6)):
         return
     tried: set[str] = set()
     while True:
@@ -33,7 +43,7 @@ def run(search: Search) -> None:
             if key in tried:
                 continue
             tried.add(key)
-            if search.attempt(tree) or search.venture(tree, unused.run, 6):
+            if search.attempt(tree) or search.venture(tree, remove_unused.run, 6):
                 break
         else:
             return

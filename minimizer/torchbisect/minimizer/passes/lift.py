@@ -11,9 +11,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.scope import bound_in, parameters, references
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, apply, copied, walk
+from torchbisect.minimizer.syntax.scope import bound_in, parameters, references
+from torchbisect.minimizer.syntax.tree import Edit, apply, copied, walk
 
 _CONSTRUCTORS = frozenset({"ones", "zeros", "rand", "randn", "eye", "arange", "linspace", "full", "empty"})
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from torchbisect.minimizer.passes.shortcuts import swept
+from torchbisect.minimizer.passes.return_argument import swept
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, walk
+from torchbisect.minimizer.syntax.tree import Edit, Function, walk
 
 MOST = 8
 """How many are tried: a script may register dozens."""

@@ -12,9 +12,9 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 
-from torchbisect.minimizer.scope import bound_in, members_read
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.tree import Edit, Function, children, copied, walk
+from torchbisect.minimizer.syntax.scope import bound_in, members_read
+from torchbisect.minimizer.syntax.tree import Edit, Function, children, copied, walk
 
 
 def run(search: Search) -> None:

@@ -20,11 +20,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
-from . import processes
-from .comparing import compare
-from .forking import Bounds, Run, run
-from .ties import may_choose
-from .warming import Warmth
+from .compare.comparison import compare
+from .run import processes
+from .run.fork import Bounds, Run, run
+from .run.prewarm import Warmth
+from .run.tie_breaking import may_choose
 
 KEPT_BYTES = 512 << 20
 KEPT_RUNS = 64

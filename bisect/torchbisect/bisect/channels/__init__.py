@@ -1,1 +1,0 @@
-"""Where builds of torch come from, one file a channel."""

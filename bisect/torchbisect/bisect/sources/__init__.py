@@ -1,0 +1,1 @@
+"""Where builds come from: releases, nightlies, commits, partial wheels, source builds."""

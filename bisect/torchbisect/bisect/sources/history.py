@@ -1,0 +1,317 @@
+"""PyTorch's history, read from a git clone: which commit a nightly was made from, and what lies between two commits.
+
+A nightly is built from the branch ``nightly``, whose commits are made by ``git commit-tree`` over the tree of
+``viable/strict`` with the subject ``2026-08-16 nightly release (<commit on main>)``. ``torch.version.git_version`` in
+the wheel is the commit on *that* branch; the subject leads from there to main (as PyTorch's ``tools/nightly.py``
+goes). The day in a wheel's name is that of the build and may be one off; so the git version goes before the day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchbisect.containers.index.indexes import masked, shown
+from torchbisect.containers.store.disk import disk_errors
+from torchbisect.core.errors import InputError, MachineError
+from torchbisect.core.retry import Notify, silent
+
+if TYPE_CHECKING:
+    import git
+
+#: Where PyTorch's history is, unless ``--git`` names a clone or a mirror.
+PYTORCH = "https://github.com/pytorch/pytorch"
+
+_SUBJECT = re.compile(r"^(\d{4}-\d\d-\d\d) nightly release \(([0-9a-f]{40})\)$")
+_SHA = re.compile(r"[0-9a-f]{7,40}")
+_NUMBER = re.compile(r"\(#(\d+)\)\s*$")
+_RESOLVED = re.compile(r"^Pull Request resolved: https://github\.com/pytorch/pytorch/pull/(\d+)\s*$", re.MULTILINE)
+_REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})", re.MULTILINE)
+_REVERTED_NUMBER = re.compile(r"^Reverted https://github\.com/pytorch/pytorch/pull/(\d+)", re.MULTILINE)
+_FIELD, _RECORD = "\x1f", "\x1e"
+_AS_RECORDS = ("--name-only", "--no-renames", f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%B{_FIELD}")
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit on main.
+
+    Attributes:
+        sha: its full name.
+        subject: the first line of its message.
+        date: when it was committed.
+        pull_request: the number of the pull request it came from, where the message says.
+        reverts: the full name of the commit that it takes back, or ``None``.
+        reverts_request: the number of the pull request that it takes back.
+        files: the paths it touches, from the repository's root.
+    """
+
+    sha: str
+    subject: str
+    date: datetime.datetime
+    pull_request: int | None = None
+    reverts: str | None = None
+    reverts_request: int | None = None
+    files: tuple[str, ...] = ()
+
+    @property
+    def short(self) -> str:
+        """The first ten digits, as PyTorch's people write them."""
+        return self.sha[:10]
+
+    @property
+    def is_revert(self) -> bool:
+        """Whether it takes another commit back."""
+        return self.reverts is not None or self.subject.startswith('Revert "')
+
+    def __str__(self) -> str:
+        return f"{self.short} {self.subject}"
+
+
+def parse_message(message: str) -> tuple[int | None, str | None, int | None]:
+    """What a commit's message says: its pull request, the commit it reverts, and that one's pull request."""
+    subject = message.partition("\n")[0]
+    revert = subject.startswith('Revert "')
+    number = _NUMBER.search(subject)
+    resolved = _RESOLVED.findall(message)
+    reverted = _REVERTED.search(message) if revert else None
+    of = _REVERTED_NUMBER.search(message) or re.search(r"\(#(\d+)\)\"", subject) if revert else None
+    request = int(number.group(1)) if number else int(resolved[-1]) if resolved and not revert else None
+    return request, reverted.group(1) if reverted else None, int(of.group(1)) if of else None
+
+
+class History:
+    """A clone of PyTorch; nothing in it is changed, and no work tree is needed."""
+
+    def __init__(self, repository: git.Repo) -> None:
+        self._repository = repository
+        self._nightlies: dict[datetime.date, tuple[str, str]] | None = None
+
+    @classmethod
+    def open(cls, place: str, cache: Path, *, notify: Notify = silent, fetch: bool = True) -> History:
+        """The clone at ``place``, or one made from there.
+
+        Args:
+            place: a folder with a clone, used as it is; or an address, of which a partial clone without file contents
+                (a few hundred MB; contents come when they are read) is kept in ``cache`` and brought up to date.
+            cache: the folder for clones.
+            notify: told before something that takes long.
+            fetch: whether to bring a clone in the cache up to date.
+
+        Raises:
+            InputError: if the folder holds no git repository.
+            MachineError: if git isn't there, or the address can't be cloned.
+        """
+        module = _git()
+        if "://" not in place and not re.match(r"[\w.-]+@[\w.-]+:", place):
+            try:
+                return cls(module.Repo(Path(place).expanduser()))
+            except (module.InvalidGitRepositoryError, module.NoSuchPathError):
+                raise InputError(f"{place} is no git repository: name a clone of PyTorch with --git") from None
+        name = re.sub(r"[^A-Za-z0-9]+", "-", shown(place)).strip("-")
+        target = cache / f"{name}.git"
+        if not target.exists():
+            notify(f"cloning the history of {shown(place)} (once; without file contents)")
+            _clone(module, place, target)
+            return cls(module.Repo(target))
+        repository = module.Repo(target)
+        if fetch:
+            notify(f"fetching new history of {shown(place)}")
+            with _git_errors(module, f"the history of {shown(place)} can't be fetched"):
+                repository.git.fetch("--prune", "origin", "+refs/heads/*:refs/heads/*")
+        return cls(repository)
+
+    def nightlies(self) -> dict[datetime.date, str]:
+        """The commit on main of each nightly, by the day in the nightly's subject."""
+        return {date: main for date, (_, main) in self._all_nightlies().items()}
+
+    def _all_nightlies(self) -> dict[datetime.date, tuple[str, str]]:
+        """By day, the commit on the nightly branch and the one on main."""
+        if self._nightlies is None:
+            found: dict[datetime.date, tuple[str, str]] = {}
+            branch = self._branch("nightly")
+            lines = self._log("--format=%H%x1f%s", branch).splitlines() if branch else []
+            for line in lines:
+                sha, _, subject = line.partition(_FIELD)
+                match = _SUBJECT.match(subject)
+                if match:
+                    found.setdefault(datetime.date.fromisoformat(match.group(1)), (sha, match.group(2)))
+            self._nightlies = found
+        return self._nightlies
+
+    def main_commit(self, git_version: str) -> str | None:
+        """The commit on main that a build was made from; ``None`` if this clone doesn't know it.
+
+        Args:
+            git_version: ``torch.version.git_version``: of a nightly a commit on the nightly branch, else on main or
+                on a release's branch.
+        """
+        sha = self._resolve(git_version)
+        if sha is None:
+            return None
+        match = _SUBJECT.match(self._log("-1", "--format=%s", sha).strip())
+        return self._resolve(match.group(2)) if match else sha
+
+    def commit(self, sha: str) -> Commit:
+        """One commit. Raises ``InputError`` if the clone lacks it."""
+        text = self._log("-1", "-m", "--first-parent", *_AS_RECORDS, self._known(sha))
+        return next(_commits(text))
+
+    def between(self, older: str, newer: str) -> tuple[Commit, ...]:
+        """The commits after ``older`` up to ``newer``, oldest first, along main's first parents.
+
+        Raises:
+            InputError: if the clone lacks one of them, or ``older`` is no ancestor of ``newer``.
+        """
+        start, end = self._known(older), self._known(newer)
+        if not self._is_ancestor(start, end):
+            raise InputError(
+                f"{older[:10]} is not in the history of {newer[:10]}: no commits lie between builds of two branches"
+            )
+        text = self._log("-m", "--first-parent", "--reverse", *_AS_RECORDS, f"{start}..{end}")
+        return tuple(_commits(text))
+
+    def branch_point(self, sha: str) -> str | None:
+        """The commit on main from which a release's branch was cut; ``None`` if this clone doesn't know either."""
+        main = self._branch("main") or self._branch("master")
+        known = self._resolve(sha)
+        if main is None or known is None:
+            return None
+        found = str(self._repository.git.merge_base(known, main, with_exceptions=False))
+        return found or None
+
+    def _is_ancestor(self, older: str, newer: str) -> bool:
+        status, _, _ = self._repository.git.merge_base(
+            "--is-ancestor", older, newer, with_exceptions=False, with_extended_output=True
+        )
+        return bool(status == 0)
+
+    def changed(self, older: str, newer: str) -> dict[str, bool]:
+        """The paths that differ between two commits' trees, and whether each is there in ``newer``."""
+        text = str(
+            self._repository.git.diff(
+                "--no-renames", "--name-status", "-z", self._known(older), self._known(newer), stdout_as_string=True
+            )
+        )
+        fields = text.split("\0")
+        return {path: status != "D" for status, path in zip(fields[::2], fields[1::2])}
+
+    def gather(self, older: str, newer: str) -> None:
+        """Fetch in one go the contents that a partial clone lacks of what differs between two commits.
+
+        Reading them one by one would be a request for each; to show a difference git gets all that it needs at once.
+        """
+        promised = self._repository.git.config("--get", "remote.origin.promisor", with_exceptions=False)
+        if promised == "true":
+            with _git_errors(_git(), "the files that changed can't be fetched"):
+                self._repository.git.diff("--no-renames", "--numstat", self._known(older), self._known(newer))
+
+    def read(self, sha: str, path: str) -> bytes:
+        """A file's contents at a commit. Raises ``InputError`` if it isn't there."""
+        module = _git()
+        try:
+            # Not through the object database in this process: a partial clone fetches what it lacks, and only git can.
+            blob: bytes = self._repository.git.cat_file(
+                "blob", f"{sha}:{path}", stdout_as_string=False, strip_newline_in_stdout=False
+            )
+        except module.GitCommandError as error:
+            raise InputError(f"{path} can't be read at {sha[:10]}: {_last_line(error)}") from error
+        return blob
+
+    def check_out(self, sha: str, tree: Path) -> None:
+        """Put a commit's files into a work tree of this clone, made if it isn't there; what isn't tracked stays.
+
+        Raises:
+            MachineError: git can't.
+        """
+        with disk_errors(tree.parent), _git_errors(_git(), f"{sha[:10]} can't be checked out at {tree}"):
+            tree.parent.mkdir(parents=True, exist_ok=True)
+            if (tree / ".git").exists():
+                _git().Repo(tree).git.checkout("--force", "--detach", sha)
+            else:
+                self._repository.git.worktree("prune")
+                self._repository.git.worktree("add", "--force", "--detach", str(tree), sha)
+
+    def _branch(self, name: str) -> str | None:
+        for reference in (f"refs/heads/{name}", f"refs/remotes/origin/{name}", f"refs/remotes/upstream/{name}"):
+            if self._resolve(reference):
+                return reference
+        return None
+
+    def _known(self, name: str) -> str:
+        sha = self._resolve(name)
+        if sha is None:
+            raise InputError(f"this clone of PyTorch has no commit {name[:10]}: fetch, or name another with --git")
+        return sha
+
+    def _resolve(self, name: str) -> str | None:
+        module = _git()
+        if not name.startswith("refs/") and not _SHA.fullmatch(name):
+            return None
+        try:
+            return str(self._repository.git.rev_parse("--verify", "--quiet", f"{name}^{{commit}}"))
+        except module.GitCommandError:
+            return None
+
+    def _log(self, *arguments: str) -> str:
+        with _git_errors(_git(), "the history can't be read"):
+            return str(self._repository.git.log(*arguments))
+
+
+def _commits(text: str) -> Iterator[Commit]:
+    for record in text.split(_RECORD)[1:]:
+        sha, moment, message, files = record.split(_FIELD, 3)
+        request, reverts, of = parse_message(message)
+        yield Commit(
+            sha=sha,
+            subject=message.partition("\n")[0],
+            date=datetime.datetime.fromtimestamp(int(moment), datetime.timezone.utc),
+            pull_request=request,
+            reverts=reverts,
+            reverts_request=of,
+            files=tuple(dict.fromkeys(line for line in files.splitlines() if line)),
+        )
+
+
+def _git() -> Any:
+    """GitPython, which can't be imported where there is no git program."""
+    try:
+        import git
+    except ImportError as error:
+        raise MachineError(f"git can't be used here ({error}): install it, or do without commits") from error
+    return git
+
+
+def _clone(module: Any, place: str, target: Path) -> None:
+    """Clone under a temporary name, so that a clone is never half there."""
+    with disk_errors(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        making = Path(tempfile.mkdtemp(prefix="clone-", dir=target.parent))
+    try:
+        with _git_errors(module, f"the history of {shown(place)} can't be cloned"):
+            module.Repo.clone_from(place, making, bare=True, filter="blob:none")
+        with contextlib.suppress(OSError):  # another run was quicker: its clone is as good
+            os.rename(making, target)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _git_errors(module: Any, what: str) -> Iterator[None]:
+    try:
+        yield
+    except module.GitCommandError as error:
+        raise MachineError(f"{what}: {_last_line(error)}") from error
+
+
+def _last_line(error: Any) -> str:
+    lines = [line.strip(" '\"") for line in str(error.stderr or error).splitlines() if line.strip(" '\"")]
+    return masked(lines[-1]) if lines else type(error).__name__

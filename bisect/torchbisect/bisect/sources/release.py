@@ -1,0 +1,110 @@
+"""Releases, from the page of any package index.
+
+They are ordered by version, patch releases included: 2.4.1 before 2.5.0, which is also the order in which they came
+out. A patch release is made of picked changes on the release's own branch and not a point on main, so a pair of
+neighbours such as 2.4.1 and 2.5.0 says between which branch cuts a change fell, no more (``nightly.between_cuts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+from pypi_simple import DistributionPackage, ProjectPage
+
+from torchbisect.bisect.sources.listing import LeftOut, Listing, Wheel, wheels_of
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.core.build import Build, Channel
+
+#: From which torch on ``torch.compile`` takes Pythons below which version: what ``check_if_dynamo_supported`` in
+#: ``torch/_dynamo/eval_frame.py`` of each says. There are wheels for newer Pythons, that then refuse to compile.
+_COMPILES_BELOW = (
+    ((2, 10), (3, 15)),
+    ((2, 6), (3, 14)),
+    ((2, 4), (3, 13)),
+    ((2, 1), (3, 12)),
+    ((2, 0), (3, 11)),
+)
+#: The newest torch of which the table above knows; newer ones are left to tell for themselves.
+_KNOWN_UP_TO = (2, 13)
+
+
+def why_not_compiling(minor: tuple[int, int], python: tuple[int, int]) -> str | None:
+    """Why this torch can't compile under this Python, or ``None`` if it can as far as is known."""
+    if minor < (2, 0):
+        return "torch.compile came with 2.0"
+    if minor > _KNOWN_UP_TO:
+        return None
+    below = next(limit for since, limit in _COMPILES_BELOW if minor >= since)
+    if python < below:
+        return None
+    return f"its torch.compile needs a Python below {below[0]}.{below[1]}"
+
+
+def releases(
+    page: ProjectPage | Iterable[DistributionPackage], interpreter: Interpreter, variant: str | None = None
+) -> Listing:
+    """The releases on an index's page that can be asked with this Python on this platform, by version.
+
+    Args:
+        page: the index's page, or the files of several places together.
+        interpreter: the Python that environments will be made with.
+        variant: take only wheels of this local version (``cpu``, ``cu126``), as PyTorch's own index has them; a build
+            then is that wheel exactly. By default a build is the public version, and the installer takes the index's
+            choice.
+    """
+    wheels = [wheel for wheel in wheels_of(page) if variant in (None, wheel.version.local)]
+    builds: list[Build] = []
+    left_out: list[LeftOut] = []
+    chosen: dict[str, Wheel] = {}
+
+    def key(wheel: Wheel) -> Version:
+        return wheel.version if variant else Version(wheel.version.public)
+
+    for version, group in groupby(sorted(wheels, key=key), key):
+        usable, reason = _usable(version, list(group), interpreter)
+        if reason is not None:
+            left_out.append(LeftOut(str(version), reason))
+            continue
+        dates = [wheel.package.upload_time.date() for wheel in usable if wheel.package.upload_time]
+        builds.append(Build(str(version), Channel.RELEASE, date=min(dates, default=None)))
+        chosen[str(version)] = usable[0]
+    return Listing(tuple(builds), tuple(left_out), chosen)
+
+
+def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> tuple[list[Wheel], str | None]:
+    """The wheels of one version that can be installed here, or why there is none."""
+    if version.is_prerelease:
+        return [], "a pre-release"
+    reason = why_not_compiling((version.major, version.minor), interpreter.numbers)
+    if version < Version("2.0"):
+        return [], reason
+    standing = [wheel for wheel in wheels if not wheel.package.is_yanked]
+    if not standing:
+        said = wheels[0].package.yanked_reason
+        return [], f"yanked: {said}" if said else "yanked"
+    fitting = [wheel for wheel in standing if not interpreter.tags.isdisjoint(wheel.tags)]
+    if not fitting:
+        return [], no_wheel(interpreter)
+    allowed = [wheel for wheel in fitting if _takes(wheel.package.requires_python, interpreter.version)]
+    if not allowed:
+        return [], f"requires Python {fitting[0].package.requires_python}"
+    return allowed, reason
+
+
+def no_wheel(interpreter: Interpreter) -> str:
+    """The words for a version without a wheel for this Python on this platform."""
+    platform = interpreter.platforms[0] if interpreter.platforms else "this platform"
+    python = ".".join(map(str, interpreter.numbers))
+    return f"no wheel for Python {python} ({interpreter.abi}) on {platform}"
+
+
+def _takes(requires_python: str | None, python: str) -> bool:
+    if not requires_python:
+        return True
+    try:
+        return Version(python) in SpecifierSet(requires_python)
+    except InvalidSpecifier:  # an index's slip must not take a release away
+        return True

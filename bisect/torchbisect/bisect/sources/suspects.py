@@ -1,0 +1,129 @@
+"""Which of the commits in a range most likely did it, with the reason for each: the list for when none can be asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from torchbisect.bisect.sources.history import Commit
+
+_AOT = ("torch/_functorch/", "torch/_subclasses/", "torch/_higher_order_ops/", "functorch/")
+_TRITON = (".ci/docker/ci_commit_pins/triton.txt", ".ci/docker/triton_version.txt")
+#: The folders of each compiler stage, by words that its names and labels hold. The order matters: the first whose word
+#: is in the component's name counts, and ``compiled autograd`` lies in dynamo's folders.
+STAGES: dict[str, tuple[str, ...]] = {
+    "compiled autograd": (
+        "torch/_dynamo/compiled_autograd.py",
+        "torch/csrc/dynamo/python_compiled_autograd.cpp",
+        "torch/csrc/dynamo/compiled_autograd.",
+    ),
+    "dynamo": ("torch/_dynamo/", "torch/csrc/dynamo/"),
+    "aot": _AOT,
+    "dispatcher": _AOT,
+    "decomp": (
+        "torch/_decomp/",
+        "torch/_refs/",
+        "torch/_prims/",
+        "torch/_prims_common/",
+        "torch/_meta_registrations.py",
+    ),
+    "inductor": ("torch/_inductor/", "torch/csrc/inductor/", *_TRITON),
+    "triton": ("torch/_inductor/", "torch/utils/_triton.py", *_TRITON),
+    "fx": ("torch/fx/",),
+    "dynamic shapes": ("torch/fx/experimental/", "torch/_dynamo/", "torch/utils/_sympy/"),
+}
+
+#: All that ``torch.compile`` passes through.
+_STACK = tuple(dict.fromkeys(path for paths in STAGES.values() for path in paths))
+_NATIVE = ("aten/", "c10/", "torch/csrc/", "third_party/", "cmake/", "CMakeLists.txt", "caffe2/")
+_TAG = re.compile(r"\[([^\]]+)\]")
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A commit, how much speaks against it (more is worse), and what, in words."""
+
+    commit: Commit
+    score: int
+    reasons: tuple[str, ...]
+
+
+def paths_of(component: str | None) -> tuple[str, ...]:
+    """The folders of a compiler stage as localisation names it: ``inductor``, ``module: dynamo``; none if unknown."""
+    said = (component or "").lower().replace("_", " ")
+    return next((paths for word, paths in STAGES.items() if word in said), ())
+
+
+def generates_code(component: str | None) -> bool:
+    """Whether a stage hands code on to triton; an unknown one may."""
+    return not paths_of(component) or any(path in _TRITON for path in paths_of(component))
+
+
+def rank(
+    commits: Sequence[Commit],
+    component: str | None = None,
+    stack_files: Collection[str] = (),
+    words: Collection[str] = (),
+) -> tuple[Suspect, ...]:
+    """The commits, the most suspect first, of equals the newest.
+
+    Args:
+        commits: the range.
+        component: the compiler stage that localisation named.
+        stack_files: the files of the failing stack as the repository has them: ``torch/_inductor/scheduler.py``.
+        words: words of the mismatch that a commit's subject may hold: an operator's name, an attribute's.
+    """
+    taken_back = {commit.reverts for commit in commits if commit.reverts} & {commit.sha for commit in commits}
+    suspects = [_weigh(commit, component, frozenset(stack_files), words, taken_back) for commit in commits]
+    newest = {commit.sha: place for place, commit in enumerate(commits)}
+    return tuple(sorted(suspects, key=lambda suspect: (-suspect.score, -newest[suspect.commit.sha])))
+
+
+def _weigh(
+    commit: Commit,
+    component: str | None,
+    stack_files: frozenset[str],
+    words: Collection[str],
+    taken_back: Collection[str],
+) -> Suspect:
+    score, reasons = 0, []
+    in_stack = [path for path in commit.files if path in stack_files]
+    if in_stack:
+        score += 8 + min(len(in_stack), 4)
+        reasons.append(f"touches {_some(in_stack)}, in the failing stack")
+    own = [path for path in commit.files if path.startswith(paths_of(component))] if paths_of(component) else []
+    beside = [path for path in own if path not in stack_files]
+    if own:
+        score += 5
+    if beside:
+        reasons.append(f"touches {_some(beside)}, of {component}")
+    if not own and not in_stack:
+        stack = [path for path in commit.files if path.startswith(_STACK)]
+        native = [path for path in commit.files if path.startswith(_NATIVE)]
+        if stack:
+            score += 2
+            reasons.append(f"touches {_some(stack)}, which torch.compile passes through")
+        elif native:
+            score += 1
+            reasons.append(f"touches {_some(native)}, below the compiler")
+    tags = {tag.lower() for tag in _TAG.findall(commit.subject)}
+    plain = (component or "").lower().removeprefix("module:").strip()
+    if plain and any(plain in tag or tag in plain for tag in tags):
+        score += 1
+        reasons.append("its subject names the stage")
+    said = [word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", commit.subject, re.IGNORECASE)]
+    if said:
+        score += 2
+        reasons.append(f"its subject names {_some(said)}")
+    if commit.sha in taken_back:
+        score = min(score, 1)
+        reasons.append("but it was reverted within the range")
+    elif commit.is_revert and reasons:
+        reasons.append("takes an earlier commit back")
+    return Suspect(commit, score, tuple(reasons))
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

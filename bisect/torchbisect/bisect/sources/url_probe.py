@@ -1,0 +1,73 @@
+"""Asks a host whether it has a file, by its headers alone."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from types import TracebackType
+
+import httpx
+
+from torchbisect.containers.index.pages import new_client
+from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
+
+_AGAIN = frozenset({408, 425, 429})
+
+
+class Heads:
+    """Asks for files' headers over one connection; what was answered once is not asked again.
+
+    Args:
+        known: addresses known to have no file, from earlier and added to: what is gone does not come back. What is
+            there may go, so that is not kept.
+        notify: told of each wait for a host that does not answer.
+        patience: how long to go on asking one.
+    """
+
+    def __init__(
+        self,
+        known: MutableMapping[str, bool] | None = None,
+        *,
+        notify: Notify = silent,
+        patience: Patience = DEFAULT_PATIENCE,
+    ) -> None:
+        self._known: MutableMapping[str, bool] = {} if known is None else known
+        self._notify = notify
+        self._patience = patience
+        self._client = new_client()
+
+    def __enter__(self) -> Heads:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def exists(self, url: str) -> bool:
+        """Whether there is a file at an address.
+
+        Raises:
+            IndexUnreachable: if its host doesn't answer, also after the retries: that is not "no".
+        """
+        if self._known.get(url) is False:
+            return False
+
+        def ask() -> int:
+            try:
+                status = self._client.head(url).status_code
+            except httpx.HTTPError as error:
+                raise Transient(str(error) or type(error).__name__) from error
+            if status >= 500 or status in _AGAIN:
+                raise Transient(f"HTTP status {status}")
+            return status
+
+        host = httpx.URL(url).host
+        status = keep_asking(ask, f"the host {host}", notify=self._notify, patience=self._patience)
+        there = status == 200
+        if not there:
+            self._known[url] = False
+        return there

@@ -1,0 +1,98 @@
+"""The commands that run no script: show a report again, list builds, look at the machine."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from torchbisect.containers.docker.engine import Engine
+from torchbisect.containers.doctor import checks
+from torchbisect.containers.inventory import kept_here, kept_in_engine, prune_engine, prune_here
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.store.disk import human
+from torchbisect.core.errors import InputError
+from torchbisect.core.exit_codes import Exit
+from torchbisect.pipeline.build_sources import Channels
+from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.progress import Display
+from torchbisect.reports import files
+from torchbisect.reports.render.terminal import summary
+
+
+def render(folder: Path, as_json: bool) -> None:
+    """Write what is rendered from ``report.json`` again, and show it.
+
+    Raises:
+        InputError: there is no report in the folder that can be read.
+    """
+    report = files.load(folder)
+    written = files.write(report, folder)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), indent=2))
+    else:
+        Console(highlight=False, soft_wrap=True).print(summary(report, written))
+
+
+def list_builds(options: Options, channel: str, as_json: bool) -> None:
+    """Print the builds of a channel, oldest first, then what was left out and why.
+
+    Raises:
+        InputError: the channel has no list, or the Python isn't one.
+        IndexUnreachable: the index did not answer.
+    """
+    if channel == "commit":
+        raise InputError("--channel commit: commits are not listed, git log lists them; choose release or nightly")
+    channels = Channels(options, Display())
+    listing = channels.releases if channel == "release" else channels.listed_nightlies
+    if as_json:
+        builds = [
+            {"build": build.name, "version": build.version, "date": build.date.isoformat() if build.date else None}
+            for build in listing.builds
+        ]
+        left_out = [{"version": one.version, "reason": one.reason} for one in listing.left_out]
+        click.echo(json.dumps({"builds": builds, "left_out": left_out}, indent=2))
+        return
+    for build in listing.builds:
+        click.echo(f"{build.name:12}" + (f" {build.date.isoformat()}" if build.date else ""))
+    for one in listing.left_out:
+        click.echo(f"left out {one}", err=True)
+
+
+def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
+    """Print what is kept, after removing what no run uses if that was asked for.
+
+    Raises:
+        InputError: the cache can't be used.
+        MachineError: no container engine answers.
+    """
+    cache = Cache(cache_dir)
+    engine = Engine() if docker else None
+    if prune:
+        freed = prune_here(cache, notify=click.echo) + (prune_engine(engine, notify=click.echo) if engine else 0)
+        click.echo(f"{human(freed)} are free again")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("what", "size", "last used", "name"):
+        table.add_column(heading, justify="right" if heading == "size" else "left")
+    for thing in kept_here(cache) + (kept_in_engine(engine) if engine else []):
+        used = datetime.datetime.fromtimestamp(thing.used).strftime("%Y-%m-%d %H:%M") if thing.used else ""
+        table.add_row(thing.kind, human(thing.size), "now" if thing.busy else used, thing.name)
+    Console(highlight=False, soft_wrap=True).print(table)
+    if engine:
+        engine.close()
+
+
+def doctor(python: str, cache_dir: Path | None) -> int:
+    """Print what was found on this machine; the exit code says whether the main job can be done here."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    found = checks(python, cache=cache_dir)
+    for check in found:
+        table.add_row("ok" if check.ok else "!!", check.name, check.detail)
+        if not check.ok and check.advice:
+            table.add_row("", "", f"→ {check.advice}")
+    Console(highlight=False, soft_wrap=True).print(table)
+    return Exit.FINISHED if all(check.ok for check in found) else Exit.MACHINE

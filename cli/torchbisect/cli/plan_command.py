@@ -1,0 +1,88 @@
+"""What a search will cost, said before anything is installed, written or run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+
+import click
+
+from torchbisect.bisect.search.cost import Footprint, Plan, footprint, plan
+from torchbisect.bisect.search.find import Which
+from torchbisect.bisect.sources.nightly_minors import DayRange, between_cuts
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.exit_codes import Exit
+from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.script_input import read_script
+from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.stages.bisect import Bisection, Scope, rank
+
+
+def show_plan(options: Options) -> int:
+    """Print how many steps the search takes, how much it downloads and how much disk it needs; returns the exit code.
+
+    Raises:
+        InputError: what was typed can't be used.
+        IndexUnreachable: the list of builds can't be had.
+    """
+    if options.script is not None:
+        read_script(options.script)
+    display = Display(options.verbosity)
+    tools = Tools(options, display, display.warn)
+    try:
+        scope = Bisection(tools, tools.failing_build()).scope()
+        plans = {str(scope.channel): _plan_of(scope, tools)}
+        if scope.channel is Channel.RELEASE and (not options.channels or "nightly" in options.channels):
+            days = _widest(scope.listing.builds)
+            if days is not None:
+                plans["nightly"] = _nightlies(days, scope.which)
+    finally:
+        tools.close()
+    if options.as_json:
+        click.echo(json.dumps({name: asdict(one) for name, one in plans.items()}, indent=2))
+        return Exit.FINISHED
+    click.echo(f"{scope.channel}s, {plans[str(scope.channel)].words}")
+    if len(plans) > 1:
+        click.echo(f"then for each edge the nightlies between two releases, at the widest {plans['nightly'].words}")
+    return Exit.FINISHED
+
+
+def _plan_of(scope: Scope, tools: Tools) -> Plan:
+    channels = tools.channels
+    wheels = scope.listing.wheels
+    variant = channels.variant if scope.channel is Channel.NIGHTLY else tools.options.variant
+    return plan(
+        scope.listing.builds,
+        bad=scope.bad,
+        good=scope.good,
+        find=scope.which,
+        cached=lambda build: channels.maker(build).has(build),
+        rank=rank if scope.channel is Channel.NIGHTLY else None,
+        weight=_weight(tools, variant),
+        size=lambda build: wheels[build.version].size if build.version in wheels else None,
+    )
+
+
+def _weight(tools: Tools, variant: str | None) -> Footprint:
+    """What builds weigh; those of an index of CPU builds only are told by its address."""
+    return footprint(
+        "cpu" if variant is None and tools.channels.indexes.index_url.rstrip("/").endswith("/cpu") else variant
+    )
+
+
+def _widest(releases: Sequence[Build]) -> DayRange | None:
+    """The most days that lie between the branch cuts of two neighbours, as far as they are known."""
+    ranges = [between_cuts(older, newer) for older, newer in pairwise(releases)]
+    known = [days for days in ranges if isinstance(days, DayRange)]
+    return max(known, key=lambda days: days.last - days.first, default=None)
+
+
+def _nightlies(days: DayRange, which: Which) -> Plan:
+    """What one edge costs among the nightlies of these days, if each day has one; they are CPU builds."""
+    count = (days.last - days.first).days + 1
+    edge = Which.REGRESSION if which is Which.BOTH else which
+    bad, good = (count - 1, 0) if edge is Which.REGRESSION else (0, count - 1)
+    return plan(range(count), bad=bad, good=good, find=edge, weight=footprint("cpu"))

@@ -1,0 +1,1 @@
+"""Install and run a torch in Docker containers."""

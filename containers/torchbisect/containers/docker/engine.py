@@ -1,0 +1,111 @@
+"""A container engine: reached or not and why, its faults named, what is made in it labelled and removed."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+import docker
+import docker.errors
+import requests.exceptions
+import urllib3.exceptions
+from docker.models.containers import Container
+
+from torchbisect.containers.process.processes import is_dead, owner
+from torchbisect.containers.store.disk import says_full
+from torchbisect.core.errors import DiskFull, MachineError
+
+#: Marks everything that torchbisect makes in an engine; the value says what for.
+LABEL = "torchbisect"
+#: Says who made a container: the host and the process, so that the next run can tell whether its maker is dead.
+OWNER_LABEL = "torchbisect.owner"
+
+#: Seconds that an engine may say nothing while something is done in it: a download of gigabytes prints no progress.
+_SILENCE = 3600
+#: What docker-py and what it stands on raise.
+FAULTS = (docker.errors.DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError)
+
+
+class Engine:
+    """The engine that ``DOCKER_HOST`` names, or the local one."""
+
+    def __init__(self) -> None:
+        """
+        Raises:
+            MachineError: if no engine answers; a stranger's script is never run outside of a container for that.
+        """
+        try:
+            self.client = docker.from_env(timeout=30)
+            self.information: dict[str, Any] = self.client.info()
+            self.client.api.timeout = _SILENCE
+        except FAULTS as error:
+            reason = " ".join(str(error).split())[:300]
+            raise MachineError(
+                f"no container engine answers ({reason}): start it (`dockerd`, or `systemctl start docker`), or let "
+                "DOCKER_HOST name one; without a sandbox, `--sandbox venv` runs the script on this machine itself"
+            ) from error
+        if self.information.get("OSType", "linux") != "linux":
+            raise MachineError("the container engine runs no Linux containers: let DOCKER_HOST name one that does")
+
+    @property
+    def identity(self) -> str:
+        """A name for this engine, the same every time, as part of the names of local lock files."""
+        return str(self.information.get("ID") or self.information.get("Name") or "engine").replace(":", "")[:12]
+
+    @property
+    def machine(self) -> str:
+        """The architecture that its containers have: ``x86_64``."""
+        return str(self.information.get("Architecture", ""))
+
+    def labels(self, purpose: str) -> dict[str, str]:
+        """The labels of something made now, by this process."""
+        return {LABEL: purpose, OWNER_LABEL: f"{platform.node()}/{owner()}"}
+
+    def sweep(self) -> int:
+        """Remove the containers that dead runs on this host left; returns how many that were."""
+        removed = 0
+        with engine_errors("sweeping the engine"):
+            for container in self.client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
+                host, _, maker = container.labels.get(OWNER_LABEL, "").partition("/")
+                if host == platform.node() and is_dead(maker):
+                    remove(container)
+                    removed += 1
+        return removed
+
+    def close(self) -> None:
+        """Let the connection go."""
+        with contextlib.suppress(*FAULTS):
+            self.client.close()
+
+
+def remove(container: Container) -> None:
+    """Kill and remove a container with its nameless volumes; one that is gone already is fine."""
+    with contextlib.suppress(*FAULTS):
+        container.remove(force=True, v=True)
+
+
+@contextlib.contextmanager
+def engine_errors(what: str) -> Iterator[None]:
+    """Turn an engine's faults into errors with a clear line.
+
+    Raises:
+        DiskFull: if the engine's disk is full.
+        MachineError: for everything else that the engine refuses or fails at.
+    """
+    try:
+        yield
+    except FAULTS as error:
+        said = " ".join(str(getattr(error, "explanation", None) or error).split())
+        if says_full(said):
+            raise volume_full() from error
+        raise MachineError(f"the container engine failed at {what}: {said[:400]}") from error
+
+
+def volume_full() -> DiskFull:
+    """The error for an engine whose disk has no room left."""
+    return DiskFull(
+        "the container engine's disk is full: free some space there, for example with `torchbisect cache --prune`, "
+        "then give the same command again"
+    )

@@ -1,0 +1,354 @@
+"""Environments in containers: the same as ``Venvs`` gives, for scripts that must not touch this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import struct
+import tarfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from docker.models.containers import Container
+
+from torchbisect.containers.docker.engine import Engine, engine_errors
+from torchbisect.containers.docker.images import find_image
+from torchbisect.containers.docker.install import ContainerInstaller
+from torchbisect.containers.docker.limits import SCRATCH, Confinement
+from torchbisect.containers.docker.processes import SPENT, DockerProcess, Streams, end
+from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME, Store
+from torchbisect.containers.environment import Completed, Facts
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.process.commands import OUTPUT_KEPT, Cancelled, Capped
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.python.variants import check_gpu
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.store.copies import copy_name, standing_for
+from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.venv.readback import dump_facts, parse_facts, read_facts
+from torchbisect.containers.venv.recipes import RECIPE
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
+from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, silent
+
+#: Where the files of a folder are put that a command is run in.
+WORK = f"{SCRATCH}/work"
+
+#: Unpacks the files that come first on standard input, then becomes the command, which has nothing to read.
+_UNPACK = f"""
+import io, os, struct, sys, tarfile
+size = struct.unpack(">Q", sys.stdin.buffer.read(8))[0]
+with tarfile.open(fileobj=io.BytesIO(sys.stdin.buffer.read(size))) as packed:
+    packed.extractall({WORK!r}, **({{"filter": "data"}} if hasattr(tarfile, "data_filter") else {{}}))
+os.chdir({WORK!r})
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+os.execv(sys.executable, [sys.executable] + sys.argv[1:])
+"""
+
+
+@dataclass(frozen=True)
+class DockerEnvironment:
+    """A build in the volume, run in containers that may do nothing but compute; see ``Environment``.
+
+    Attributes:
+        build: the build that was asked for.
+        facts: what was read back after the install.
+        python: the path of its Python in a container.
+        store: the volume, and the image to run in.
+        confinement: the limits.
+    """
+
+    build: Build
+    facts: Facts
+    python: str
+    store: Store
+    confinement: Confinement
+    local: ClassVar[bool] = False
+
+    def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> DockerProcess:
+        """Start this environment's Python in a container of its own."""
+        return DockerProcess(self._create([*arguments], extra, stdin=True))
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout: float,
+        directory: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run this environment's Python to its end in a container of its own.
+
+        The files of ``directory`` are copied in, and its name in arguments and variables replaced; nothing comes back
+        but what is printed.
+        """
+        packed: bytes | None = None
+        if directory is not None:
+            packed = _pack(Path(directory))
+            arguments = ["-c", _UNPACK, *(_moved(argument, directory) for argument in arguments)]
+            extra = {name: _moved(value, directory) for name, value in (extra or {}).items()}
+        begun = time.monotonic()
+        container = self._create([*arguments], extra, stdin=packed is not None)
+        output, errors = Capped(OUTPUT_KEPT), Capped(OUTPUT_KEPT)
+        try:
+            with engine_errors("running a container"):
+                streams = Streams(container, output.add, errors.add, stdin=packed is not None)
+                container.start()
+            streams.begin()
+            if packed is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    streams.send(struct.pack(">Q", len(packed)) + packed)
+            in_time = streams.ended.wait(max(timeout - (time.monotonic() - begun), 0.0))
+        finally:
+            ended = end(container)
+        streams.join(2.0)
+        streams.close()
+        if ended.out_of_memory:
+            errors.add(SPENT)
+        if in_time and ended.status is None:
+            raise MachineError("the container engine went away while a script ran in it: see that it runs")
+        return Completed(ended.status if in_time else None, output.text(), errors.text(), time.monotonic() - begun)
+
+    def _create(self, command: list[str], extra: Mapping[str, str] | None, *, stdin: bool) -> Container:
+        with engine_errors("making a container"):
+            return self.store.engine.client.containers.create(
+                self.store.image.identity,
+                command=command,
+                entrypoint=[self.python],
+                environment={**_ENVIRONMENT, **(extra or {})},
+                volumes=self.store.mount(writable=False),
+                labels=self.store.engine.labels("run"),
+                stdin_open=stdin,
+                **self.confinement.options(),
+            )
+
+
+#: All variables in a container that come from here; nothing of this machine's are among them.
+_ENVIRONMENT = {
+    "HOME": SCRATCH,
+    "TMPDIR": SCRATCH,
+    "USER": "nobody",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class DockerEnvironments:
+    """The environments of one run, in a container engine's volume; see ``Environments``.
+
+    Locks are files of this machine's: two machines that use one engine at a time don't see each other's.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        indexes: Indexes,
+        *,
+        image: str | None = None,
+        kind: str = "cpu",
+        base: str | None = None,
+        packages: Sequence[str] = (),
+        confinement: Confinement | None = None,
+        volume: str = VOLUME,
+        notify: Notify = silent,
+        patience: Patience = DEFAULT_PATIENCE,
+    ) -> None:
+        """
+        Args:
+            cache: where the lock files are.
+            indexes: where packages come from.
+            image: an image that the user named; by default torchbisect's own, built if it isn't there.
+            kind: which of the own images: ``cpu`` or ``cuda``.
+            base: what the own image is built on, in place of its default.
+            packages: requirements that are installed in every environment beside torch.
+            confinement: the limits that foreign code runs under.
+            volume: the volume that environments and wheels are kept in.
+            notify: told of what takes long.
+            patience: how long to go on asking an index that does not answer.
+
+        Raises:
+            MachineError: if no engine answers, or the image can't be built.
+            InputError: if the named image lacks something.
+        """
+        self._cache = cache
+        self._packages = tuple(packages)
+        self._confinement = confinement or Confinement()
+        self._notify = notify
+        self._indexes = indexes
+        self._guard = threading.Lock()
+        self._leases: dict[str, list[FileLock]] = {}
+        self._closed = threading.Event()
+        self.engine = Engine()
+        try:
+            self.engine.sweep()
+            self.image = find_image(self.engine, image, kind=kind, base=base, notify=notify)
+            self.store = Store(self.engine, self.image, volume)
+        except BaseException:
+            self.engine.close()
+            raise
+        self._installer = ContainerInstaller(self.store, indexes, self._packages, notify, patience)
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """The image's Python: which wheels can be had is a question to it, and not to this machine's."""
+        return self.image.interpreter
+
+    def environment(self, build: Build) -> DockerEnvironment:
+        """The environment of a build, made if it isn't there; see ``Environments``."""
+        found = self._lease(build, None)
+        if found is None:
+            raise Cancelled
+        return found
+
+    def prefetch(self, build: Build, cancel: threading.Event) -> None:
+        """Make an environment that may be asked for soon, without a lease; says nothing of what fails."""
+        with contextlib.suppress(TorchbisectError, Cancelled):
+            if not self.has(build) and self._lease(build, cancel) is not None:
+                self.release(build)
+
+    def has(self, build: Build) -> bool:
+        """Whether the environment of a build is there already."""
+        return self.store.facts(self.key(build)) is not None
+
+    def release(self, build: Build) -> None:
+        """Give back one lease."""
+        with self._guard:
+            leases = self._leases.get(self.key(build))
+            lease = leases.pop() if leases else None
+        if lease:
+            lease.release()
+
+    def close(self) -> None:
+        """Give back all leases, and remove what was made but the volume and the image."""
+        self._closed.set()
+        with self._guard:
+            leases = [lease for held in self._leases.values() for lease in held]
+            self._leases.clear()
+        for lease in leases:
+            lease.release()
+        self.store.close()
+        self.engine.close()
+
+    def key(self, build: Build) -> str:
+        """The name of a build's environment in the volume: all that makes its contents what they are."""
+        told = [build.requirement, self.image.identity, *self._packages, RECIPE, self._indexes.urls]
+        told.append(self._indexes.find_links)
+        digest = hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:10]
+        return f"torch-{build.name}-{self.image.interpreter.abi}-{digest}"
+
+    @contextlib.contextmanager
+    def overlaid(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[DockerEnvironment]:
+        """A copy of a build's environment in the volume, with other files in it; see ``Environments``."""
+        base = self.environment(build)
+        name = copy_name(commit, base.python)
+        place, lock = f"{MAKING}/{name}", FileLock(self._lock_path(name, "make"))
+        try:
+            lock.acquire(waiting=f"waiting for another run that asks the Python of {commit[:10]}", notify=self._notify)
+            try:
+                self.store.lay_over(f"{VENVS}/{self.key(build)}", place, layer, commit)
+                stands_for, facts = standing_for(build, base.facts, commit)
+                yield self._environment(stands_for, facts, place)
+            finally:
+                self._discard(place)
+                lock.release()
+        finally:
+            self.release(build)
+
+    def evict_oldest(self) -> bool:
+        """Throw away the environment that was longest unused among those that nobody leases; whether there was one."""
+        for kept in self.store.environments():
+            lock = FileLock(self._lock_path(kept.key, "lease"))
+            if lock.try_acquire():
+                try:
+                    self.store.remove(f"{VENVS}/{kept.key}")
+                    self.store.give_back()
+                    self._notify(f"made room: removed the environment {kept.key} from the engine")
+                    return True
+                finally:
+                    lock.release()
+        return False
+
+    def _lease(self, build: Build, cancel: threading.Event | None) -> DockerEnvironment | None:
+        if build.channel is Channel.INSTALLED:
+            raise InputError("the torch installed on this machine isn't in a container: name a build with --torch")
+        key = self.key(build)
+        while True:
+            lease = FileLock(self._lock_path(key, "lease"), shared=True)
+            lease.acquire(waiting=f"waiting for another run to clear away {key}", notify=self._notify)
+            try:
+                facts = self.store.facts(key)
+                if facts is not None:
+                    self.store.write_facts(f"{VENVS}/{key}", facts)
+                    with self._guard:
+                        self._leases.setdefault(key, []).append(lease)
+                    return self._environment(build, parse_facts(facts), f"{VENVS}/{key}")
+            except BaseException:
+                lease.release()
+                raise
+            lease.release()
+            maker = FileLock(self._lock_path(key, "make"))
+            waiting = f"waiting for another run that is installing torch {build}"
+            if not maker.acquire(waiting=waiting, notify=self._notify, cancel=cancel or self._closed):
+                return None
+            try:
+                if self.store.facts(key) is None:
+                    self._notify(f"installing torch {build} in a container")
+                    self._make(build, key, cancel)
+            finally:
+                maker.release()
+
+    def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
+        """Install, try the import as foreign code would run, and only then give the environment its name."""
+        while True:
+            try:
+                place = self._installer.make(key, build, cancel)
+                break
+            except DiskFull:
+                self._discard(f"{MAKING}/{key}")
+                if not self.evict_oldest():
+                    raise
+            except BaseException:
+                self._discard(f"{MAKING}/{key}")
+                raise
+        try:
+            trial = self._environment(build, Facts("", None, "", ""), place)
+            facts = read_facts(lambda arguments, timeout: trial.run(arguments, timeout=timeout), build)
+            if self._confinement.gpu is not None:
+                check_gpu(trial)
+            self.store.write_facts(place, dump_facts(facts))
+            target = f"{VENVS}/{key}"
+            self.store.helper(["sh", "-c", f"mkdir -p {VENVS} && rm -rf {target} && mv {place} {target}"])
+        except BaseException:
+            self._discard(place)
+            raise
+
+    def _discard(self, place: str) -> None:
+        """Remove what was made by halves; if even that fails, the next install of the same build does it."""
+        with contextlib.suppress(TorchbisectError):
+            self.store.remove(place)
+
+    def _environment(self, build: Build, facts: Facts, place: str) -> DockerEnvironment:
+        return DockerEnvironment(build, facts, f"{place}/bin/python", self.store, self._confinement)
+
+    def _lock_path(self, key: str, purpose: str) -> Path:
+        return self._cache.locks / f"docker-{self.engine.identity}-{key}.{purpose}"
+
+
+def _pack(folder: Path) -> bytes:
+    """A tar of a folder's files and folders; links and other things stay behind."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as packed:
+        packed.add(folder, ".", filter=lambda entry: entry if entry.isfile() or entry.isdir() else None)
+    return whole.getvalue()
+
+
+def _moved(text: str, directory: str) -> str:
+    """Text in which a folder of this machine's is named, for the container."""
+    return text.replace(os.path.abspath(directory), WORK)

@@ -1,0 +1,166 @@
+"""Images: built on first use from the Dockerfiles beside this module, or anybody's that has what is needed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+import io
+import json
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker.errors
+
+from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors, remove
+from torchbisect.containers.python.interpreter import ASK, Interpreter
+from torchbisect.containers.venv.installer import find_uv
+from torchbisect.core.errors import InputError, MachineError
+from torchbisect.core.retry import Notify, silent
+
+#: Prints what an image lacks, then what its Python is.
+LOOK = r"""
+import os, shutil, sysconfig
+missing = []
+if not any(shutil.which(name) for name in ("g++", "clang++", "c++")):
+    missing.append("a C++ compiler (g++)")
+if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
+    missing.append("Python's headers (python3-dev)")
+if not shutil.which("uv"):
+    missing.append("uv")
+print("missing:" + "; ".join(missing))
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that environments can be made and run in.
+
+    Attributes:
+        name: as it was named or tagged.
+        identity: the engine's own id of it.
+        interpreter: its Python; the path is the one inside.
+    """
+
+    name: str
+    identity: str
+    interpreter: Interpreter
+
+
+def find_image(
+    engine: Engine, name: str | None, *, kind: str = "cpu", base: str | None = None, notify: Notify = silent
+) -> Image:
+    """The image to use: the one named, or torchbisect's own, which is built if it isn't there.
+
+    Args:
+        engine: where it is.
+        name: an image that the user named, or ``None`` for torchbisect's own.
+        kind: which of the own ones: ``cpu`` or ``cuda``.
+        base: what the own one is built on, in place of the Dockerfile's default.
+        notify: told of what takes long.
+
+    Raises:
+        InputError: if a named image isn't there, or lacks something; the line says what.
+        MachineError: if the own one can't be built.
+    """
+    if name is None:
+        return check_image(engine, build_image(engine, kind, base=base, notify=notify))
+    with engine_errors(f"looking for the image {name}"):
+        try:
+            engine.client.images.get(name)
+        except docker.errors.ImageNotFound:
+            notify(f"fetching the image {name}")
+            try:
+                engine.client.images.pull(name)
+            except (docker.errors.NotFound, docker.errors.APIError) as error:
+                said = " ".join(str(error.explanation or error).split())[:200]
+                raise InputError(
+                    f"there is no image {name} and none can be fetched ({said}): correct --image"
+                ) from error
+    return check_image(engine, name)
+
+
+def build_image(engine: Engine, kind: str, *, base: str | None = None, notify: Notify = silent) -> str:
+    """Build one of torchbisect's own images unless it is there, and return its tag.
+
+    Raises:
+        MachineError: if it can't be built: the base can't be fetched, or the engine has another architecture than uv.
+    """
+    dockerfile = (
+        importlib.resources.files("torchbisect.containers.docker")
+        .joinpath(f"dockerfiles/{kind}.Dockerfile")
+        .read_bytes()
+    )
+    uv = Path(find_uv()).read_bytes()
+    told = hashlib.sha256(b"\n".join([dockerfile, hashlib.sha256(uv).digest(), (base or "").encode()])).hexdigest()
+    tag = f"torchbisect-{kind}:{told[:12]}"
+    with engine_errors(f"building the image {tag}"):
+        try:
+            engine.client.images.get(tag)
+            return tag
+        except docker.errors.ImageNotFound:
+            pass
+        notify(f"building the image {tag}, once for this engine")
+        context = _tar({"Dockerfile": (dockerfile, 0o644), "uv": (uv, 0o755)})
+        try:
+            engine.client.images.build(
+                fileobj=io.BytesIO(context),
+                custom_context=True,
+                tag=tag,
+                buildargs={"BASE": base} if base else {},
+                labels={LABEL: "image"},
+                rm=True,
+                forcerm=True,
+            )
+        except docker.errors.BuildError as error:
+            said = " ".join(str(error).split())[:300]
+            raise MachineError(
+                f"the image {tag} could not be built ({said}): check that the engine can fetch its base, or name an "
+                "image that has Python with its headers, a C++ compiler and uv with --image"
+            ) from error
+    return tag
+
+
+def check_image(engine: Engine, name: str) -> Image:
+    """Look into an image. Raises ``InputError`` if it lacks something that environments need."""
+    with engine_errors(f"looking into the image {name}"):
+        identity = str(engine.client.images.get(name).id)
+        container = engine.client.containers.create(
+            name,
+            command=["-c", LOOK + ASK],
+            entrypoint=["python3"],
+            network_mode="none",
+            cap_drop=["ALL"],
+            labels=engine.labels("look"),
+        )
+        try:
+            container.start()
+            status = container.wait(timeout=120)["StatusCode"]
+            lines = container.logs(stdout=True, stderr=False).decode("utf-8", "replace").splitlines()
+            said = container.logs(stdout=False, stderr=True).decode("utf-8", "replace").strip().splitlines()
+        except docker.errors.APIError as error:
+            words = " ".join(str(error.explanation or error).split())[:200]
+            raise InputError(
+                f"the image {name} has no python3 that starts ({words}): name another with --image"
+            ) from error
+        finally:
+            remove(container)
+    if status or len(lines) < 2:
+        raise InputError(f"the image {name} has no python3 that works ({said[-1] if said else f'exit {status}'})")
+    missing = next((line.partition(":")[2] for line in lines if line.startswith("missing:")), "")
+    if missing:
+        raise InputError(f"the image {name} lacks {missing}: add it, or leave --image out to have one built")
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return Image(name, identity, Interpreter.from_answer(Path("python3"), answer))
+
+
+def _tar(files: dict[str, tuple[bytes, int]]) -> bytes:
+    """An archive of these files: their contents and permissions."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as archive:
+        for name, (body, mode) in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(body), mode
+            archive.addfile(entry, io.BytesIO(body))
+    return whole.getvalue()

@@ -1,0 +1,220 @@
+"""The first of the two steps in containers: installing, with a network and without any foreign code being run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tarfile
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from docker.models.containers import Container
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from torchbisect.containers.docker.engine import engine_errors, remove, volume_full
+from torchbisect.containers.docker.volume import MAKING, WHEELS, Store, archive
+from torchbisect.containers.environment import Completed
+from torchbisect.containers.index.indexes import Indexes, shown
+from torchbisect.containers.index.pages import file_path
+from torchbisect.containers.process.commands import Cancelled, Capped
+from torchbisect.containers.store.disk import says_full
+from torchbisect.containers.venv.installer import package_names, patiently
+from torchbisect.containers.venv.recipes import requirements
+from torchbisect.containers.venv.uv_errors import last_words, refusal
+from torchbisect.core.build import Build
+from torchbisect.core.errors import InputError, MachineError
+from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, silent
+
+#: The network of an install; another name, such as ``host``, where the engine's default leads nowhere.
+NETWORK_VARIABLE = "TORCHBISECT_DOCKER_NETWORK"
+
+_LOCAL = "/opt/torchbisect-local"
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_CERTIFICATES = f"{_LOCAL}/certificates.pem"
+#: Seconds after which an install container ends by itself, should its maker have died and no other run have come.
+_LONGEST = "14400"
+
+
+@dataclass(frozen=True)
+class ContainerInstaller:
+    """Makes environments in the volume.
+
+    Attributes:
+        store: the volume, and the image to install with.
+        indexes: where packages come from; folders of this machine's are copied into the container.
+        packages: what is installed beside torch.
+        notify: told of each wait for a network that fails.
+        patience: how long to go on asking an index that does not answer.
+    """
+
+    store: Store
+    indexes: Indexes
+    packages: tuple[str, ...] = ()
+    notify: Notify = silent
+    patience: Patience = DEFAULT_PATIENCE
+
+    def make(self, key: str, build: Build, cancel: threading.Event | None = None) -> str:
+        """Make the environment of a build in the volume, under a temporary name, which is returned.
+
+        Raises:
+            InstallFailed, InputError, IndexUnreachable, DiskFull, MachineError, Cancelled: as ``Installer.make``.
+        """
+        place = f"{MAKING}/{key}"
+        with engine_errors("making a container to install in"):
+            container = self.store.create(
+                ["sleep", _LONGEST],
+                network_mode=os.environ.get(NETWORK_VARIABLE) or "bridge",
+                environment=self._variables(),
+                init=True,
+            )
+        watching = threading.Event()
+        try:
+            with engine_errors("starting a container to install in"):
+                container.start()
+            self._bring(container, build)
+            if cancel is not None:
+                threading.Thread(target=_watch, args=(container, cancel, watching), daemon=True).start()
+            self._install(container, place, build, cancel)
+        except MachineError:
+            if cancel is not None and cancel.is_set():
+                raise Cancelled from None
+            raise
+        finally:
+            watching.set()
+            remove(container)
+        return place
+
+    def _install(self, container: Container, place: str, build: Build, cancel: threading.Event | None) -> None:
+        made = self._run(container, ["sh", "-c", f"rm -rf {place} && uv venv --relocatable --python python3 {place}"])
+        if made.status and says_full(made.errors):
+            raise volume_full()
+        if made.status:
+            raise MachineError(f"no environment could be made in the volume: {last_words(made.errors)}")
+        wanted = requirements(self._localised(build), self.packages)
+        command = ["uv", "pip", "install", "--python", f"{place}/bin/python", "--compile-bytecode"]
+        # Building a source package would run its code here, where there is a network and a writable volume.
+        command += ["--only-binary", ":all:", "--no-progress", "--color", "never", *wanted]
+
+        def ask() -> None:
+            done = self._run(container, command)
+            if cancel is not None and cancel.is_set():
+                raise Cancelled
+            if done.status and says_full(done.errors):
+                raise volume_full()
+            if done.status:
+                names = package_names(self.packages)
+                raise refusal(done.errors, build, Path(place), packages=names, indexes=str(self.indexes))
+
+        patiently(ask, build, notify=self.notify, patience=self.patience, cancel=cancel)
+
+    def _run(self, container: Container, command: list[str]) -> Completed:
+        """Run a program in the container, its output and errors apart."""
+        output, errors = Capped(1 << 20), Capped(1 << 20)
+        api = container.client.api if container.client else self.store.engine.client.api
+        with engine_errors("installing in a container"):
+            identity = api.exec_create(container.id, command)["Id"]
+            for out, err in api.exec_start(identity, stream=True, demux=True):
+                output.add(out or b"")
+                errors.add(err or b"")
+            status = api.exec_inspect(identity)["ExitCode"]
+        if status is None:
+            raise MachineError("the container that was installed in ended before it was done")
+        return Completed(status, output.text(), errors.text(), 0.0)
+
+    def _variables(self) -> dict[str, str]:
+        """What uv needs in the container: the indexes, and this machine's proxies, which lead to them."""
+        variables = self._reachable().uv_variables()
+        for name in _PROXIES:
+            for spelled in (name, name.lower()):
+                if spelled in os.environ:
+                    variables[spelled] = os.environ[spelled]
+        if _certificates() is not None:
+            variables["SSL_CERT_FILE"] = _CERTIFICATES
+        return {
+            **variables,
+            "UV_CACHE_DIR": WHEELS,
+            "UV_LINK_MODE": "hardlink",
+            "UV_HTTP_RETRIES": "0",
+            "UV_HTTP_TIMEOUT": "120",
+            "UV_PYTHON_DOWNLOADS": "never",
+        }
+
+    def _reachable(self) -> Indexes:
+        """The indexes as the container sees them: folders of links are copied into it, indexes on disk are not.
+
+        Raises:
+            InputError: if the chief index is a folder on this machine.
+        """
+        if self.indexes.index_url.startswith("file://"):
+            raise InputError(
+                f"{self.indexes.index_url} is on this machine's disk, which a container does not see: serve it over "
+                "HTTP, or give its wheels by UV_FIND_LINKS"
+            )
+        extras = tuple(url for url in self.indexes.extra_index_urls if not url.startswith("file://"))
+        for url in self.indexes.extra_index_urls:
+            if url not in extras:
+                self.notify(f"left out in containers: {shown(url)} is on this machine's disk")
+        pages = [link for link in self.indexes.find_links if not _local_folder(link)]
+        local = [_LOCAL] if len(pages) < len(self.indexes.find_links) else []
+        return Indexes(self.indexes.index_url, extras, tuple(pages + local))
+
+    def _bring(self, container: Container, build: Build) -> None:
+        """Copy into the container what it needs of this machine's: certificates, and wheels that lie on its disk."""
+        certificates = _certificates()
+        files = {"certificates.pem": certificates} if certificates is not None else {}
+        with engine_errors("copying into a container"), tempfile.TemporaryFile() as packed:
+            with tarfile.open(fileobj=packed, mode="w") as tar:
+                for wheel in self._wheels(build):
+                    tar.add(wheel, f"{_LOCAL.lstrip('/')}/{wheel.name}")
+            packed.seek(0)
+            container.put_archive("/", packed)
+            if files:
+                container.put_archive(
+                    "/", archive({f"{_LOCAL.lstrip('/')}/{name}": body for name, body in files.items()})
+                )
+
+    def _wheels(self, build: Build) -> list[Path]:
+        """The wheels on this machine's disk that this build may want: its own, and packages other than torch."""
+        found = [file_path(build.wheel)] if build.wheel and build.wheel.startswith("file://") else []
+        for folder in filter(None, map(_local_folder, self.indexes.find_links)):
+            for wheel in sorted(folder.glob("*.whl")):
+                with contextlib.suppress(InvalidWheelFilename):
+                    name, version, _, _ = parse_wheel_filename(wheel.name)
+                    fits = name != canonicalize_name("torch") or version.public == build.name
+                    if fits and self.store.image.interpreter.accepts(wheel.name):
+                        found.append(wheel)
+        return found
+
+    def _localised(self, build: Build) -> Build:
+        """A build whose wheel lies on this machine's disk, at the place in the container where it was copied to."""
+        if not build.wheel or not build.wheel.startswith("file://"):
+            return build
+        name = file_path(build.wheel).name.replace("+", "%2B")
+        return Build(build.version, build.channel, build.date, build.commit, f"file://{_LOCAL}/{name}")
+
+
+def _watch(container: Container, cancel: threading.Event, done: threading.Event) -> None:
+    """End a container when the wish to stop comes."""
+    while not done.wait(0.1):
+        if cancel.is_set():
+            remove(container)
+            return
+
+
+def _local_folder(link: str) -> Path | None:
+    """The folder of this machine that a ``--find-links`` names, or ``None`` if it names a page."""
+    if "://" in link and not link.startswith("file://"):
+        return None
+    folder = file_path(link) if link.startswith("file://") else Path(link).expanduser()
+    return folder if folder.is_dir() else None
+
+
+def _certificates() -> bytes | None:
+    """The certificates that this machine was told to trust in place of the usual ones, as behind some proxies."""
+    for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"):
+        with contextlib.suppress(OSError):
+            if os.environ.get(name):
+                return Path(os.environ[name]).read_bytes()
+    return None

@@ -1,0 +1,223 @@
+"""A process in a container, held by its three streams over the engine's connection."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import docker.errors
+from docker.models.containers import Container
+
+from torchbisect.containers.docker.engine import FAULTS, engine_errors, remove
+from torchbisect.containers.process.processes import ERRORS_KEPT, LONGEST_LINE, Tail
+
+#: Added to standard error when the limit on memory was met, for nothing in the container can say it any more.
+SPENT = b"\nKilled: the container's limit on memory was reached (out of memory)\n"
+
+_STDERR = 2
+_SEND_PATIENCE = 60.0
+_CHUNK = 1 << 16
+
+
+class Streams:
+    """The attached streams of one container, taken apart in a thread.
+
+    Without a terminal the engine sends frames: a byte for the stream, three of nothing, four for the length, the data
+    (Docker Engine API, "Attach to a container", stream format).
+    """
+
+    def __init__(
+        self, container: Container, output: Callable[[bytes], None], errors: Callable[[bytes], None], *, stdin: bool
+    ) -> None:
+        """Attach to a container that has not been started yet, so that nothing of its output is missed."""
+        wanted = {"stdin": int(stdin), "stdout": 1, "stderr": 1, "stream": 1}
+        self._holder: Any = container.attach_socket(params=wanted)
+        # Over a Unix socket and TCP the raw socket lies below a file object; over TLS and SSH it is the object itself.
+        self._socket: Any = getattr(self._holder, "_sock", self._holder)
+        self._socket.settimeout(None)
+        self._take = {1: output, _STDERR: errors}
+        self.ended = threading.Event()
+        self._on_end: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._pump, daemon=True, name="torchbisect-streams")
+
+    def begin(self, on_end: Callable[[], None] = lambda: None) -> None:
+        """Start reading."""
+        self._on_end = on_end
+        self._thread.start()
+
+    def send(self, data: bytes) -> None:
+        """Write to standard input. Raises ``BrokenPipeError`` if nothing takes it."""
+        if self.ended.is_set():
+            raise BrokenPipeError("the container has ended")
+        done = threading.Timer(_SEND_PATIENCE, self.close)
+        done.daemon = True
+        done.start()
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise BrokenPipeError(f"the container doesn't take what it is sent ({error})") from error
+        finally:
+            done.cancel()
+
+    def close(self) -> None:
+        """Let the connection go; the thread ends with it."""
+        with contextlib.suppress(OSError, AttributeError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._holder.close()
+        # docker-py keeps the HTTP answer, which has the connection, on the holder.
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            self._holder._response.close()
+
+    def join(self, timeout: float) -> None:
+        """Wait until all that was written has been read."""
+        self.ended.wait(timeout)
+
+    def _pump(self) -> None:
+        try:
+            while True:
+                header = self._exactly(8)
+                if header is None:
+                    return
+                stream, size = struct.unpack(">BxxxL", header)
+                while size:
+                    data = self._socket.recv(min(size, _CHUNK))
+                    if not data:
+                        return
+                    size -= len(data)
+                    self._take.get(stream, self._take[_STDERR])(data)
+        except (OSError, ValueError):
+            return
+        finally:
+            self.ended.set()
+            self._on_end()
+
+    def _exactly(self, size: int) -> bytes | None:
+        got = b""
+        while len(got) < size:
+            data = self._socket.recv(size - len(got))
+            if not data:
+                return None
+            got += data
+        return got
+
+
+class DockerProcess:
+    """A running container with its three streams held; see ``Process``. Used from one thread at a time."""
+
+    def __init__(self, container: Container) -> None:
+        """Start a container that was created with an open standard input.
+
+        Raises:
+            MachineError: if the engine fails at it.
+        """
+        self._container = container
+        self._lines = threading.Condition()
+        self._buffer = bytearray()
+        self._searched = 0
+        self._tail = Tail(ERRORS_KEPT)
+        self._status: int | None = None
+        self._killed = False
+        try:
+            with engine_errors("starting a container"):
+                self._streams = Streams(container, self._take, self._tail.add, stdin=True)
+                container.start()
+        except BaseException:
+            remove(container)
+            raise
+        self._streams.begin(self._wake)
+
+    def send(self, data: bytes) -> None:
+        """Write to its standard input. Raises ``BrokenPipeError`` if it has gone or reads nothing for a minute."""
+        if self._killed:
+            raise BrokenPipeError("the container was ended")
+        self._streams.send(data)
+
+    def read_line(self, timeout: float) -> bytes | None:
+        """The next line of its standard output; ``b""`` at its end, ``None`` when ``timeout`` seconds pass first."""
+        until = time.monotonic() + timeout
+        with self._lines:
+            while True:
+                found = self._buffer.find(b"\n", self._searched)
+                if found >= 0 or self._streams.ended.is_set():
+                    size = found + 1 if found >= 0 else len(self._buffer)
+                    line = bytes(self._buffer[:size])
+                    del self._buffer[:size]
+                    self._searched = 0
+                    return line
+                self._searched = len(self._buffer)
+                left = until - time.monotonic()
+                if left <= 0 or not self._lines.wait(left):
+                    return None
+
+    def errors(self) -> str:
+        """The last part of what it wrote to standard error."""
+        return self._tail.text()
+
+    def kill(self) -> int | None:
+        """End the container and all in it, and remove it; returns the exit status. May be called twice."""
+        if not self._killed:
+            self._killed = True
+            ended = end(self._container)
+            self._status = ended.status
+            if ended.out_of_memory:
+                self._tail.add(SPENT)
+            self._streams.join(2.0)
+            self._streams.close()
+        return self._status
+
+    def _take(self, data: bytes) -> None:
+        with self._lines:
+            self._buffer += data
+            if len(self._buffer) > LONGEST_LINE:
+                self._tail.add(b"\nmore than 256 MB came on standard output unread: the rest is dropped\n")
+                del self._buffer[LONGEST_LINE // 2 :]
+            self._lines.notify_all()
+
+    def _wake(self) -> None:
+        with self._lines:
+            self._lines.notify_all()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a container ended.
+
+    Attributes:
+        status: the exit status as a host process's would be; ``None`` if the engine could not tell.
+        out_of_memory: whether something in it was killed because its memory was spent.
+    """
+
+    status: int | None
+    out_of_memory: bool = False
+
+
+def end(container: Container) -> Ended:
+    """Kill a container that may have ended by itself, remove it, and tell how it ended."""
+    status: int | None = None
+    out_of_memory = False
+    try:
+        with contextlib.suppress(docker.errors.APIError):
+            container.kill()
+        status = as_status(int(container.wait(timeout=30)["StatusCode"]))
+        container.reload()
+        out_of_memory = bool(container.attrs["State"].get("OOMKilled"))
+    except FAULTS:
+        pass
+    finally:
+        remove(container)
+    return Ended(status, out_of_memory)
+
+
+def as_status(code: int) -> int:
+    """An engine's exit code as a host process's: 128 and a signal's number there is the negative number here.
+
+    A script that exits with such a code by itself can't be told from one that a signal ended.
+    """
+    return 128 - code if 128 < code < 128 + 65 else code

@@ -1,0 +1,203 @@
+"""What this machine has and lacks for the work, each thing with what to do about it: the checks of ``doctor``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+import psutil
+
+from torchbisect.containers.docker.engine import FAULTS
+from torchbisect.containers.index.indexes import Indexes, shown
+from torchbisect.containers.index.pages import project_page
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.disk import free_bytes, human
+from torchbisect.containers.venv.installer import find_uv
+from torchbisect.core.errors import TorchbisectError
+from torchbisect.core.retry import Patience
+
+#: A CUDA release and its libraries take about 6 GB, and a second one beside it most of that again.
+ROOM_WANTED = 15 * 10**9
+#: Two torch processes that compile at once, and what the system needs.
+MEMORY_WANTED = 4 * 10**9
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at.
+
+    Attributes:
+        name: what was looked at.
+        ok: whether the work can go on with it as it is; a thing that is only needed for some of the work, such as a
+            GPU, is ok when it is absent, and ``detail`` says so.
+        detail: what there is.
+        advice: what to do where it isn't ok, or empty.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    advice: str = ""
+
+
+def checks(
+    python: str | Path = sys.executable, *, cache: Path | None = None, indexes: Indexes | None = None
+) -> list[Check]:
+    """Look at everything; nothing here raises, and nothing is changed.
+
+    Args:
+        python: the Python that environments would be made from.
+        cache: the cache's folder.
+        indexes: where packages would come from.
+    """
+    looks: list[Callable[[], Check]] = [
+        lambda: python_check(python),
+        uv_check,
+        compiler_check,
+        lambda: disk_check(cache or Path.home()),
+        memory_check,
+        limits_check,
+        lambda: index_check(indexes or Indexes.gather()),
+        gpu_check,
+        docker_check,
+    ]
+    return [look() for look in looks]
+
+
+def python_check(python: str | Path) -> Check:
+    """The Python that environments are made from, and the torch beside it."""
+    try:
+        found = Interpreter.of(python)
+    except TorchbisectError as error:
+        return Check("python", False, str(error), "name a CPython 3.8 or newer with --python")
+    torch = f"torch {found.installed_torch}" if found.installed_torch else "no torch beside it"
+    return Check("python", True, f"{found.version} ({found.abi}) at {found.path}, {torch}; {platform.platform()}")
+
+
+def uv_check() -> Check:
+    """The installer."""
+    try:
+        program = find_uv()
+    except TorchbisectError as error:
+        return Check("uv", False, str(error), "pip install uv")
+    said = _first_line([program, "--version"])
+    return Check(
+        "uv", bool(said), said or f"{program} does not start", "" if said else "pip install --force-reinstall uv"
+    )
+
+
+def compiler_check() -> Check:
+    """The C++ compiler that inductor calls for code on a CPU; it looks at ``CXX`` first."""
+    for name in filter(None, (os.environ.get("CXX"), "g++", "clang++")):
+        program = shutil.which(name.split()[0])
+        said = _first_line([program, "--version"]) if program else ""
+        if said:
+            return Check("C++ compiler", True, f"{program}: {said}")
+    advice = "install one (Debian and Ubuntu: apt-get install g++), or set CXX"
+    return Check("C++ compiler", False, "none found: inductor can't compile for the CPU", advice)
+
+
+def disk_check(cache: Path) -> Check:
+    """The room for environments."""
+    try:
+        free = free_bytes(cache)
+    except OSError as error:
+        return Check("disk", False, f"{cache}: {error}", "name another folder with --cache-dir")
+    advice = "" if free >= ROOM_WANTED else "free some, or name a folder on a larger disk with --cache-dir"
+    return Check("disk", free >= ROOM_WANTED, f"{human(free)} free for {cache}; {human(ROOM_WANTED)} wanted", advice)
+
+
+def memory_check() -> Check:
+    """The memory that is free now, or what the cgroup allows where that is less."""
+    free = psutil.virtual_memory().available
+    limit, used = _cgroup_number("memory.max"), _cgroup_number("memory.current")
+    if limit is not None:
+        free = min(free, limit - (used or 0))
+    advice = "" if free >= MEMORY_WANTED else "end other programs, or use --jobs 1"
+    return Check("memory", free >= MEMORY_WANTED, f"{human(free)} available; {human(MEMORY_WANTED)} wanted", advice)
+
+
+def limits_check() -> Check:
+    """What a cgroup allows this process, where one limits it."""
+    said = []
+    memory, processes, quota = _cgroup_number("memory.max"), _cgroup_number("pids.max"), _cgroup_text("cpu.max").split()
+    if memory is not None:
+        said.append(f"memory {human(memory)}")
+    if processes is not None:
+        said.append(f"{processes} processes")
+    if len(quota) == 2 and quota[0].isdigit():
+        said.append(f"{int(quota[0]) / int(quota[1]):.1f} CPUs")
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return Check("limits", True, f"{', '.join(said) or 'no cgroup limits'}; {usable} CPUs usable")
+
+
+def index_check(indexes: Indexes) -> Check:
+    """Whether the chief index answers and has torch."""
+    try:
+        page = project_page(indexes.index_url, "torch", patience=Patience(total=0.0))
+    except TorchbisectError as error:
+        return Check("index", False, str(error), "check the network and the proxy, or name another with --index-url")
+    if page is None:
+        return Check("index", False, f"{shown(indexes.index_url)} has no torch", "name another with --index-url")
+    return Check("index", True, f"{shown(indexes.index_url)} lists {len(page.packages)} files of torch")
+
+
+def gpu_check() -> Check:
+    """The GPUs, as NVIDIA's driver tells; none is needed for a CPU repro."""
+    program = shutil.which("nvidia-smi")
+    if not program:
+        return Check("GPU", True, "no nvidia-smi: repros run on the CPU")
+    said = _first_line([program, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
+    if said:
+        return Check("GPU", True, said)
+    return Check("GPU", False, "nvidia-smi is there and shows no GPU", "check the driver; CPU repros run all the same")
+
+
+def docker_check() -> Check:
+    """Whether a container engine answers; it is needed for ``--sandbox docker`` alone."""
+    try:
+        client = docker.from_env(timeout=5)
+        try:
+            version, runtimes = client.version(), client.info().get("Runtimes") or {}
+        finally:
+            client.close()
+    except FAULTS as error:
+        reason = " ".join(str(error).split())[:200]
+        advice = "start it (dockerd), or let DOCKER_HOST name one; --sandbox venv works without"
+        return Check("docker", True, f"no engine answers, so no --sandbox docker ({reason})", advice)
+    gpus = "gives GPUs to containers" if "nvidia" in runtimes else "no NVIDIA runtime, so no GPU in containers"
+    return Check("docker", True, f"engine {version.get('Version')} on {version.get('KernelVersion')}; {gpus}")
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else ""
+
+
+def _cgroup_text(name: str) -> str:
+    """One setting of this process's own cgroup (version 2), or nothing where there is none."""
+    try:
+        own = Path("/proc/self/cgroup").read_text(encoding="ascii").strip().rpartition(":")[2].lstrip("/")
+    except OSError:
+        return ""
+    for folder in (Path("/sys/fs/cgroup") / own, Path("/sys/fs/cgroup")):
+        try:
+            return (folder / name).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+    return ""
+
+
+def _cgroup_number(name: str) -> int | None:
+    text = _cgroup_text(name)
+    return int(text) if text.isdigit() else None

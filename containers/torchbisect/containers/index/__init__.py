@@ -1,0 +1,1 @@
+"""Package indexes and the wheels they list."""

@@ -1,0 +1,178 @@
+"""The pages of a package index: which wheels of a project there are, and what the index says of each.
+
+PEP 503 (HTML) and PEP 691 (JSON) pages, over HTTP or from a folder on disk. PyTorch's own index has HTML only, gives
+absolute links at some times and relative ones at others, and writes ``+`` as ``%2B`` in them; pypi-simple reads all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import httpx
+from packaging.utils import canonicalize_name
+from pypi_simple import (
+    ACCEPT_ANY,
+    DistributionPackage,
+    Link,
+    ProjectPage,
+    UnsupportedContentTypeError,
+    UnsupportedRepoVersionError,
+)
+
+from torchbisect.containers.index.indexes import Indexes, masked, shown
+from torchbisect.core.errors import IndexUnreachable
+from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
+
+JSON = "application/vnd.pypi.simple.v1+json"
+_TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+_AGAIN = frozenset({408, 425, 429})
+
+
+def project_page(
+    url: str,
+    project: str,
+    *,
+    notify: Notify = silent,
+    patience: Patience = DEFAULT_PATIENCE,
+    client: httpx.Client | None = None,
+) -> ProjectPage | None:
+    """What one index says of one project, or ``None`` if it doesn't have it.
+
+    Args:
+        url: the index, without the project: ``https://host/simple``, ``file:///folder/simple``.
+        project: any spelling of the project's name.
+        notify: told of each wait before another try.
+        patience: how long to go on asking an index that does not answer.
+        client: a client to use again; by default one for this call.
+
+    Raises:
+        IndexUnreachable: if the index gives no usable answer: it is down, refuses, or what it sends isn't a page.
+    """
+    name = canonicalize_name(project)
+    page_url = f"{url.rstrip('/')}/{name}/"
+    return _page(page_url, name, f"the index {shown(url)}", notify, patience, client)
+
+
+def packages(
+    indexes: Indexes,
+    project: str,
+    *,
+    notify: Notify = silent,
+    patience: Patience = DEFAULT_PATIENCE,
+) -> list[DistributionPackage]:
+    """All files of a project in all these places, as an installer would see them; the chief index's first.
+
+    Raises:
+        IndexUnreachable: if one of the places gives no usable answer: a list with a hole in it would be a wrong list.
+    """
+    found: list[DistributionPackage] = []
+    with new_client() as client:
+        for url in indexes.urls:
+            page = project_page(url, project, notify=notify, patience=patience, client=client)
+            found += page.packages if page else []
+        for place in indexes.find_links:
+            found += _links(place, project, notify, patience, client)
+    return found
+
+
+def new_client() -> httpx.Client:
+    """A client set as all requests to indexes need it; follows redirects, and the proxies of the environment."""
+    return httpx.Client(timeout=_TIMEOUT, follow_redirects=True, headers={"Accept": ACCEPT_ANY}, verify=_trusted())
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that are trusted; reading them takes longer than a request does, so it is done once."""
+    return httpx.create_ssl_context()
+
+
+def _links(
+    place: str, project: str, notify: Notify, patience: Patience, client: httpx.Client
+) -> list[DistributionPackage]:
+    """The files that one ``--find-links`` place has: a folder of wheels, or a page of links."""
+    name = canonicalize_name(project)
+    folder = file_path(place) if place.startswith("file://") else Path(place).expanduser()
+    if "://" in place and not place.startswith("file://"):
+        page = _page(place, name, f"the page of links {shown(place)}", notify, patience, client)
+        files = page.packages if page else []
+    elif folder.is_dir():
+        links = [Link(path.name, path.absolute().as_uri(), {}) for path in sorted(folder.iterdir())]
+        files = [DistributionPackage.from_link(link, name) for link in links if link.text.endswith((".whl", ".tar.gz"))]
+    else:
+        page = _read_page(folder, name)
+        files = page.packages if page else []
+    return [file for file in files if canonicalize_name(file.project or "") == name]
+
+
+def _page(
+    url: str, name: str, what: str, notify: Notify, patience: Patience, client: httpx.Client | None
+) -> ProjectPage | None:
+    if url.startswith("file://"):
+        return _read_page(file_path(url), name)
+
+    with contextlib.nullcontext(client) if client else new_client() as asker:
+        return keep_asking(lambda: _fetch(asker, url, name, what), what, notify=notify, patience=patience)
+
+
+def _fetch(client: httpx.Client, url: str, name: str, what: str) -> ProjectPage | None:
+    """One try. Raises ``Transient`` for what another try may heal and ``IndexUnreachable`` for what it can't."""
+    try:
+        response = client.get(url)
+    except httpx.ConnectError as error:
+        if isinstance(error.__cause__, ssl.SSLError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise IndexUnreachable(
+                f"{what} has a certificate that isn't trusted here ({error}): set SSL_CERT_FILE to those to trust"
+            ) from error
+        raise Transient(masked(str(error)) or "no connection") from error
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        raise IndexUnreachable(f"{what} isn't an address that can be asked ({error}): correct it") from error
+    except httpx.TimeoutException as error:
+        raise Transient("no answer in time") from error
+    except httpx.HTTPError as error:
+        raise Transient(masked(str(error)) or type(error).__name__) from error
+    if response.status_code in (404, 410):
+        return None
+    if response.status_code >= 500 or response.status_code in _AGAIN:
+        raise Transient(f"HTTP status {response.status_code}")
+    if response.status_code in (401, 403):
+        raise IndexUnreachable(
+            f"{what} refuses access (HTTP status {response.status_code}): check the name and password in its address"
+        )
+    if response.status_code >= 400:
+        raise IndexUnreachable(f"{what} answered with HTTP status {response.status_code}: check its address")
+    return _parse(response, name, what)
+
+
+def _parse(response: httpx.Response, name: str, what: str) -> ProjectPage:
+    kind = response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
+    try:
+        if kind == JSON:
+            return ProjectPage.from_json_data(response.json(), str(response.url))
+        if kind in ("text/html", "application/vnd.pypi.simple.v1+html"):
+            return ProjectPage.from_html(name, response.content, str(response.url), response.charset_encoding)
+        raise UnsupportedContentTypeError(str(response.url), kind)
+    except (UnsupportedRepoVersionError, UnsupportedContentTypeError) as error:
+        raise IndexUnreachable(f"{what} does not send a page of packages ({masked(str(error))})") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise Transient(f"a page that can't be read: {type(error).__name__}") from error
+
+
+def _read_page(path: Path, name: str) -> ProjectPage | None:
+    """A page on this disk; a folder stands for the ``index.html`` in it."""
+    page = path / "index.html" if path.is_dir() else path
+    try:
+        return ProjectPage.from_html(name, page.read_bytes(), page.absolute().as_uri())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise IndexUnreachable(f"{page} can't be read ({error.strerror}): check the address of the index") from error
+
+
+def file_path(url: str) -> Path:
+    """The path that a ``file://`` address stands for."""
+    return Path(url2pathname(urlsplit(url).path))

@@ -1,0 +1,142 @@
+"""What torchbisect keeps on this machine and in a container engine, and its removal: the ``cache`` command's part."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import docker.errors
+
+from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors
+from torchbisect.containers.process.commands import run_command
+from torchbisect.containers.store.bytecode import forget_unused
+from torchbisect.containers.store.cache import Cache, remove_tree
+from torchbisect.containers.store.disk import size_of
+from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.venv.installer import find_uv
+from torchbisect.core.errors import MachineError
+from torchbisect.core.retry import Notify, silent
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One thing that is kept.
+
+    Attributes:
+        kind: ``environment``, ``wheels``, ``journal``, ``volume`` or ``image``.
+        name: what it is called.
+        size: bytes; files that two things share through hard links count in both.
+        used: when it was last used, in seconds since the epoch, or ``None`` if that isn't known.
+        busy: whether a run uses it now, so that it can't be removed.
+    """
+
+    kind: str
+    name: str
+    size: int
+    used: float | None = None
+    busy: bool = False
+
+
+def kept_here(cache: Cache) -> list[Thing]:
+    """What the cache folder holds, the longest unused environment first."""
+    things = [
+        Thing("environment", kept.key, size_of(kept.path), kept.used, _busy(cache, kept.key))
+        for kept in cache.environments()
+    ]
+    things.append(Thing("wheels", str(cache.wheels), size_of(cache.wheels)))
+    things.append(Thing("journal", str(cache.journal), size_of(cache.journal)))
+    return things
+
+
+def prune_here(cache: Cache, *, journal: bool = False, notify: Notify = silent) -> int:
+    """Remove all environments that no run uses, and the wheels that none of the others holds.
+
+    Args:
+        cache: the folder.
+        journal: remove what was answered before as well: the same questions will be asked again.
+        notify: told of each thing that goes and of each that stays because it is used.
+
+    Returns:
+        The bytes that are free now and weren't before.
+    """
+    before = cache.free()
+    cache.sweep()
+    for kept in cache.environments():
+        if cache.evict(kept.key):
+            notify(f"removed the environment {kept.key}")
+        else:
+            notify(f"kept the environment {kept.key}: a run uses it")
+    forget_unused(cache.bytecode)
+    lock = cache.installer(shared=False)
+    if lock.try_acquire():
+        try:
+            if cache.environments():
+                _clean(cache, cache.unlinked_packages())
+            else:
+                remove_tree(cache.wheels)
+                cache.wheels.mkdir(exist_ok=True)
+        finally:
+            lock.release()
+    else:
+        notify("kept the wheels: a run is installing")
+    if journal:
+        remove_tree(cache.journal)
+        cache.journal.mkdir(exist_ok=True)
+        notify("removed the journal")
+    return max(cache.free() - before, 0)
+
+
+def kept_in_engine(engine: Engine) -> list[Thing]:
+    """The volumes and images of torchbisect's in an engine. Raises ``MachineError`` if the engine fails at it."""
+    with engine_errors("listing volumes and images"):
+        told = engine.client.df()
+    things = []
+    for volume in told.get("Volumes") or ():
+        if LABEL in (volume.get("Labels") or {}):
+            usage = volume.get("UsageData") or {}
+            size = max(int(usage.get("Size", 0)), 0)
+            things.append(Thing("volume", str(volume["Name"]), size, busy=int(usage.get("RefCount", 0)) > 0))
+    for image in told.get("Images") or ():
+        if LABEL in (image.get("Labels") or {}):
+            name = (image.get("RepoTags") or [image["Id"]])[0]
+            things.append(
+                Thing("image", str(name), int(image.get("Size", 0)), busy=int(image.get("Containers", 0)) > 0)
+            )
+    return things
+
+
+def prune_engine(engine: Engine, *, notify: Notify = silent) -> int:
+    """Remove what torchbisect keeps in an engine and no run uses; returns the bytes of what was removed."""
+    engine.sweep()
+    freed = 0
+    for thing in kept_in_engine(engine):
+        with engine_errors(f"removing the {thing.kind} {thing.name}"):
+            try:
+                if thing.kind == "volume":
+                    engine.client.volumes.get(thing.name).remove()
+                else:
+                    engine.client.images.remove(thing.name)
+            except docker.errors.APIError as error:
+                if error.status_code != 409:
+                    raise
+                notify(f"kept the {thing.kind} {thing.name}: a container uses it")
+                continue
+        freed += thing.size
+        notify(f"removed the {thing.kind} {thing.name}")
+    return freed
+
+
+def _busy(cache: Cache, key: str) -> bool:
+    lock = FileLock(cache.locks / f"{key}.lease")
+    if lock.try_acquire():
+        lock.release()
+        return False
+    return True
+
+
+def _clean(cache: Cache, packages: list[str]) -> None:
+    if packages:
+        environment = {**os.environ, "UV_CACHE_DIR": str(cache.wheels)}
+        done = run_command([find_uv(), "cache", "clean", *packages], environment=environment, directory=cache.root)
+        if done.status:
+            raise MachineError(f"uv could not clean its cache ({' '.join(done.errors.split())[:200]})")

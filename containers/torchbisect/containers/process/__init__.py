@@ -1,0 +1,1 @@
+"""Start processes under limits and end them with all their children."""

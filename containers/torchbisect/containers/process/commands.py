@@ -1,0 +1,156 @@
+"""Commands that run to their end, with a time limit, capped output and none of the user's secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from torchbisect.containers.environment import Completed
+from torchbisect.containers.process.processes import drain, end_everything, new_mark, spawn
+
+#: Bytes of each output stream that are kept: the first half and the last.
+OUTPUT_KEPT = 1 << 20
+
+#: The user's variables that reach a repro: they say how this machine computes, and nothing about the user.
+KEPT = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "CC",
+    "CXX",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "NVPL_BLAS_DEBUG_CPU_TYPE",
+    "NUMEXPR_NUM_THREADS",
+    "SYSTEMROOT",
+    "TZ",
+)
+
+#: Seconds between looks at the clock and at the wish to stop.
+_LOOK = 0.1
+
+
+class Cancelled(Exception):
+    """The caller asked for the work to stop before it was done."""
+
+
+def clean_environment(
+    home: Path | str, extra: Mapping[str, str] | None = None, *, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The variables that a repro is run with: a few of the user's, folders of its own, and what ``extra`` adds.
+
+    No secret, no ``PYTHON*`` and no ``TORCH*`` of the user's shell gets in but through ``extra``: a verdict must not
+    hang on what somebody once exported.
+
+    Args:
+        home: an empty folder that stands for the home and the temporary folder.
+        extra: more variables; they win.
+        base: the variables to take from; the process's own by default.
+    """
+    own = os.environ if base is None else base
+    environment = {name: own[name] for name in KEPT if name in own}
+    environment.setdefault("PATH", os.defpath)
+    environment.update(HOME=str(home), TMPDIR=str(home), LANG="C.UTF-8", LC_ALL="C.UTF-8", USER="torchbisect")
+    environment.update(extra or {})
+    return environment
+
+
+class Capped:
+    """The beginning and the end of a stream, with a line between that says how much was left out."""
+
+    def __init__(self, size: int) -> None:
+        self._half = max(size // 2, 1)
+        self._head = bytearray()
+        self._end = bytearray()
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        """Take more of the stream."""
+        room = self._half - len(self._head)
+        self._head += data[:room] if room > 0 else b""
+        self._end += data[max(room, 0) :]
+        surplus = len(self._end) - self._half
+        if surplus > self._half or (surplus > 0 and len(data) >= self._half):
+            del self._end[:surplus]
+            self._left_out += surplus
+
+    def text(self) -> str:
+        """What was kept; bytes that aren't UTF-8 are replaced."""
+        surplus = max(len(self._end) - self._half, 0)
+        end = bytes(self._end[surplus:])
+        if not self._left_out + surplus:
+            return (bytes(self._head) + end).decode("utf-8", "replace")
+        gap = f"\n[... {self._left_out + surplus} bytes left out ...]\n"
+        return bytes(self._head).decode("utf-8", "replace") + gap + end.decode("utf-8", "replace")
+
+
+def run_command(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    directory: Path | str | None = None,
+    timeout: float | None = None,
+    cancel: threading.Event | None = None,
+    cap: int = OUTPUT_KEPT,
+    on_errors: Callable[[bytes], None] | None = None,
+) -> Completed:
+    """Run a command to its end, or to the end of its time, and then kill whatever is left of it.
+
+    Args:
+        command: the program and its arguments.
+        environment: all its variables.
+        directory: where it starts.
+        timeout: seconds; ``None`` for no limit.
+        cancel: ends it early.
+        cap: bytes of each stream that are kept.
+        on_errors: given what comes on standard error as it comes.
+
+    Raises:
+        Cancelled: if ``cancel`` was set.
+        MachineError: if the command can't be started.
+    """
+    begun = time.monotonic()
+    mark = new_mark()
+    output, errors = Capped(cap), Capped(cap)
+
+    def take_errors(data: bytes) -> None:
+        errors.add(data)
+        if on_errors:
+            on_errors(data)
+
+    process = spawn(command, environment, mark, directory)
+    try:
+        if process.stdin:
+            process.stdin.close()
+        pairs = ((process.stdout, output.add), (process.stderr, take_errors))
+        drains = [drain(stream, take) for stream, take in pairs if stream is not None]
+        in_time = _wait(process, None if timeout is None else begun + timeout, cancel)
+    finally:
+        end_everything(process, mark)
+    for thread in drains:
+        thread.join(timeout=2.0)
+    status = process.returncode if in_time else None
+    return Completed(status, output.text(), errors.text(), time.monotonic() - begun)
+
+
+def _wait(process: subprocess.Popen[bytes], until: float | None, cancel: threading.Event | None) -> bool:
+    """Wait for a process; whether it ended before ``until``. Raises ``Cancelled`` if that was wished first."""
+    while process.poll() is None:
+        if cancel is not None and cancel.is_set():
+            raise Cancelled
+        if until is not None and time.monotonic() > until:
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_LOOK)
+    return True

@@ -1,0 +1,1 @@
+"""Python interpreters, and the build variants that suit them."""

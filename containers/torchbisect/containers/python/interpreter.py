@@ -1,0 +1,196 @@
+"""A Python to run things with: what it is, which wheels it takes, whether it has a torch already.
+
+All of it is asked of the interpreter itself, once: the one that runs torchbisect may be another version.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
+
+from torchbisect.core.errors import InputError
+
+#: The oldest Python that the agent, which runs beside torch, can be read by.
+OLDEST_PYTHON = (3, 8)
+
+#: Asks a Python what it is; the answer is the last line of its output, as JSON.
+ASK = r"""
+import json, os, platform, site, sys, sysconfig
+try:
+    from importlib.metadata import version
+    torch = version("torch")
+except Exception:
+    torch = None
+try:
+    libc = os.confstr("CS_GNU_LIBC_VERSION")
+except Exception:
+    libc = None
+json.dump({
+    "version": list(sys.version_info[:3]),
+    "implementation": sys.implementation.name,
+    "platform": sysconfig.get_platform(),
+    "libc": libc,
+    "mac": platform.mac_ver()[0],
+    "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    "debug": bool(sysconfig.get_config_var("Py_DEBUG")),
+    "base": os.path.realpath(getattr(sys, "_base_executable", sys.executable) or sys.executable),
+    "user_base": site.getuserbase(),
+    "torch": torch,
+}, sys.stdout)
+"""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """One Python on this machine.
+
+    Attributes:
+        path: how to start it; in a virtual environment the path inside it, for what it points to has other packages.
+        version: ``3.11.7``.
+        abi: the tag of its own binary interface: ``cp311``, ``cp313t``.
+        platforms: the platform tags of wheels that it takes, best first.
+        installed_torch: the version of the torch beside it, or ``None``.
+        base: the executable it was made from, links followed; environments are made from that one.
+        user_base: the folder of packages that this user installed with ``pip install --user``.
+    """
+
+    path: Path
+    version: str
+    abi: str
+    platforms: tuple[str, ...]
+    installed_torch: str | None = None
+    base: Path = Path()
+    user_base: str = ""
+
+    @classmethod
+    def of(cls, path: str | Path) -> Interpreter:
+        """Ask the Python at ``path`` what it is; a virtual environment's folder and a bare name will do too.
+
+        Raises:
+            InputError: if there is no Python of a known kind, 3.8 or newer, that starts.
+        """
+        place = _locate(path)
+        return cls.from_answer(place, _ask(place))
+
+    @classmethod
+    def from_answer(cls, place: Path, answer: dict[str, Any]) -> Interpreter:
+        """The interpreter at ``place`` from what it answered to ``ASK``. Raises ``InputError`` if it won't do."""
+        version: tuple[int, int, int] = tuple(answer["version"])
+        written = ".".join(map(str, version))
+        if version[:2] < OLDEST_PYTHON:
+            raise InputError(f"{place} is Python {written}: name one with --python that is 3.8 or newer")
+        if answer["implementation"] != "cpython":
+            raise InputError(
+                f"{place} is {answer['implementation']}, for which there is no torch: name a CPython with --python"
+            )
+        suffix = ("t" if answer["free_threaded"] else "") + ("d" if answer["debug"] else "")
+        return cls(
+            path=place,
+            version=written,
+            abi=f"cp{version[0]}{version[1]}{suffix}",
+            platforms=tuple(_platforms(answer["platform"], answer["libc"], answer["mac"])),
+            installed_torch=answer["torch"],
+            base=Path(answer["base"]),
+            user_base=answer["user_base"] or "",
+        )
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The first two numbers of the version."""
+        release = Version(self.version).release
+        return release[0], release[1]
+
+    @functools.cached_property
+    def tags(self) -> frozenset[Tag]:
+        """All tags of wheels that this Python takes."""
+        own = cpython_tags(self.numbers, [self.abi], list(self.platforms))
+        name = f"cp{self.numbers[0]}{self.numbers[1]}"
+        return frozenset([*own, *compatible_tags(self.numbers, name, list(self.platforms))])
+
+    def accepts(self, filename: str) -> bool:
+        """Whether a file of this name is a wheel for this Python on this machine."""
+        try:
+            return not self.tags.isdisjoint(parse_wheel_filename(filename)[3])
+        except (InvalidWheelFilename, ValueError):
+            return False
+
+    @property
+    def identity(self) -> str:
+        """What makes environments of two Pythons interchangeable, in a few letters: version, ABI and executable."""
+        told = f"{self.base}|{self.version}|{self.abi}|{self.platforms[:1]}"
+        return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
+def _locate(path: str | Path) -> Path:
+    """The absolute path, links not followed; a folder stands for the environment in it, a bare name is looked up."""
+    written = Path(path).expanduser()
+    if written.is_dir():
+        for name in ("bin/python", "bin/python3"):
+            if (written / name).exists():
+                return Path(os.path.abspath(written / name))
+        raise InputError(f"{path} is a folder with no bin/python in it: name a Python with --python")
+    if not written.exists() and os.sep not in str(path):
+        found = shutil.which(str(path))
+        if found:
+            return Path(found)
+    if not written.exists():
+        raise InputError(f"there is no Python at {path}: name one with --python")
+    return Path(os.path.abspath(written))
+
+
+def _ask(place: Path) -> dict[str, Any]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
+    with tempfile.TemporaryDirectory(prefix="torchbisect-") as empty:
+        try:
+            done = subprocess.run(
+                [str(place), "-c", ASK], cwd=empty, env=kept, capture_output=True, text=True, timeout=60, check=False
+            )
+        except (OSError, ValueError) as error:
+            raise InputError(f"{place} can't be started ({error}): name a Python with --python") from error
+        except subprocess.TimeoutExpired as error:
+            raise InputError(f"{place} did not answer in a minute: name another Python with --python") from error
+    try:
+        # What a site hook prints comes before; the answer is the last line.
+        answer = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        answer = None
+    if not isinstance(answer, dict) or "version" not in answer:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise InputError(
+            f"{place} isn't a Python 3.8 or newer that works ({said[-1] if said else f'exit {done.returncode}'}): "
+            "name one with --python"
+        )
+    return answer
+
+
+def _platforms(platform: str, libc: str | None, mac: str) -> Iterator[str]:
+    """The platform tags, best first: PEP 600 for Linux with glibc, PEP 656 is left out (torch has no musl wheels)."""
+    plain = platform.replace("-", "_").replace(".", "_")
+    if plain.startswith("macosx") and mac:
+        machine = platform.rpartition("-")[2]
+        major, _, rest = mac.partition(".")
+        yield from mac_platforms((int(major), int(rest.partition(".")[0] or 0)), machine)
+        return
+    if plain.startswith("linux") and libc and libc.startswith("glibc "):
+        machine = plain.partition("_")[2]
+        older = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+        newest = int(libc.split()[1].split(".")[1])
+        floor = 5 if machine in ("x86_64", "i686") else 17
+        for minor in range(newest, floor - 1, -1):
+            yield f"manylinux_2_{minor}_{machine}"
+            if minor in older:
+                yield f"{older[minor]}_{machine}"
+    yield plain

@@ -1,0 +1,161 @@
+"""Which CUDA a machine can run: from the driver and the GPU to the variant of torch, and back to why a build can't.
+
+The choice is a good first guess from published tables. Whether a build really has kernels for a GPU is asked of the
+build itself once it is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from packaging.version import InvalidVersion, Version
+
+from torchbisect.containers.environment import Environment
+from torchbisect.core.build import Build
+from torchbisect.core.errors import InputError, InstallFailed
+
+#: The oldest Linux driver for each major version of CUDA; all its minor versions run on it ("CUDA minor version
+#: compatibility", NVIDIA's CUDA compatibility guide).
+OLDEST_DRIVER = {11: Version("450.80.2"), 12: Version("525.60.13"), 13: Version("580.65.6")}
+
+#: The compute capabilities from and up to whose generation the wheels of a CUDA version have kernels.
+_CAPABILITIES = {
+    (11, 0): ((3, 7), 8),
+    (11, 8): ((3, 7), 9),
+    (12, 0): ((5, 0), 9),
+    (12, 8): ((7, 0), 12),
+    (13, 0): ((7, 5), 12),
+}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as the driver tells of it.
+
+    Attributes:
+        name: ``NVIDIA H100 80GB HBM3``.
+        driver: the driver's version.
+        capability: the compute capability.
+    """
+
+    name: str
+    driver: Version
+    capability: tuple[int, int]
+
+
+def find_gpus() -> list[Gpu]:
+    """The GPUs of this machine, as ``nvidia-smi`` lists them; none where there is no driver."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    command = [program, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return parse_gpus(done.stdout) if done.returncode == 0 else []
+
+
+def parse_gpus(listing: str) -> list[Gpu]:
+    """GPUs from ``nvidia-smi``'s list of names, drivers and compute capabilities; other lines are passed over."""
+    found = []
+    for line in listing.splitlines():
+        parts = [part.strip() for part in line.split(",")]
+        capability = re.fullmatch(r"(\d+)\.(\d+)", parts[-1])
+        try:
+            if len(parts) >= 3 and capability:
+                name = ", ".join(parts[:-2])
+                found.append(Gpu(name, Version(parts[-2]), (int(capability[1]), int(capability[2]))))
+        except InvalidVersion:
+            continue
+    return found
+
+
+def cuda_of(variant: str) -> tuple[int, int] | None:
+    """The CUDA version of a variant: ``cu126`` is 12.6; ``None`` for ``cpu`` and what isn't CUDA."""
+    found = re.fullmatch(r"cu(\d+)(\d)", variant)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def why_not(variant: str, gpu: Gpu) -> str | None:
+    """Why a variant can't run on a GPU, as far as tables tell; ``None`` if it should."""
+    cuda = cuda_of(variant)
+    if cuda is None:
+        return None
+    oldest = OLDEST_DRIVER.get(cuda[0])
+    if oldest is not None and gpu.driver < oldest:
+        return f"driver {gpu.driver} is too old for CUDA {cuda[0]}.{cuda[1]}: it needs {oldest} or newer"
+    known = [version for version in _CAPABILITIES if version <= cuda]
+    if known:
+        lowest, newest = _CAPABILITIES[max(known)]
+        written = ".".join(map(str, gpu.capability))
+        if gpu.capability < lowest:
+            return f"builds for CUDA {cuda[0]}.{cuda[1]} have no kernels for GPUs as old as {gpu.name} ({written})"
+        if gpu.capability[0] > newest:
+            return f"builds for CUDA {cuda[0]}.{cuda[1]} have no kernels for GPUs as new as {gpu.name} ({written})"
+    return None
+
+
+def choose_variant(offered: Sequence[str], gpus: Sequence[Gpu]) -> str:
+    """The variant to use: the newest CUDA among those offered that runs on the first GPU; ``cpu`` without a GPU.
+
+    Raises:
+        InputError: if there is a GPU and none of the offered variants runs on it.
+    """
+    cuda = [variant for variant in offered if cuda_of(variant)]
+    if not gpus or not cuda:
+        return "cpu"
+    reasons = {variant: why_not(variant, gpus[0]) for variant in cuda}
+    fitting = [variant for variant in cuda if reasons[variant] is None]
+    if not fitting:
+        raise InputError(
+            f"no variant of torch runs on {gpus[0].name} ({reasons[cuda[-1]]}): use --device cpu, or another machine"
+        )
+    return max(fitting, key=lambda variant: cuda_of(variant) or (0, 0))
+
+
+#: Asks a build in its own environment what it can do on the GPU it sees, and to do a little of it.
+ASK_GPU = r"""
+import json
+import torch
+told = {"built": torch.version.cuda, "available": torch.cuda.is_available()}
+if told["available"]:
+    told["capability"] = list(torch.cuda.get_device_capability())
+    told["architectures"] = torch.cuda.get_arch_list()
+    try:
+        told["sum"] = float((torch.ones(2, device="cuda") + 1).sum())
+    except Exception as error:
+        told["error"] = str(error).splitlines()[0]
+print(json.dumps(told))
+"""
+
+
+def check_gpu(environment: Environment) -> None:
+    """Have a build compute on the GPU that it sees. Raises ``InstallFailed`` if it can't, with the reason."""
+    refused = gpu_refusal(environment.run(["-c", ASK_GPU], timeout=300).output, environment.build)
+    if refused:
+        raise refused
+
+
+def gpu_refusal(answer: str, build: Build) -> InstallFailed | None:
+    """Why a build can't compute on the GPU, from its own answer to ``ASK_GPU``; ``None`` if it can."""
+    try:
+        told = json.loads(answer.splitlines()[-1])
+    except (ValueError, IndexError):
+        return InstallFailed("gpu-unusable", f"torch {build} could not be asked about the GPU")
+    if not told.get("built"):
+        return InstallFailed("not-a-cuda-build", f"torch {build} is built for the CPU only")
+    if not told.get("available"):
+        return InstallFailed(
+            "gpu-unusable", f"torch {build} (CUDA {told['built']}) sees no GPU: the driver may be too old for it"
+        )
+    if told.get("sum") != 4.0:
+        capability = "".join(map(str, told.get("capability", [])))
+        has = ", ".join(told.get("architectures", []))
+        return InstallFailed("no-kernels-for-gpu", f"torch {build} has no kernels for sm_{capability}, only for {has}")
+    return None

@@ -1,0 +1,1 @@
+"""Install a torch into a virtual environment with uv."""

@@ -1,0 +1,342 @@
+"""Virtual environments, one a build, kept in the cache and leased to whoever runs something in them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import platform
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from torchbisect.core.build import Build, Channel
+from torchbisect.containers.store.bytecode import KEEP, lend, store_of
+from torchbisect.containers.store.cache import FACTS_FILE, Cache, remove_tree
+from torchbisect.containers.process.commands import Cancelled, clean_environment, run_command
+from torchbisect.containers.store.copies import copied, overlaid
+from torchbisect.containers.store.disk import disk_errors, writable_directory
+from torchbisect.containers.environment import Completed, Facts
+from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.venv.installer import Installer
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.process.processes import sweep_processes
+from torchbisect.containers.venv.readback import IMPORT_TIMEOUT, dump_facts, load_facts, read_facts
+from torchbisect.containers.venv.recipes import RECIPE, requirements
+from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, silent
+from torchbisect.containers.venv.venv import Venv
+
+#: Bytes that are kept free for the next install where old environments can be thrown away for it: a CUDA release's.
+COMFORT = 8 * 10**9
+#: With byte code for this share of its modules an environment needs no import for the sake of it: many of the others
+#: are never imported.
+_ENOUGH = 0.25
+
+
+class Venvs:
+    """The environments of one run. Safe to use from several threads, and beside other processes on the same cache."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        interpreter: Interpreter,
+        indexes: Indexes,
+        *,
+        packages: Sequence[str] = (),
+        notify: Notify = silent,
+        patience: Patience = DEFAULT_PATIENCE,
+        comfort: int = COMFORT,
+    ) -> None:
+        """
+        Args:
+            cache: where environments are kept.
+            interpreter: the Python they are made from.
+            indexes: where packages come from.
+            packages: requirements that are installed in every environment beside torch.
+            notify: told of what takes long.
+            patience: how long to go on asking an index that does not answer.
+            comfort: bytes to keep free for an install, where unused environments can be thrown away for it.
+        """
+        self._cache = cache
+        self._interpreter = interpreter
+        self._notify = notify
+        self._packages = tuple(packages)
+        self._comfort = comfort
+        self._installer = Installer(cache, interpreter, indexes, self._packages, notify, patience)
+        self._indexes = indexes
+        self._leases: dict[str, list[FileLock]] = {}
+        self._guard = threading.Lock()
+        self._closed = threading.Event()
+        self._homes: tuple[Path, FileLock] | None = None
+        sweep_processes()
+        cache.sweep()
+        sweep_homes()
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """The Python that environments are made from: which wheels can be had is a question to it."""
+        return self._interpreter
+
+    def environment(self, build: Build) -> Venv:
+        """The environment of a build, made if it isn't there; leased until ``release`` or ``close``.
+
+        Raises:
+            InstallFailed: if the build can't be had here, with the reason.
+            InputError: if the interpreter has no torch (for an ``installed`` build), or a package doesn't exist.
+            IndexUnreachable, DiskFull, MachineError: if this machine fails; no build is to blame for it.
+        """
+        if build.channel is Channel.INSTALLED:
+            return self._installed(build)
+        made = self._lease(build, None)
+        if made is None:
+            raise Cancelled
+        return made
+
+    def prefetch(self, build: Build, cancel: threading.Event) -> None:
+        """Make an environment that may be asked for soon, without a lease.
+
+        Says nothing of what fails: whoever asks for the environment will be told, and nobody may ever ask.
+        """
+        if build.channel is Channel.INSTALLED or self.has(build):
+            return
+        with contextlib.suppress(TorchbisectError, Cancelled):
+            if self._lease(build, cancel, quietly=True) is not None:
+                self.release(build)
+
+    def has(self, build: Build) -> bool:
+        """Whether the environment of a build is there already, so that asking for it costs nothing."""
+        return build.channel is Channel.INSTALLED or self._cache.finished(self.key(build))
+
+    @contextlib.contextmanager
+    def altered(self, build: Build, requirement: str) -> Iterator[Venv]:
+        """A copy of a build's environment with one package in another version, for as long as the context lasts.
+
+        Raises:
+            InstallFailed: if the index has no such package, or torch can't be imported beside it.
+            InputError, IndexUnreachable, DiskFull, MachineError: as ``environment`` does.
+        """
+        base = self.environment(build)
+        name = f"altered-{hashlib.sha256(f'{self.key(build)} {requirement}'.encode()).hexdigest()[:12]}"
+        try:
+            with copied(self._cache, base, name, f"{build} with {requirement}", self._notify) as python:
+                self._installer.exchange(python, build, requirement)
+                yield replace(base, facts=self._read(build, python), python=python)
+        finally:
+            self.release(build)
+
+    @contextlib.contextmanager
+    def overlaid(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[Venv]:
+        """A copy of a build's environment with other files in it; see ``Environments``."""
+        base = self.environment(build)
+        try:
+            with overlaid(self._cache, base, layer, commit) as environment:
+                yield environment
+        finally:
+            self.release(build)
+
+    def release(self, build: Build) -> None:
+        """Give back one lease; the environment stays for the next run unless its room is needed."""
+        key = self.key(build)
+        with self._guard:
+            leases = self._leases.get(key)
+            lease = leases.pop() if leases else None
+        if lease:
+            self._cache.touch(key)
+            lease.release()
+
+    def close(self) -> None:
+        """Give back all leases and remove the processes' homes."""
+        self._closed.set()
+        with self._guard:
+            leases = [lease for held in self._leases.values() for lease in held]
+            self._leases.clear()
+            homes, self._homes = self._homes, None
+        for lease in leases:
+            lease.release()
+        if homes:
+            remove_tree(homes[0])
+            homes[1].release()
+
+    def key(self, build: Build) -> str:
+        """The name of a build's environment in the cache: all that makes its contents what they are."""
+        told = [build.requirement, self._interpreter.identity, *self._packages, RECIPE, str(self._indexes.urls)]
+        told.append(str(self._indexes.find_links))
+        digest = hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:10]
+        return f"torch-{build.name}-{self._interpreter.abi}-{digest}"
+
+    def _lease(self, build: Build, cancel: threading.Event | None, *, quietly: bool = False) -> Venv | None:
+        """Lease the environment, making it first as often as it takes: another run may throw it away in between."""
+        key = self.key(build)
+        notify = silent if quietly else self._notify
+        while True:
+            lease = self._cache.lease(key)
+            lease.acquire(waiting=f"waiting for another run to clear away {key}", notify=notify)
+            if self._cache.finished(key):
+                try:
+                    facts = self._facts(build, self._cache.venvs / key)
+                except BaseException:
+                    lease.release()
+                    raise
+                with self._guard:
+                    self._leases.setdefault(key, []).append(lease)
+                self._cache.touch(key)
+                return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._home_of_homes())
+            lease.release()
+            maker = self._cache.maker(key)
+            waiting = f"waiting until torch {build} is installed"
+            if not maker.acquire(waiting=waiting, notify=notify, cancel=cancel or self._closed):
+                return None
+            try:
+                if not self._cache.finished(key):
+                    notify(f"installing torch {build}")
+                    self._make(build, key, cancel)
+            finally:
+                maker.release()
+
+    def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
+        """Make an environment under a temporary name and give it its own when it is whole."""
+        place = self._cache.making / key
+        shared = self._cache.installer(shared=True)
+        with contextlib.suppress(DiskFull):
+            # A guess at what may be needed; whether it is too little only the install itself can tell.
+            self._cache.make_room(self._comfort, notify=self._notify, reclaim=self._installer.forget)
+        try:
+            for attempt in itertools.count():
+                remove_tree(place)
+                shared.acquire(waiting="waiting for another run that is clearing the cache", notify=self._notify)
+                try:
+                    self._fill(place, build, cancel)
+                    break
+                except DiskFull:
+                    shared.release()
+                    remove_tree(place)
+                    if not self._more_room(first=attempt == 0):
+                        raise
+            with disk_errors(self._cache.venvs):
+                remove_tree(self._cache.venvs / key)
+                os.rename(place, self._cache.venvs / key)
+        except BaseException:
+            remove_tree(place)
+            raise
+        finally:
+            shared.release()
+        self._cache.keep_to_limit(sparing=key, notify=self._notify, reclaim=self._installer.forget)
+
+    def _more_room(self, *, first: bool) -> bool:
+        """Give up an environment for an install that found the disk full; whether another try may come further.
+
+        Wheels that no environment holds are given back too. With no environment less that helps once at the most: from
+        then on they are what the install itself had fetched.
+        """
+        gone = self._cache.evict_oldest(self._notify)
+        unused = self._cache.unlinked_packages()
+        if unused:
+            self._installer.forget(unused)
+        return gone or (first and bool(unused))
+
+    def _fill(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
+        self._installer.make(place, build, requirements(build, self._packages), cancel)
+        site, store = _site_packages(place), store_of(self._cache.bytecode, self._interpreter)
+        lent = lend(store, site, self._interpreter)
+        facts = self._read(build, place / "bin" / "python", cancel=cancel, warm=lent < _ENOUGH)
+        if lent < _ENOUGH:
+            writable_directory(store, option="--cache-dir")
+            self._run(place / "bin" / "python", ["-c", KEEP, str(site), str(store)], IMPORT_TIMEOUT, cancel=cancel)
+        with disk_errors(place):
+            (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
+
+    def _facts(self, build: Build, place: Path) -> Facts:
+        """What was written down after the install; read back again if the system under it has changed since."""
+        facts = load_facts(place / FACTS_FILE)
+        if facts is None or platform.release() not in facts.platform:
+            facts = self._read(build, place / "bin" / "python")
+            with disk_errors(place):
+                (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
+        return facts
+
+    def _read(
+        self,
+        build: Build,
+        python: Path,
+        user_base: str = "",
+        *,
+        cancel: threading.Event | None = None,
+        warm: bool = False,
+    ) -> Facts:
+        """Import torch with this Python, as a run would."""
+
+        def run(arguments: list[str], timeout: float) -> Completed:
+            return self._run(python, arguments, timeout, user_base, cancel=cancel)
+
+        return read_facts(run, build, warm=warm)
+
+    def _run(
+        self,
+        python: Path,
+        arguments: list[str],
+        timeout: float,
+        user_base: str = "",
+        *,
+        cancel: threading.Event | None = None,
+    ) -> Completed:
+        """Run a Python to its end in a home of its own."""
+        homes = self._home_of_homes()
+        with disk_errors(homes):
+            home = Path(tempfile.mkdtemp(prefix="home-", dir=homes))
+        variables = clean_environment(home, {"PYTHONUSERBASE": user_base} if user_base else None)
+        command = [str(python), *arguments]
+        try:
+            return run_command(command, environment=variables, directory=home, timeout=timeout, cancel=cancel)
+        finally:
+            remove_tree(home)
+
+    def _installed(self, build: Build) -> Venv:
+        interpreter = self._interpreter
+        if interpreter.installed_torch is None:
+            raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
+        facts = self._read(build, interpreter.path, interpreter.user_base)
+        return Venv(build, facts, interpreter.path, self._home_of_homes(), interpreter.user_base)
+
+    def _home_of_homes(self) -> Path:
+        """The folder of this run's processes' homes; locked, so that no other run takes it for a dead one's."""
+        with self._guard:
+            if self._homes is None:
+                with disk_errors(tempfile.gettempdir()):
+                    place = Path(tempfile.mkdtemp(prefix=_HOMES))
+                lock = FileLock(place / _ALIVE)
+                lock.acquire()
+                self._homes = place, lock
+            return self._homes[0]
+
+
+def _site_packages(place: Path) -> Path:
+    return next(place.glob("lib/python3*/site-packages"), place / "lib")
+
+
+_HOMES = "torchbisect-homes-"
+_ALIVE = ".alive"
+
+
+def sweep_homes() -> None:
+    """Remove the homes of runs that died."""
+    for place in Path(tempfile.gettempdir()).glob(f"{_HOMES}*"):
+        mark = place / _ALIVE
+        if mark.exists() and place.stat().st_uid == os.getuid():
+            lock = FileLock(mark)
+            with contextlib.suppress(TorchbisectError, OSError):
+                if lock.try_acquire():
+                    shutil.rmtree(place, ignore_errors=True)
+                    lock.release()
+
+
+def installed_build(interpreter: Interpreter) -> Build:
+    """The build beside an interpreter. Raises ``InputError`` if it has no torch."""
+    if interpreter.installed_torch is None:
+        raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
+    return Build(interpreter.installed_torch, Channel.INSTALLED)

@@ -1,0 +1,205 @@
+"""Installing with uv: one virtual environment, one exact build, nothing else's fault taken for the build's."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uv
+
+from torchbisect.core.build import Build
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.process.commands import Cancelled, run_command
+from torchbisect.containers.environment import Completed
+from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineError
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.process.processes import MARK
+from torchbisect.containers.venv.uv_errors import last_words, refusal
+from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
+
+_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_SECOND_LOOKS = 3
+_DOWNLOADING = re.compile(rb"^\s*Downloading (torch\S* \([^)]*\))", re.MULTILINE)
+
+
+def find_uv() -> str:
+    """The uv that was installed with torchbisect. Raises ``MachineError`` if it isn't there."""
+    try:
+        return str(uv.find_uv_bin())
+    except FileNotFoundError as error:
+        raise MachineError(
+            "uv, which makes the environments, isn't there: install it again with `pip install uv`"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Installer:
+    """Makes environments for one Python from one set of indexes.
+
+    Attributes:
+        cache: where the wheels are kept.
+        interpreter: the Python that environments are made from.
+        indexes: where packages come from.
+        packages: what is installed beside torch, as requirements.
+        notify: told of downloads that take long, and of each wait for a network that fails.
+        patience: how long to go on asking an index that does not answer.
+    """
+
+    cache: Cache
+    interpreter: Interpreter
+    indexes: Indexes
+    packages: tuple[str, ...] = ()
+    notify: Notify = silent
+    patience: Patience = DEFAULT_PATIENCE
+    program: str = field(default_factory=find_uv)
+
+    def make(self, place: Path, build: Build, requirements: list[str], cancel: threading.Event | None = None) -> None:
+        """Make an environment at ``place`` and put these requirements in it.
+
+        It can be moved afterwards: it is made under a temporary name.
+
+        Raises:
+            InstallFailed: if the build can't be had here, with the reason.
+            InputError: if a package that the user asked for beside it does not exist.
+            IndexUnreachable: if an index doesn't answer, also after the retries.
+            DiskFull: if there is no room.
+            MachineError: if this machine fails in another way.
+            Cancelled: if ``cancel`` was set.
+        """
+        self._venv(place, build, cancel)
+        command = ["pip", "install", "--python", str(place / "bin" / "python"), "--only-binary", "torch"]
+        patiently(
+            lambda: self._try([*command, *requirements], place, build, cancel),
+            build,
+            notify=self.notify,
+            patience=self.patience,
+            cancel=cancel,
+        )
+
+    def exchange(self, python: Path, build: Build, requirement: str) -> None:
+        """Put one package into an environment in place of its other version, whatever torch itself asks for.
+
+        Raises: as ``make`` does.
+        """
+        command = ["pip", "install", "--python", str(python), "--no-deps", "--only-binary", ":all:", requirement]
+        patiently(
+            lambda: self._try(command, python.parent.parent, build, None),
+            build,
+            notify=self.notify,
+            patience=self.patience,
+            cancel=None,
+        )
+
+    def forget(self, packages: list[str]) -> None:
+        """Take these packages out of the wheels, if no install is under way; their space is free after that."""
+        lock = self.cache.installer(shared=False)
+        if not lock.try_acquire():
+            return
+        try:
+            self._run(["cache", "clean", *packages], None)
+        finally:
+            lock.release()
+
+    def _venv(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
+        done = self._run(["venv", "--relocatable", "--python", str(self.interpreter.path), str(place)], cancel)
+        if done.status:
+            trouble = refusal(done.errors, build, place)
+            # No build is to blame for an empty environment that could not be made.
+            words = last_words(done.errors)
+            failed = MachineError(f"no environment could be made with {self.interpreter.path}: {words}")
+            raise failed if isinstance(trouble, (InstallFailed, Transient)) else trouble
+
+    def _try(self, arguments: list[str], place: Path, build: Build, cancel: threading.Event | None) -> Completed:
+        done = self._run(arguments, cancel, self._tell_of_downloads)
+        if done.status == 0:
+            return done
+        if done.status is not None and done.status < 0:
+            raise MachineError(
+                f"uv was ended by signal {-done.status} while it installed torch {build}: is memory short?"
+            )
+        names = package_names(self.packages)
+        raise refusal(done.errors, build, self.cache.root, packages=names, indexes=str(self.indexes))
+
+    def _run(
+        self, arguments: list[str], cancel: threading.Event | None, on_errors: Callable[[bytes], None] | None = None
+    ) -> Completed:
+        """Run uv away from the user's folder, so that no project's settings there are taken for this install's."""
+        command = [self.program, *arguments, "--no-progress", "--color", "never"]
+        return run_command(
+            command, environment=self._environment(), directory=self.cache.root, cancel=cancel, on_errors=on_errors
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """The user's own variables: uv is trusted, and needs the proxies, certificates and credentials in them."""
+        mine = {name: value for name, value in os.environ.items() if not _gets_in_the_way(name)}
+        mine.setdefault("UV_HTTP_TIMEOUT", "120")
+        mine.update(self.indexes.uv_variables())
+        mine.update(
+            UV_CACHE_DIR=str(self.cache.wheels),
+            UV_LINK_MODE=mine.get("UV_LINK_MODE", "hardlink"),
+            UV_HTTP_RETRIES="0",  # the waits between tries are ours, and told
+            UV_PYTHON_DOWNLOADS="never",
+        )
+        return mine
+
+    def _tell_of_downloads(self, data: bytes) -> None:
+        for found in _DOWNLOADING.findall(data):
+            self.notify(f"downloading {found.decode('utf-8', 'replace')}")
+
+
+def patiently(
+    install: Callable[[], object],
+    build: Build,
+    *,
+    notify: Notify,
+    patience: Patience,
+    cancel: threading.Event | None,
+) -> None:
+    """Call ``install`` until it is done or refused for good, with growing waits while the network fails.
+
+    Raises:
+        IndexUnreachable: when patience runs out.
+        Cancelled: if ``cancel`` is set during a wait.
+    """
+    broken: list[InstallFailed] = []
+
+    def ask() -> None:
+        try:
+            install()
+        except InstallFailed as failed:
+            # A download that was cut off looks to uv like a broken file: only one that stays broken is one.
+            broken.append(failed)
+            if failed.reason != "broken-wheel" or len(broken) > _SECOND_LOOKS:
+                raise
+            raise Transient(str(failed)) from failed
+
+    def wait(seconds: float) -> None:
+        if (cancel or threading.Event()).wait(seconds):
+            raise Cancelled
+
+    try:
+        keep_asking(ask, f"the index for torch {build}", notify=notify, patience=patience, wait=wait)
+    except IndexUnreachable as unreachable:
+        last = unreachable.__cause__.__cause__ if unreachable.__cause__ else None
+        if isinstance(last, InstallFailed):
+            raise last from None
+        raise
+
+
+def package_names(packages: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in these requirements."""
+    return tuple(found.group() for package in packages if (found := _PACKAGE.match(package)))
+
+
+def _gets_in_the_way(name: str) -> bool:
+    """Whether a variable of the user's would send uv elsewhere than where it is told to go."""
+    return (
+        name in {"VIRTUAL_ENV", "CONDA_PREFIX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_PYTHON", "UV_SYSTEM_PYTHON"}
+        or name in {"UV_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE_NEWER", "UV_TARGET", "UV_PREFIX", "UV_OFFLINE", MARK}
+        or name.startswith("PYTHON")
+    )

@@ -1,0 +1,74 @@
+"""One virtual environment: the Python of a build on this machine, and how processes are started in it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from torchbisect.core.build import Build
+from torchbisect.containers.store.cache import remove_tree
+from torchbisect.containers.process.commands import clean_environment, run_command
+from torchbisect.containers.store.disk import disk_errors
+from torchbisect.containers.environment import Completed, Facts
+from torchbisect.containers.process.processes import HostProcess
+
+
+@dataclass(frozen=True)
+class Venv:
+    """A build in a virtual environment on this machine, or the one beside an interpreter that was there before.
+
+    Attributes:
+        build: the build that was asked for.
+        facts: what was read back after the install.
+        python: the Python to start.
+        homes: where each process gets a home of its own.
+        user_base: the user's own packages, for an interpreter that has its torch there.
+    """
+
+    build: Build
+    facts: Facts
+    python: Path
+    homes: Path
+    user_base: str = ""
+    local: ClassVar[bool] = True
+
+    def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> HostProcess:
+        """Start this environment's Python, in its own process group and a clean environment; see ``Environment``."""
+        home = self._home()
+        return HostProcess(
+            [str(self.python), *arguments],
+            environment=self._variables(home, extra),
+            directory=home,
+            after=lambda: remove_tree(home),
+        )
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout: float,
+        directory: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run this environment's Python to its end, or to the end of ``timeout`` seconds; see ``Environment``."""
+        home = self._home()
+        try:
+            return run_command(
+                [str(self.python), *arguments],
+                environment=self._variables(home, extra),
+                directory=directory or home,
+                timeout=timeout,
+            )
+        finally:
+            remove_tree(home)
+
+    def _home(self) -> Path:
+        with disk_errors(self.homes):
+            return Path(tempfile.mkdtemp(prefix="home-", dir=self.homes))
+
+    def _variables(self, home: Path, extra: Mapping[str, str] | None) -> dict[str, str]:
+        users = {"PYTHONUSERBASE": self.user_base} if self.user_base else {}
+        return clean_environment(home, {**users, **(extra or {})})

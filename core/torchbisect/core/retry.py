@@ -1,0 +1,87 @@
+"""Asking again: a network that fails for a moment costs a wait, not an answer.
+
+What runs out of patience is a fault of the machine. It must never look like a build that isn't there, or a bisection
+would skip half the releases because a router was restarted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import tenacity
+
+from torchbisect.core.errors import IndexUnreachable
+
+Result = TypeVar("Result")
+Notify = Callable[[str], None]
+
+
+class Transient(Exception):
+    """Something that may be gone a moment later; its text says what, in one line."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to go on asking.
+
+    Attributes:
+        first: seconds before the second try; each wait after it is twice as long.
+        longest: seconds that no single wait goes beyond.
+        total: seconds after which there is no further try.
+    """
+
+    first: float = 1.0
+    longest: float = 20.0
+    total: float = 60.0
+
+
+DEFAULT_PATIENCE = Patience()
+
+
+def silent(text: str) -> None:
+    """Say nothing: for callers that have nobody to tell."""
+
+
+def keep_asking(
+    ask: Callable[[], Result],
+    what: str,
+    *,
+    notify: Notify = silent,
+    patience: Patience = DEFAULT_PATIENCE,
+    wait: Callable[[float], None] | None = None,
+) -> Result:
+    """Call ``ask`` until it does not raise ``Transient``, with growing waits.
+
+    Args:
+        ask: what to call.
+        what: what is asked for, as the messages name it: ``the index https://...``.
+        notify: told before each wait what went wrong and how long the wait is.
+        patience: how long to go on.
+        wait: sleeps that many seconds; by default the plain sleep. One that can be cut short raises.
+
+    Raises:
+        IndexUnreachable: when patience runs out.
+    """
+
+    def tell(state: tenacity.RetryCallState) -> None:
+        trouble = state.outcome.exception() if state.outcome else None
+        seconds = state.next_action.sleep if state.next_action else 0.0
+        notify(f"{what} did not answer ({trouble}): next try in {seconds:.0f} s")
+
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(Transient),
+        wait=tenacity.wait_exponential(multiplier=patience.first, max=patience.longest),
+        stop=tenacity.stop_after_delay(patience.total),
+        before_sleep=tell,
+        sleep=wait or tenacity.nap.sleep,
+        reraise=True,
+    )
+    try:
+        return retrying(ask)
+    except Transient as trouble:
+        raise IndexUnreachable(
+            f"{what} did not answer ({trouble}): check the network and the proxy, or name another index with "
+            "--index-url; the same command goes on from here"
+        ) from trouble

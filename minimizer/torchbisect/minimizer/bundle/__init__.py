@@ -1,0 +1,1 @@
+"""Join a script and its modules into one file."""

@@ -1,0 +1,1 @@
+"""Find which properties of a shrunk script its mismatch needs."""

@@ -1,0 +1,56 @@
+"""A result gives way to one of the function's own arguments: ``return torch.cat((a * cos, b))`` to ``return x``.
+
+Going to a part of an expression can't reach an argument that isn't in it, or that has another shape on its way. What
+led to the result becomes unused and goes in the same question. Leaves results that have to be computed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from torchbisect.minimizer.passes import remove_unused
+from torchbisect.minimizer.search import Search, applied
+from torchbisect.minimizer.syntax.scope import parameters
+from torchbisect.minimizer.syntax.tree import Edit, Function, walk
+
+MOST = 3
+"""How many parameters are tried: the tensors come first by custom."""
+
+
+def run(search: Search) -> None:
+    """From the last result of each function back."""
+    place: int | None = 0
+    while place is not None:
+        place = swept(search, list(options(search.tree)), place)
+
+
+def swept(search: Search, edits: Sequence[Edit], place: int = 0) -> int | None:
+    """Ask about each edit together with the removal of all that it leaves unused and that has no effect.
+
+    Begins at a place; returns the place of the first that is taken, ``None`` if none is.
+    """
+    base = search.tree
+    made = (applied(base, [edit]) for edit in edits[place:])
+    won = search.first(tree and remove_unused.without(tree, harmless=True) for tree in made)
+    return None if won is None else place + won
+
+
+def options(tree: ast.Module) -> Iterator[Edit]:
+    """Each result with each parameter."""
+    for function in walk(tree):
+        if not isinstance(function, Function):
+            continue
+        names = [item.arg for item in parameters(function.args) if item.arg not in ("self", "cls", "ctx")][:MOST]
+        values: list[ast.expr] = []
+        for node in walk(function):
+            if isinstance(node, ast.Return) and node.value is not None:
+                parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+                values += [part for part in parts if not isinstance(part, (ast.Name, ast.Constant, ast.Attribute))]
+        for value in reversed(values):
+            if not any(isinstance(node, ast.Attribute) and node.attr == "compile" for node in walk(value)):
+                yield from (Edit.of(value, ast.Name(id=name, ctx=ast.Load())) for name in names)
+                if function.name == "backward" and len(names) == 1:
+                    # The gradient handed through may hide that backward wasn't called; twice the gradient can't.
+                    twice = ast.BinOp(left=ast.Name(id=names[0], ctx=ast.Load()), op=ast.Mult(), right=ast.Constant(2))
+                    yield Edit.of(value, twice)

@@ -1,0 +1,1 @@
+"""Assertions that make a shrunk script fail under plain python."""

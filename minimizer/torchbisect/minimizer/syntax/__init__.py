@@ -1,0 +1,1 @@
+"""Python syntax trees: edits, scopes, side effects and torch's names."""

@@ -1,0 +1,1 @@
+"""One run over one script: options, session, stages and the report they build."""

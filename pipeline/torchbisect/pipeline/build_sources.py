@@ -1,0 +1,231 @@
+"""The channels as a run uses them: what builds each offers, and what makes environments of those."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+import sys
+from dataclasses import dataclass
+
+from torchbisect.bisect.sources import nightly, release
+from torchbisect.bisect.sources.listing import Listing
+from torchbisect.bisect.sources.selection import Selector
+from torchbisect.bisect.sources.url_probe import Heads
+from torchbisect.bisect.sources.variant_pairs import Pair
+from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.limits import Confinement
+from torchbisect.containers.environment import Environments
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.index.pages import packages, project_page
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.python.variants import choose_variant, find_gpus
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.venv.environments import Venvs
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import IndexUnreachable, InputError
+from torchbisect.core.retry import DEFAULT_PATIENCE, Patience
+from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.variant_ranges import Pairing, Source
+
+# An index that nobody asked for by name is not waited for.
+_HASTY = Patience(first=0.5, longest=1.0, total=2.0)
+_VARIANT = re.compile(r"cpu|xpu|cu\d+|rocm[\d.]+")
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Lists builds and makes environments, for one run.
+
+    Attributes:
+        options: what was typed.
+        display: told of waits.
+    """
+
+    options: Options
+    display: Display
+
+    @functools.cached_property
+    def interpreter(self) -> Interpreter:
+        """The Python that environments are made with: that of the image where containers are used.
+
+        Raises:
+            InputError: ``--python`` names none.
+            MachineError: no container engine answers.
+        """
+        maker = self._release_maker if self.options.sandbox == "docker" else None
+        return maker.image.interpreter if isinstance(maker, DockerEnvironments) else Interpreter.of(self.options.python)
+
+    @functools.cached_property
+    def cache(self) -> Cache:
+        """Where environments are kept."""
+        return Cache(self.options.cache_dir, limit=self.options.cache_limit)
+
+    # Releases
+
+    @functools.cached_property
+    def indexes(self) -> Indexes:
+        """Where releases, and what builds need beside torch, are looked for."""
+        url = None if self._index_is_nightly else self.options.index_url
+        return Indexes.gather(url, self.options.extra_index_urls, python=self._host_python)
+
+    @property
+    def _host_python(self) -> str:
+        """Whose pip configuration counts: a container has none."""
+        return sys.executable if self.options.sandbox == "docker" else str(self.interpreter.path)
+
+    @functools.cached_property
+    def releases(self) -> Listing:
+        """The releases that the index offers to this Python, oldest first.
+
+        Raises:
+            IndexUnreachable: the index did not answer.
+        """
+        found = packages(self.indexes, "torch", notify=self.display.warn)
+        return release.releases(found, self.interpreter, self.options.variant)
+
+    @functools.cached_property
+    def _release_maker(self) -> Environments:
+        return self._maker(self.indexes)
+
+    # Nightlies
+
+    @functools.cached_property
+    def variant(self) -> str:
+        """The variant of the nightlies: as typed, as the nightly index is named, or as the GPU's driver allows where
+        one is asked for; else the smallest one."""
+        tail = (self.options.index_url or "").rstrip("/").rpartition("/")[2]
+        if self._index_is_nightly and _VARIANT.fullmatch(tail):
+            return self.options.variant or tail
+        gpus = find_gpus() if self.options.device == "cuda" and self.options.variant is None else []
+        return self.options.variant or choose_variant(nightly.CUDA_VARIANTS, gpus)
+
+    @property
+    def nightly_index(self) -> str:
+        """The index of all variants: PyTorch's own, unless ``--channel nightly`` came with another."""
+        if not self._index_is_nightly or self.options.index_url is None:
+            return nightly.NIGHTLY_INDEX
+        head, _, tail = self.options.index_url.rstrip("/").rpartition("/")
+        return head if _VARIANT.fullmatch(tail) else self.options.index_url
+
+    @property
+    def _index_is_nightly(self) -> bool:
+        """As in pip, ``--index-url`` is the index of what is asked for: nightlies, where only those are."""
+        return self.options.channels != () and "release" not in self.options.channels
+
+    @functools.cached_property
+    def nightly_indexes(self) -> Indexes:
+        """The nightly index, with the others behind it for what nightlies need beside torch."""
+        return self._nightly_indexes_of(self.variant)
+
+    def _nightly_indexes_of(self, variant: str) -> Indexes:
+        own = self.indexes
+        return Indexes(nightly.index_url(variant, self.nightly_index), own.urls, own.find_links)
+
+    @functools.cached_property
+    def listed_nightlies(self) -> Listing:
+        """The nightlies on the index's page, by date.
+
+        Raises:
+            IndexUnreachable: the index did not answer.
+        """
+        asked_for = "nightly" in self.options.channels
+        page = project_page(
+            nightly.index_url(self.variant, self.nightly_index),
+            "torch",
+            notify=self.display.warn if asked_for else self.display.detail,
+            patience=DEFAULT_PATIENCE if asked_for else _HASTY,
+        )
+        if page is None:
+            raise IndexUnreachable(
+                f"{nightly.index_url(self.variant, self.nightly_index)} has no page of torch: name another --variant"
+            )
+        return nightly.nightlies(page, self.interpreter, self.variant)
+
+    def nightlies_between(self, first: datetime.date, last: datetime.date) -> Listing:
+        """The nightlies of these days, both included; those that no page lists are asked for one by one.
+
+        Raises:
+            IndexUnreachable: the index did not answer.
+        """
+        listing, elsewhere = self._pairing.between(first, last, self.listed_nightlies)
+        self._elsewhere.update(elsewhere)
+        return listing
+
+    def nightly(self, selector: Selector) -> Build:
+        """One nightly that was typed.
+
+        Raises:
+            InputError: there is none.
+        """
+        listed = [build for build in self.listed_nightlies.builds if selector.matches(build)]
+        if listed:
+            return listed[-1]
+        date = selector.date
+        found = self.nightlies_between(date, date).builds if date is not None else ()
+        if not found:
+            raise InputError(
+                f"there is no nightly {selector.text} ({self.variant}) for this Python: see torchbisect builds"
+            )
+        return found[-1]
+
+    @functools.cached_property
+    def _pairing(self) -> Pairing:
+        own = Source(self.interpreter, self.variant)
+        chosen = self.options.python != sys.executable or self.options.sandbox == "docker"
+        return Pairing(own, self.nightly_index, self._heads.exists, self.display.detail, others=not chosen)
+
+    @functools.cached_property
+    def _elsewhere(self) -> dict[str, Source]:
+        """The nightlies of another Python or variant, by their wheels' addresses."""
+        return {}
+
+    @functools.cached_property
+    def _makers_elsewhere(self) -> dict[Pair, Environments]:
+        return {}
+
+    @functools.cached_property
+    def _heads(self) -> Heads:
+        return Heads(notify=self.display.detail)
+
+    @functools.cached_property
+    def _nightly_maker(self) -> Environments:
+        return self._maker(self.nightly_indexes)
+
+    # Both
+
+    def maker(self, build: Build) -> Environments:
+        """What makes environments of builds like this one."""
+        source = self._elsewhere.get(build.wheel or "")
+        if source is not None:
+            made = self._makers_elsewhere
+            if source.pair not in made:
+                made[source.pair] = self._maker(self._nightly_indexes_of(source.variant), source.interpreter)
+            return made[source.pair]
+        return self._nightly_maker if build.channel is Channel.NIGHTLY else self._release_maker
+
+    def _maker(self, indexes: Indexes, interpreter: Interpreter | None = None) -> Environments:
+        options = self.options
+        if options.sandbox == "docker":
+            cuda = options.device == "cuda"
+            return DockerEnvironments(
+                self.cache,
+                indexes,
+                image=options.image,
+                kind="cuda" if cuda else "cpu",
+                packages=options.packages,
+                confinement=Confinement(gpu="0" if cuda else None),
+                notify=self.display.status,
+            )
+        return Venvs(
+            self.cache, interpreter or self.interpreter, indexes, packages=options.packages, notify=self.display.status
+        )
+
+    def close(self) -> None:
+        """Give everything back."""
+        for name in ("_heads", "_release_maker", "_nightly_maker"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+        for maker in self._makers_elsewhere.values():
+            maker.close()

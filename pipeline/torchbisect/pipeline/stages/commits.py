@@ -1,0 +1,164 @@
+"""From a pair of nightlies to the commit: the history, the suspects, and each commit's Python over one install."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from torchbisect.bisect.search.find import Edge, Finding, Tested
+from torchbisect.bisect.sources.commit import Culprit, native_changes
+from torchbisect.bisect.sources.commit_search import CommitRange, by_overlay, commits_between
+from torchbisect.bisect.sources.history import PYTORCH, Commit, History
+from torchbisect.bisect.sources.source_build import Builder, by_building
+from torchbisect.bisect.sources.suspects import Suspect, rank
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.venv.venv import Venv
+from torchbisect.core.build import Build
+from torchbisect.core.errors import InputError, MachineError
+from torchbisect.pipeline.build_oracle import Asker
+from torchbisect.pipeline.session import Tools
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.question import Question
+
+
+@dataclass(frozen=True)
+class Between:
+    """What lies between two nightlies.
+
+    Attributes:
+        span: the commits on main.
+        suspects: the same, the likeliest first, each with its reasons.
+        culprit: what asking them came to.
+        how: how they were asked: by their ``Python`` over the older build, or each one's ``build``.
+    """
+
+    span: CommitRange
+    suspects: tuple[Suspect, ...]
+    culprit: Culprit
+    how: str = "Python"
+
+    @property
+    def words(self) -> str:
+        """What was found, in one line."""
+        if self.culprit.commit is not None:
+            return f"the answer changes with the {self.how} of {self.culprit.commit}"
+        count = f"{len(self.span.commits)} commits lie between the two"
+        if self.culprit.why_not is None and self.culprit.edge is not None:
+            return f"{count}; the answer changes after {self.culprit.edge.before} and by {self.culprit.edge.after}"
+        native = len(native_changes(self.span.commits))
+        more = f"; {native} of them change what has to be built" if native else ""
+        return f"{count}; {self.culprit.why_not}{more}"
+
+
+class Commits:
+    """Looks for the commit of an edge.
+
+    Args:
+        tools: what the run works with.
+        asker: asks, and knows what was read back from the builds.
+        component: the compiler stage that localisation named.
+    """
+
+    def __init__(self, tools: Tools, asker: Asker, component: str | None) -> None:
+        self._tools, self._asker, self._component = tools, asker, component
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the user's choice of channels includes commits."""
+        channels = self._tools.options.channels
+        return not channels or "commit" in channels
+
+    @functools.cached_property
+    def _history(self) -> History:
+        place = self._tools.options.git or PYTORCH
+        return History.open(place, self._tools.channels.cache.root / "git", notify=self._tools.display.result)
+
+    def between(self, edge: Edge[Build], question: Question) -> Between | str:
+        """What lies between the two nightlies of an edge and which commit it was, or in a line why that can't be said.
+
+        Raises:
+            InputError, MachineError: commits were asked for by name, and the history can't be read.
+            InstallFailed: the older build can't be had any more.
+        """
+        older, newer = (self._asker.facts.get(str(build)) for build in (edge.before, edge.after))
+        if older is None or newer is None or edge.before is None:
+            return "nothing was read back from the builds, so their commits are not known"
+        try:
+            span = commits_between(self._history, older, newer)
+            if not span.commits:
+                return f"torch {edge.before} and {edge.after} were made from one commit, {span.base.short}"
+            signature = question.signature
+            suspects = rank(span.commits, self._component, _files(signature), _words(signature))
+            self._tools.display.result(f"{len(span.commits)} commits: {span.compare}")
+            culprit = self._culprit(edge, edge.before, span, question)
+            if culprit.commit is None and self._tools.options.build_cmd is not None:
+                built = self._built(edge, edge.before, _narrowed(span, culprit), question)
+                return Between(span, suspects, built, "build")
+            return Between(span, suspects, culprit)
+        except (InputError, MachineError) as error:
+            if "commit" in self._tools.options.channels:
+                raise
+            return f"commits could not be searched: {error}"
+
+    def _culprit(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
+        maker = self._tools.channels.maker(build)
+        maker.environment(build)  # held until the last copy of it is gone
+        try:
+            return by_overlay(
+                self._history,
+                span,
+                maker,
+                build,
+                lambda laid: self._asker.ask_in("commit", _name(laid), lambda: nullcontext(laid), question),
+                edge.which,
+                jobs=self._tools.options.jobs or 1,
+                on_answer=self._say,
+            )
+        finally:
+            maker.release(build)
+
+    def _built(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
+        """By a build of each commit, with the command that was typed."""
+        tools, command = self._tools, self._tools.options.build_cmd
+        maker = tools.channels.maker(build)
+        older = maker.environment(build)
+        try:
+            assert command is not None
+            assert isinstance(older, Venv)  # the command line saw to it
+            builder = Builder(self._history, command, tools.channels.cache, older, tools.display.status)
+
+            def ask(commit: Commit) -> Finding:
+                return self._asker.ask_in("build", f"{command} {commit.sha}", lambda: builder.built(commit), question)
+
+            return by_building(span, ask, edge.which, on_answer=self._say)
+        finally:
+            maker.release(build)
+
+    def _say(self, tested: Tested[Commit]) -> None:
+        reason = f" ({tested.reason})" if tested.reason else ""
+        self._tools.display.result(f"commit {tested.item}: {tested.status}{reason}")
+
+
+def _narrowed(span: CommitRange, culprit: Culprit) -> CommitRange:
+    """What is left of a range where asking the Python alone came to an honest range and not to one commit."""
+    if culprit.edge is None or culprit.edge.before is None or culprit.edge.after is None:
+        return span
+    line = [span.base, *span.commits]
+    first, last = line.index(culprit.edge.before), line.index(culprit.edge.after)
+    return CommitRange(line[first], tuple(line[first + 1 : last + 1]))
+
+
+def _name(laid: Environment) -> str:
+    """A commit's Python over a build's binaries."""
+    return f"{laid.build.commit} over torch {laid.build.version}"
+
+
+def _files(signature: Signature) -> frozenset[str]:
+    """The files of torch that the failing stack goes through."""
+    return frozenset(frame.partition(":")[0] for frame in signature.frames_torch)
+
+
+def _words(signature: Signature) -> list[str]:
+    """Words of the mismatch that a commit's subject may hold."""
+    return [word for word in (signature.attribute, signature.exception) if word]

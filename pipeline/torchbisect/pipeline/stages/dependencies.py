@@ -1,0 +1,99 @@
+"""Whether torch did it or what it stands on: where triton changed with torch, each is asked with the other's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from torchbisect.bisect.search.evidence import Edge, Finding, Status
+from torchbisect.bisect.sources.dependency_diff import Changed, changed_facts
+from torchbisect.bisect.sources.suspects import generates_code
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.python.variants import find_gpus
+from torchbisect.containers.venv.environments import Venvs
+from torchbisect.core.build import Build
+from torchbisect.core.errors import InstallFailed
+from torchbisect.pipeline.build_oracle import Asker
+from torchbisect.pipeline.session import Tools
+from torchbisect.probe.question import Question
+
+#: What nightlies' triton was called till the end of 2025.
+_ONCE = "pytorch-triton"
+
+
+class Dependencies:
+    """Looks at what changed beside torch between the two ends of an edge.
+
+    Args:
+        tools: what the run works with.
+        asker: asks, and knows what was read back from the builds.
+        component: the compiler stage that localisation named.
+    """
+
+    def __init__(self, tools: Tools, asker: Asker, component: str | None) -> None:
+        self._tools, self._asker, self._component = tools, asker, component
+
+    def notices(self, edge: Edge[Build], question: Question) -> list[str]:
+        """What changed, a line each, and of triton what the exchange came to."""
+        if edge.before is None or edge.after is None:
+            return []
+        facts = [self._asker.facts.get(build.name) for build in (edge.before, edge.after)]
+        if facts[0] is None or facts[1] is None:
+            return []
+        changes = changed_facts(facts[0], facts[1])
+        return [self._about(change, edge.before, edge.after, question) for change in changes]
+
+    def _about(self, change: Changed, older: Build, newer: Build, question: Question) -> str:
+        said = f"between {older} and {newer}, {change}"
+        makers = [self._tools.channels.maker(build) for build in (older, newer)]
+        exchangeable = change.name == "triton" and change.before and change.after
+        if not exchangeable or not all(isinstance(maker, Venvs) for maker in makers):
+            return said
+        if not generates_code(self._component) or not (find_gpus() or "triton" in question.signature.text.lower()):
+            return f"{said}; it plays no part in what goes wrong here"
+        with_newer = self._ask(older, str(change.after), question)
+        with_older = self._ask(newer, str(change.before), question)
+        ends = [self._asker.ask(build, question).status for build in (older, newer)]
+        return f"{said}: {followed(change, ends[0], ends[1], with_newer, with_older)}"
+
+    def _ask(self, build: Build, triton: str, question: Question) -> Finding:
+        """What a build shows with this triton in place of its own."""
+        name = f"torch {build} with triton {triton}"
+        return self._asker.ask_in("exchange", name, lambda: self._altered(build, triton), question)
+
+    @contextmanager
+    def _altered(self, build: Build, triton: str) -> Iterator[Environment]:
+        maker = self._tools.channels.maker(build)
+        assert isinstance(maker, Venvs)
+        with ExitStack() as stack:
+            try:
+                environment = stack.enter_context(maker.altered(build, f"triton=={triton}"))
+            except InstallFailed:
+                environment = stack.enter_context(maker.altered(build, f"{_ONCE}=={triton}"))
+            if environment.facts.triton != triton:
+                raise InstallFailed("other-version", f"triton {triton} did not come in place of {build}'s own")
+            yield environment
+
+
+def followed(change: Changed, older: Status, newer: Status, with_newer: Finding, with_older: Finding) -> str:
+    """Which of the two the answer follows, in words.
+
+    Args:
+        change: what changed beside torch.
+        older: what the older torch shows with its own.
+        newer: what the newer one shows with its own.
+        with_newer: the older torch with the newer dependency.
+        with_older: the newer torch with the older one.
+    """
+    if (with_newer.status, with_older.status) == (newer, older):
+        return f"the answer follows {change.name} and not torch"
+    if (with_newer.status, with_older.status) == (older, newer):
+        return f"the answer follows torch and not {change.name}"
+    said = [
+        f"{torch} with {change.name} {version} is {finding.status}" + (f" ({finding.reason})" if finding.reason else "")
+        for torch, version, finding in (
+            ("the older torch", change.after, with_newer),
+            ("the newer torch", change.before, with_older),
+        )
+    ]
+    return f"which of them did it is open: {', '.join(said)}"

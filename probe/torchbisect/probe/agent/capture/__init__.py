@@ -1,0 +1,1 @@
+"""Record what crosses each compile boundary during a run."""

@@ -1,0 +1,1 @@
+"""Compare the recordings of an eager and a compiled run."""

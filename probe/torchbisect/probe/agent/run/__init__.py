@@ -1,0 +1,1 @@
+"""Run a script in a forked child, eager or compiled, under limits."""

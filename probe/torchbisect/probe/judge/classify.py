@@ -1,0 +1,311 @@
+"""From an observation to the mismatch it shows, or to the reason why it is no evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torchbisect.probe.judge import locations
+from torchbisect.probe.judge.environment_faults import (
+    Fault,
+    ended_badly,
+    environment_fault,
+    missing_api,
+    missing_module,
+)
+from torchbisect.probe.judge.matching import CAUGHT, Strictness
+from torchbisect.probe.judge.observation import Difference, Ending, Kind, Observation, Raised
+from torchbisect.probe.judge.signature import Signature, own_statement
+
+Spot = tuple[str, str]
+"""The place and attribute of a difference, by which noise is known."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """In what the compiled run differs from the eager one.
+
+    Attributes:
+        kind: its kind.
+        summary: one line in words.
+        signature: what makes another mismatch the same bug.
+        place: where it is seen: ``call 0 output[1]``; for an ending ``the script's end``.
+        attribute: what differs there.
+        eager: the eager side in a few words.
+        compiled: the compiled side in a few words.
+        detail: figures of a difference in values.
+        others: the signatures of all else that differs.
+        consequence: how the compiled run ended because of it, where the script itself notices; else empty.
+    """
+
+    kind: Kind
+    summary: str
+    signature: Signature
+    place: str = ""
+    attribute: str = ""
+    eager: str = ""
+    compiled: str = ""
+    detail: dict[str, Any] = field(default_factory=dict, hash=False)
+    others: tuple[Signature, ...] = ()
+    consequence: str = ""
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """All that was seen to differ, the first one the mismatch's own."""
+        return (self.signature, *self.others)
+
+    def shows(self, signature: Signature, strictness: Strictness) -> bool:
+        """Whether this bug is among what was seen to differ."""
+        return any(signature.matches(seen, strictness) for seen in self.signatures)
+
+
+def mismatch_of(observation: Observation, source: str = "", noise: Set[Spot] = frozenset()) -> Mismatch | None:
+    """What the compiled run does other than the eager one; ``None`` if they agree.
+
+    How the runs ended comes first, but for one case: when the script itself notices that something is wrong (its
+    assertion fails, it compares and exits) and the record shows what, then that is the mismatch, because it outlives
+    the removal of the assertion.
+
+    Args:
+        observation: the two runs.
+        source: the script, for what its assertions ask about and which names are its own.
+        noise: differences that two eager runs have as well.
+    """
+    ending = _ending_mismatch(observation, source)
+    differences = [item for item in _telling(observation, ending, source) if (item.place, item.attribute) not in noise]
+    seen = [_difference_mismatch(item) for item in differences]
+    both = [*seen, ending] if ending is not None else seen
+    if not both:
+        return None
+    first, rest = both[0], both[1:]
+    others = tuple(dict.fromkeys(item.signature for item in rest if item.signature != first.signature))
+    return _with_others(first, others, ending.summary if ending is not None and first is not ending else "")
+
+
+def trouble_of(observation: Observation) -> Fault | None:
+    """Why the observation is no evidence, or ``None`` if it is."""
+    eager, compiled = observation.eager, observation.compiled
+    for name, run in (("eager", eager), ("compiled", compiled)):
+        if run is eager and run.how == "timed-out":
+            # Then nothing was compiled, and there is no other run to judge.
+            return Fault("timed-out", f"the eager run did not end within {eager.seconds:.0f} s")
+        if run.how == "lost":
+            return Fault("lost", f"the {name} run went away without a word", passing=True)
+        if run.how == "out-of-memory":
+            return Fault("out-of-memory", f"the {name} run used up the memory that it is allowed")
+    if eager.waited_for_input:
+        return Fault("reads-input", "the script reads standard input, which is empty here")
+    fault = environment_fault(observation)
+    if fault is not None:
+        return fault
+    if eager.how == "signalled":
+        return Fault("crashes-in-eager", f"the eager run was ended by {eager.signal}")
+    return _failing_eager(observation) or _nothing_compiled(observation) or _other_numbers(observation)
+
+
+def _other_numbers(observation: Observation) -> Fault | None:
+    """Whether all in which the runs differ hangs on the order in which random numbers are drawn."""
+    if not observation.drawn or observation.differences:
+        return None
+    return Fault("random-numbers", "the runs differ only in the order in which they draw random numbers")
+
+
+def settled(observation: Observation, signature: Signature, source: str = "") -> bool:
+    """Whether both runs end with the exception that a mismatch was about: what only eager raised, or raised otherwise.
+
+    Of a script alone that says nothing, for it fails without ``torch.compile`` too. Asked about such a mismatch it says
+    that this torch gets it right.
+    """
+    eager = observation.eager
+    if not _ends_in_same_way(observation):
+        return False
+    found = _failed(Kind.MISSING_RAISE, eager, observation, source).signature
+    if signature.kind is Kind.MISSING_RAISE:
+        # In the same words; where in torch it is raised may change from build to build.
+        return signature.matches(replace(found, place=CAUGHT), Strictness.STRICT)
+    return signature.kind is Kind.RAISES_DIFFERENTLY and signature.eager == found.ending
+
+
+def headline(mismatch: Mismatch) -> str:
+    """The mismatch in one line."""
+    return mismatch.summary
+
+
+def describe(mismatch: Mismatch) -> str:
+    """The mismatch in a few lines: where, what on each side, what figures, and what came of it."""
+    lines = [mismatch.summary]
+    if mismatch.place:
+        lines.append(f"place: {mismatch.place}")
+    if mismatch.attribute:
+        lines.append(f"what differs: {mismatch.attribute}")
+        lines.append(f"eager: {mismatch.eager}")
+        lines.append(f"compiled: {mismatch.compiled}")
+    lines += [f"{name}: {value}" for name, value in mismatch.detail.items() if isinstance(value, (int, float, str))]
+    if mismatch.consequence:
+        lines.append(f"then: {mismatch.consequence}")
+    return "\n".join(lines)
+
+
+def _with_others(first: Mismatch, others: tuple[Signature, ...], consequence: str) -> Mismatch:
+    values = {name: getattr(first, name) for name in ("place", "attribute", "eager", "compiled", "detail")}
+    return Mismatch(first.kind, first.summary, first.signature, others=others, consequence=consequence, **values)
+
+
+def _ending_mismatch(observation: Observation, source: str) -> Mismatch | None:
+    eager, compiled = observation.eager, observation.compiled
+    if compiled.how == "signalled" and eager.how != "signalled":
+        return _ended(Kind.CRASH, Signature.of_crash(compiled), observation)
+    if compiled.how == "timed-out" and eager.how != "timed-out":
+        return _ended(Kind.HANG, Signature.of_hang(), observation)
+    if not ended_badly(eager) and ended_badly(compiled):
+        return _failed(Kind.RAISES, compiled, observation, source)
+    if ended_badly(eager) and not ended_badly(compiled):
+        return _failed(Kind.MISSING_RAISE, eager, observation, source)
+    if ended_badly(eager) and not _fail_alike(observation, source):
+        found = _failed(Kind.RAISES_DIFFERENTLY, compiled, observation, source)
+        expected = _failed(Kind.MISSING_RAISE, eager, observation, source).signature.ending
+        return replace(found, signature=replace(found.signature, eager=expected))
+    return None
+
+
+def _failed(kind: Kind, ending: Ending, observation: Observation, source: str) -> Mismatch:
+    if ending.raised is not None:
+        return _ended(kind, Signature.of_raised(kind, ending.raised, source), observation, source)
+    return _ended(kind, Signature.of_exit(kind, ending, source), observation, source)
+
+
+def _ended(kind: Kind, signature: Signature, observation: Observation, source: str = "") -> Mismatch:
+    eager, compiled = _end_in_words(observation.eager, source), _end_in_words(observation.compiled, source)
+    return Mismatch(
+        kind=kind,
+        summary=f"compiled {compiled}, eager {eager}",
+        signature=signature,
+        place="the script's end",
+        attribute="ending",
+        eager=eager,
+        compiled=compiled,
+    )
+
+
+def _end_in_words(ending: Ending, source: str = "") -> str:
+    if ending.how == "raised" and ending.raised is not None:
+        statement = own_statement(ending.raised, source)
+        if statement is not None and statement.kind == "assert":
+            return f"fails the script's own assertion: {statement.text}"[:300]
+        return f"raises {_short(ending.raised)}"
+    if ending.how == "exited":
+        return f"exits with status {ending.status}" if ending.status else "finishes"
+    if ending.how == "signalled":
+        return f"is ended by {ending.signal}"
+    if ending.how == "timed-out":
+        return f"does not end within {ending.seconds:.0f} s"
+    return "finishes" if ending.how == "finished" else f"ends {ending.how}"
+
+
+def _short(raised: Raised) -> str:
+    name = raised.name.removeprefix("builtins.")
+    lines = raised.message.strip().splitlines()
+    empty = not lines or lines[0].startswith("from user code:")
+    return name if empty else f"{name}: {lines[0][:200]}"
+
+
+def _fail_alike(observation: Observation, source: str) -> bool:
+    """Whether two runs that both fail do so for the same cause, whatever compilation wraps round it."""
+    eager, compiled = observation.eager, observation.compiled
+    if eager.raised is not None and compiled.raised is not None:
+        ours = Signature.of_raised(Kind.RAISES, eager.raised, source)
+        theirs = Signature.of_raised(Kind.RAISES, compiled.raised, source)
+        return ours.matches(theirs, Strictness.TOLERANT)
+    return (eager.how, eager.status, eager.signal) == (compiled.how, compiled.status, compiled.signal)
+
+
+def _telling(observation: Observation, ending: Mismatch | None, source: str) -> list[Difference]:
+    """The differences that are not themselves a consequence of how the runs ended."""
+    differences = list(observation.differences)
+    if ending is None:
+        return differences
+    failed = observation.compiled if ended_badly(observation.compiled) else observation.eager
+    if not _noticed_by_script(failed, ending.signature):
+        return []
+    if failed.raised is not None and _inside_compiled_call(failed.raised):
+        # The call that was cut short has no record, so what earlier calls show came first; the rest followed from it.
+        return [item for item in differences if locations.happens_in_call(item.place)]
+    if failed.raised is not None:
+        # What the script would have done after its assertion is missing from its globals, which tells nothing.
+        asked = own_statement(failed.raised, source)
+        words = set(re.findall(r"\w+", asked.text)) if asked is not None else set()
+        return [item for item in differences if locations.global_name(item.place) in (None, *words)]
+    return differences
+
+
+def _noticed_by_script(failed: Ending, signature: Signature) -> bool:
+    """Whether the script itself ended the run: an exit, or an exception that its own code raised."""
+    if failed.how == "exited":
+        return True
+    return failed.how == "raised" and (signature.asks is not None or not signature.frames_torch)
+
+
+def _inside_compiled_call(raised: Raised) -> bool:
+    """Whether the exception left through a compiled region: dynamo's frames stand between the script's own."""
+    files = [frame.file for frame in raised.frames if frame.where == "torch"]
+    return any("_dynamo/" in file for file in files)
+
+
+def _difference_mismatch(difference: Difference) -> Mismatch:
+    return Mismatch(
+        kind=difference.kind,
+        summary=_difference_in_words(difference),
+        signature=Signature.of_difference(difference),
+        place=difference.place,
+        attribute=difference.attribute,
+        eager=difference.eager,
+        compiled=difference.compiled,
+        detail=dict(difference.detail),
+    )
+
+
+def _difference_in_words(difference: Difference) -> str:
+    if difference.attribute == "exception":
+        eager, compiled = (
+            "returns" if side == "returned" else f"raises {side}" for side in (difference.eager, difference.compiled)
+        )
+        return f"compiled {compiled}, eager {eager} ({difference.place})"
+    named = "" if difference.attribute in ("value", "values") else f"{difference.attribute}="
+    words = f"compiled gives {named}{difference.compiled} where eager gives {difference.eager}"
+    if not named:
+        figures = difference.detail
+        if figures.get("count") is not None and figures.get("numel"):
+            words += f", {figures['count']} of {figures['numel']} elements differ"
+    return f"{words} ({difference.place})"
+
+
+def _failing_eager(observation: Observation) -> Fault | None:
+    eager = observation.eager
+    if not ended_badly(eager):
+        return None
+    module = missing_module(observation)
+    if module is not None:
+        return Fault("missing-module", f"the script imports {module}, which is not installed: add --with {module}")
+    if eager.raised is not None and _ends_in_same_way(observation):
+        api = missing_api(observation)
+        if api is not None:
+            return Fault("missing-api", f"the script uses something that this torch does not have: {api}")
+        reason = "syntax-error" if eager.raised.name.endswith("SyntaxError") else "fails-in-eager"
+        return Fault(reason, f"without torch.compile the script {_end_in_words(eager)}")
+    if eager.how == "exited" and _ends_in_same_way(observation):
+        return Fault("fails-in-eager", f"without torch.compile the script {_end_in_words(eager)}")
+    return None
+
+
+def _ends_in_same_way(observation: Observation) -> bool:
+    if observation.compiled.how == "not-run":
+        return True
+    return ended_badly(observation.compiled) and _fail_alike(observation, "")
+
+
+def _nothing_compiled(observation: Observation) -> Fault | None:
+    if observation.compiled.compiled or ended_badly(observation.compiled) or ended_badly(observation.eager):
+        return None
+    return Fault("not-compiled", "the script never calls anything that torch.compile made")

@@ -1,0 +1,339 @@
+"""What makes two mismatches the same bug, under another script or on another torch."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from torchbisect.core.repro import fingerprint
+from torchbisect.probe.judge import locations
+from torchbisect.probe.judge.failing_statement import (
+    Statement,
+    assertions_that_say,
+    bound_names,
+    statement_at,
+    statement_in_text,
+)
+from torchbisect.probe.judge.matching import CAUGHT, Strictness, unlike
+from torchbisect.probe.judge.normalize import normalise
+from torchbisect.probe.judge.observation import Difference, Ending, Frame, Kind, Raised
+
+# How many of torch's innermost frames are kept: the first decides, the others are for the reader.
+_FRAMES = 5
+
+# Classes that say who caught an exception and not what it was (torch/_dynamo/exc.py, torch/_inductor/exc.py).
+_WRAPPERS = frozenset(
+    {
+        "BackendCompilerFailed",
+        "InductorError",
+        "InternalTorchDynamoError",
+        "LoweringException",
+        "ObservedException",
+        "TorchDynamoException",
+        "TorchRuntimeError",
+    }
+)
+_RAISED_BY_BACKEND = re.compile(r"\A\s*backend='[^']*' raised:\s*")
+_CLASS_PREFIX = re.compile(r"\A\s*(?:[\w.]+\.)?([A-Za-z_]\w*(?:Error|Exception|Failed|Unsupported|Interrupt|Exit)): ?")
+_GOT_INNER = re.compile(r"got (\w+(?:Error|Exception))\((['\"])(.*?)\2\)", re.DOTALL)
+_USER_BLOCK = re.compile(r"from user code:\s*\n(.*?)(?:\n\s*\n|\Z)", re.DOTALL)
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+?)_at_\d+")
+_CRASH_FRAME = re.compile(r'File "[^"]*?(torch/[^"]*)", line \d+ in (\S+)')
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What makes two mismatches the same bug; which parts say something depends on the kind.
+
+    Attributes:
+        kind: the kind of mismatch.
+        exception: the class of the exception without its module, wrappers such as ``BackendCompilerFailed`` taken
+            off; for a crash the signal.
+        bases: the names of its base classes, nearest first.
+        message: its normalised message; for an exit the last line that the script wrote.
+        causes: the normalised messages that the exception came from, nearest first.
+        frames_user: functions of the script that the exception passed, innermost first. For the reader: a shrunk
+            script has others.
+        frames_torch: torch's innermost frames as ``torch/file.py:function``, innermost first; empty when the
+            exception was raised by the script's own code.
+        place: the part that the differing thing plays: ``output``, ``gradient``, ...
+        attribute: what differs there.
+        eager: the class of value on the eager side; of an exception that is another than eager's, that one.
+        compiled: the class of value on the compiled side.
+        asks: what the script's failing assertion asks about; ``None`` where no statement of the script's failed.
+        stage: how far into the compiler the exception came from: ``dynamo``, ``aot`` or ``inductor``.
+        relative: for a wrong number how wrong, relative to its size; ``None`` if unknown.
+        lost: for a compiled call that is too slow the seconds that it takes more than an eager one. As a script
+            shrinks to nothing, what is left of every ratio is that of two empty calls.
+    """
+
+    kind: Kind
+    exception: str = ""
+    bases: tuple[str, ...] = ()
+    message: str = ""
+    causes: tuple[str, ...] = ()
+    frames_user: tuple[str, ...] = ()
+    frames_torch: tuple[str, ...] = ()
+    place: str = ""
+    attribute: str = ""
+    eager: str = ""
+    compiled: str = ""
+    asks: tuple[str, ...] | None = None
+    stage: str = ""
+    relative: float | None = None
+    lost: float | None = None
+
+    @classmethod
+    def of_difference(cls, difference: Difference) -> Signature:
+        """The signature of something that two runs show differently."""
+        if difference.kind in (Kind.RAISES, Kind.RAISES_DIFFERENTLY, Kind.MISSING_RAISE):
+            return cls._of_caught(difference)
+        return cls(
+            kind=difference.kind,
+            place=locations.role(difference.place),
+            attribute=locations.attribute(difference.attribute),
+            eager=_side(difference, difference.eager),
+            compiled=_side(difference, difference.compiled),
+            relative=_relative(difference),
+        )
+
+    @classmethod
+    def _of_caught(cls, difference: Difference) -> Signature:
+        """An exception that left a compiled call and that the script then caught: class and first line are known."""
+        text = difference.eager if difference.kind is Kind.MISSING_RAISE else difference.compiled
+        caught = _caught(text)
+        name, message = _unwrapped(caught)
+        other = difference.eager if difference.kind is Kind.RAISES_DIFFERENTLY else ""
+        return cls(
+            kind=difference.kind,
+            exception=name,
+            message=normalise(message),
+            causes=tuple(_cause_messages(caught, message, frozenset())),
+            place=CAUGHT,
+            eager="{}: {}".format(*map(normalise, _unwrapped(_caught(other)))) if other else "",
+        )
+
+    @classmethod
+    def of_raised(cls, kind: Kind, raised: Raised, source: str = "") -> Signature:
+        """The signature of an exception that only one of the runs ends with.
+
+        Args:
+            kind: ``RAISES``, ``RAISES_DIFFERENTLY`` or ``MISSING_RAISE``.
+            raised: the exception.
+            source: the script, to tell its own names from torch's and to read its assertions.
+        """
+        names = bound_names(source)
+        name, text = _unwrapped(raised)
+        frames_torch = _torch_frames(raised)
+        question = _question(name, raised, frames_torch, source)
+        message = normalise(text, names)
+        if question is not None and question.kind == "assert":
+            name, message = "AssertionError", normalise(question.says or ("" if frames_torch else text), names)
+            frames_torch = ()
+        return cls(
+            kind=kind,
+            exception=name,
+            bases=tuple(_short(base) for base in raised.bases),
+            message=message,
+            causes=tuple(_cause_messages(raised, text, names)),
+            frames_user=_user_frames(raised),
+            frames_torch=frames_torch,
+            asks=question.asks if question else None,
+            stage=_stage(raised),
+        )
+
+    @classmethod
+    def of_exit(cls, kind: Kind, ending: Ending, source: str = "") -> Signature:
+        """The signature of a script that only in one of the runs exits with a status that isn't 0."""
+        lines = [line for line in (ending.output + "\n" + ending.errors).splitlines() if line.strip()]
+        message = normalise(lines[-1], bound_names(source)) if lines else ""
+        return cls(kind=kind, exception="SystemExit", message=message)
+
+    @classmethod
+    def of_crash(cls, ending: Ending) -> Signature:
+        """The signature of a run that a signal ended; with faulthandler's words, where they are, its place."""
+        frames = tuple(f"{file}:{function}" for file, function in _CRASH_FRAME.findall(ending.errors))
+        return cls(kind=Kind.CRASH, exception=ending.signal or "", frames_torch=frames[:_FRAMES])
+
+    @classmethod
+    def of_hang(cls) -> Signature:
+        """The signature of a run that did not end: nothing is known of it but that."""
+        return cls(kind=Kind.HANG)
+
+    def matches(self, other: Signature, strictness: Strictness) -> bool:
+        """Whether the other one, of a changed script or another torch, is this bug.
+
+        It does not matter which is held against which, but for one thing: while a script is shrunk, a number that is
+        plainly wrong may not become one that is off by a rounding.
+        """
+        return unlike(self, other, strictness) is None
+
+    def explain(self, other: Signature, strictness: Strictness) -> str:
+        """One line: ``same``, or in what the other is not this bug."""
+        reason = unlike(self, other, strictness)
+        return "same" if reason is None else f"other: {reason}"
+
+    @property
+    def ending(self) -> str:
+        """The exception and what it says, in one text."""
+        return f"{self.exception}: {self.message}"
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        if self.kind is Kind.CRASH:
+            return f"crash: {self.exception}" + (f" in {self.frames_torch[0]}" if self.frames_torch else "")
+        if self.exception:
+            asked = f" (about {', '.join(self.asks)})" if self.asks else ""
+            where = f" in {self.frames_torch[0]}" if self.frames_torch else ""
+            said = f": {self.message}" if self.message else ""
+            return f"{self.kind}: {self.exception}{asked}{said}{where}"
+        if not self.attribute:
+            return str(self.kind)
+        return f"{self.kind}: {self.attribute} ({self.place}): {self.eager} -> {self.compiled}"
+
+    @property
+    def fingerprint(self) -> str:
+        """A short stable name, the same for every script and every run that shows the bug in the same words."""
+        frame = self.frames_torch[0] if self.frames_torch else ""
+        sides = (self.place, self.attribute, self.eager, self.compiled)
+        return fingerprint(str(self.kind), self.exception, self.message, frame, sides, self.asks)
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``from_json`` reads."""
+        return {**asdict(self), "kind": str(self.kind)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Signature:
+        """Read what ``to_json`` wrote. Raises ``KeyError``, ``TypeError`` or ``ValueError`` if it has another shape."""
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {key: value for key, value in data.items() if key in known}
+        values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+        return cls(**{**values, "kind": Kind(data["kind"])})
+
+
+def _caught(text: str) -> Raised:
+    name, _, message = text.partition(": ")
+    return Raised(name, (), message, ())
+
+
+def own_statement(raised: Raised, source: str = "") -> Statement | None:
+    """The statement of the script's own that an exception came from, if it is an assertion, a raise or an exit."""
+    return _question(_unwrapped(raised)[0], raised, _torch_frames(raised), source)
+
+
+def _side(difference: Difference, text: str) -> str:
+    return "text" if difference.attribute == "text" else locations.side(text)
+
+
+def _relative(difference: Difference) -> float | None:
+    """How wrong a number is, relative to its size: what the agent measured, else what the two sides say."""
+    given = difference.detail.get("relative")
+    if isinstance(given, (int, float)) and math.isfinite(given):
+        return float(given)
+    try:
+        eager, compiled = float(difference.eager), float(difference.compiled)
+    except ValueError:
+        return None
+    size = max(abs(eager), abs(compiled))
+    return abs(eager - compiled) / size if size and math.isfinite(eager) and math.isfinite(compiled) else None
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _chain(raised: Raised) -> Iterator[Raised]:
+    """The exception and all that it came from, nearest first."""
+    link: Raised | None = raised
+    while link is not None:
+        yield link
+        link = link.cause
+
+
+def _unwrapped(raised: Raised) -> tuple[str, str]:
+    """The class and message of what went wrong inside the exceptions that only pass it on."""
+    name, text = _short(raised.name), _RAISED_BY_BACKEND.sub("", raised.message)
+    if name not in _WRAPPERS:
+        return name, text
+    while found := _CLASS_PREFIX.match(text):
+        name, text = found.group(1), text[found.end() :]
+        if name not in _WRAPPERS:
+            return name, text
+    got = _GOT_INNER.search(text)
+    if got:
+        return got.group(1), text
+    # What is below a wrapper that names no class is its cause; the wrapper's own text says more, so it stays.
+    inner = [_short(link.name) for link in _chain(raised) if _short(link.name) not in _WRAPPERS]
+    return (inner[0] if inner else name), text
+
+
+def _cause_messages(raised: Raised, text: str, names: frozenset[str]) -> Iterator[str]:
+    got = _GOT_INNER.search(text)
+    if got:
+        yield normalise(got.group(3), names)
+    for link in list(_chain(raised))[1:]:
+        message = normalise(link.message, names)
+        if message:
+            yield message
+
+
+def _torch_frames(raised: Raised) -> tuple[str, ...]:
+    """Torch's innermost frames, of the first cause that has any; none if the script's own code raised it."""
+    frames: tuple[Frame, ...] = ()
+    for link in _chain(raised):
+        if link.frames:
+            frames = link.frames
+    ours = [frame for frame in frames if frame.where in ("torch", "user")]
+    if not ours or ours[-1].where == "user":
+        return ()
+    inner = [f"{_from_torch(frame.file)}:{frame.function}" for frame in reversed(frames) if frame.where == "torch"]
+    return tuple(inner[:_FRAMES])
+
+
+def _stage(raised: Raised) -> str:
+    files = [frame.file for link in _chain(raised) for frame in link.frames if frame.where == "torch"]
+    stages = (("_inductor/", "inductor"), ("_functorch/", "aot"), ("_dynamo/", "dynamo"))
+    return next((name for part, name in stages if any(part in file for file in files)), "")
+
+
+def _from_torch(file: str) -> str:
+    position = file.rfind("site-packages/")
+    file = file[position + len("site-packages/") :] if position >= 0 else file
+    return file if file.startswith(("torch/", "functorch/", "triton/")) else f"torch/{file}"
+
+
+def _user_frames(raised: Raised) -> tuple[str, ...]:
+    functions = [_RESUMED.sub(r"\1", frame.function) for frame in raised.frames if frame.where == "user"]
+    return tuple(reversed(functions))[:_FRAMES]
+
+
+def _question(name: str, raised: Raised, frames_torch: tuple[str, ...], source: str) -> Statement | None:
+    """What the failing statement of the script asks about, if the exception is one of the script's own statements.
+
+    Dynamo 2.6 and later raise an ``AssertionError`` of their own while they trace a failing assertion; which one it
+    was is in the text that they append.
+    """
+    if not frames_torch:
+        user = [frame for frame in raised.frames if frame.where == "user"]
+        return statement_at(source, user[-1].line) if user else None
+    if name == "AssertionError" and frames_torch[0].endswith("symbolic_convert.py:jump"):
+        return _quoted_assertion(raised.message)
+    if name == "RuntimeError" and frames_torch[0].endswith("graph_module.py:__call__"):
+        questions = assertions_that_say(source, raised.message)
+        if questions:
+            asks = sorted({word for question in questions for word in question.asks})
+            return Statement("assert", tuple(asks), questions[0].says, questions[0].text)
+    return None
+
+
+def _quoted_assertion(message: str) -> Statement | None:
+    block = _USER_BLOCK.search(message)
+    if block is None:
+        return None
+    lines = [line.strip() for line in block.group(1).splitlines()]
+    statements = [line for line in lines if line and not line.startswith('File "') and line.strip("~^ ")]
+    return statement_in_text(statements[-1]) if statements else None

@@ -1,0 +1,96 @@
+"""Compiled code that is right but slow, long in the compiling, or compiled over and over. Only when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torchbisect.probe.judge.classify import Mismatch
+from torchbisect.probe.judge.normalize import normalise
+from torchbisect.probe.judge.observation import Ending, Kind, Observation
+from torchbisect.probe.judge.signature import Signature
+
+RUN_TIME = "run time"
+# A call that is compiled tells nothing of how fast the result runs, so a script must make a few.
+_FEWEST_CALLS = 3
+_MOST_REASONS = 3
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is still fast enough; ``None`` is no bound.
+
+    Attributes:
+        slower_than: how many times eager's time a compiled call may take, compiling aside.
+        compile_seconds: what compiling may take.
+        recompiles: how often something may be compiled again.
+        graph_breaks: how many graph breaks there may be.
+    """
+
+    slower_than: float | None = None
+    compile_seconds: float | None = None
+    recompiles: int | None = None
+    graph_breaks: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is any bound."""
+        return self != Bounds()
+
+
+def slowness_of(observation: Observation, bounds: Bounds) -> Mismatch | None:
+    """The first bound that the compiled run exceeds, as a mismatch; ``None`` if it keeps to all of them.
+
+    The run time comes last: it is the one that a busy machine can move.
+    """
+    compiled = observation.compiled
+    for attribute, bound, reasons in (
+        ("graph breaks", bounds.graph_breaks, compiled.graph_breaks),
+        ("recompiles", bounds.recompiles, compiled.recompiles),
+    ):
+        if bound is not None and len(reasons) > bound:
+            return _counted(attribute, bound, reasons)
+    seconds = bounds.compile_seconds
+    if seconds is not None and compiled.compile_seconds > seconds:
+        words = f"{compiled.compile_seconds:.1f} s"
+        return _exceeded("compile time", f"compiling takes {words}, more than {seconds:g} s", "0 s", words)
+    ratio = slower_by(observation)
+    if bounds.slower_than is not None and ratio is not None and ratio > bounds.slower_than:
+        return _slower(_quickest(observation.eager), _quickest(compiled), bounds.slower_than)
+    return None
+
+
+def slower_by(observation: Observation) -> float | None:
+    """How many times eager's time a compiled call takes, the quickest of each; ``None`` with too few calls to tell.
+
+    The quickest call is the one that was not compiled and that nothing else on the machine held up.
+    """
+    counts = (len(observation.eager.call_seconds), len(observation.compiled.call_seconds))
+    if min(counts) < _FEWEST_CALLS or _quickest(observation.eager) <= 0:
+        return None
+    return _quickest(observation.compiled) / _quickest(observation.eager)
+
+
+def _quickest(ending: Ending) -> float:
+    return min(ending.call_seconds)
+
+
+def _slower(eager: float, compiled: float, bound: float) -> Mismatch:
+    ours, theirs = (f"{seconds * 1e3:.3g} ms" for seconds in (eager, compiled))
+    ratio = compiled / eager
+    words = f"a compiled call takes {ratio:.2f} times eager's time, more than {bound:g} ({theirs} and {ours})"
+    found = _exceeded(RUN_TIME, words, ours, theirs, ratio=round(ratio, 3))
+    return replace(found, signature=replace(found.signature, lost=compiled - eager))
+
+
+def _counted(attribute: str, bound: int, reasons: tuple[str, ...]) -> Mismatch:
+    first = [" ".join(reason.split())[:300] for reason in reasons[:_MOST_REASONS]]
+    summary = f"{len(reasons)} {attribute}, more than {bound}: {first[0]}"
+    return _exceeded(attribute, summary, "0", str(len(reasons)), reasons=first)
+
+
+def _exceeded(attribute: str, summary: str, eager: str, compiled: str, **detail: object) -> Mismatch:
+    reasons = detail.get("reasons")
+    message = normalise(str(reasons[0])) if isinstance(reasons, list) else ""
+    signature = Signature(Kind.SLOW, attribute=attribute, message=message)
+    return Mismatch(
+        Kind.SLOW, summary, signature, attribute=attribute, eager=eager, compiled=compiled, detail=dict(detail)
+    )

@@ -1,0 +1,114 @@
+"""The modules beside a script that it imports: their text decides how it runs, so it is part of the question."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from torchbisect.core.repro import Repro
+
+_MOST_FILES = 500
+
+
+def identity(repro: Repro) -> tuple[str, tuple[str, ...], int, str, str]:
+    """All that decides how a script runs, for the keys of journals: its text and its modules', but not its folder."""
+    return repro.source, repro.arguments, repro.seed, repro.name, siblings_digest(repro.source, repro.directory)
+
+
+def siblings(source: str, directory: str | None) -> dict[str, str]:
+    """Every module under ``directory`` that the script can import, directly or through another one, by its place there.
+
+    Args:
+        source: the script's text.
+        directory: the folder that is put on ``sys.path`` for it; ``None`` for a script that stands alone.
+    """
+    if directory is None:
+        return {}
+    root = Path(directory)
+    found: dict[Path, str] = {}
+    pending = list(_files(source, root, root))
+    while pending and len(found) < _MOST_FILES:
+        path = pending.pop()
+        if path in found:
+            continue
+        try:
+            stat = path.stat()
+            text = _text(path, stat.st_mtime_ns, stat.st_size)
+        except OSError:
+            continue
+        found[path] = text
+        pending.extend(_files(text, root, path.parent))
+    return {str(path.relative_to(root)): text for path, text in sorted(found.items())}
+
+
+def source_beside(directory: str, name: str) -> tuple[str, bool] | None:
+    """The text of a module under a script's folder, by its dotted name, and whether it is a package."""
+    place = Path(directory, *name.split("."))
+    for path, package in ((place / "__init__.py", True), (place.with_name(place.name + ".py"), False)):
+        try:
+            return path.read_text("utf-8"), package
+        except (OSError, ValueError):
+            continue
+    return ("", True) if any(place.glob("*.py")) else None
+
+
+def write_siblings(repro: Repro, folder: Path) -> None:
+    """Write the modules that a script imports into the folder that a copy of it lies in."""
+    for place, text in siblings(repro.source, repro.directory).items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+
+
+def siblings_digest(source: str, directory: str | None) -> str:
+    """A digest of these modules, hexadecimal; empty when there are none."""
+    found = siblings(source, directory)
+    if not found:
+        return ""
+    lines = [
+        f"{path} {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}" for path, text in found.items()
+    ]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+@lru_cache(maxsize=512)
+def _text(path: Path, changed: int, size: int) -> str:
+    """The text of a file; its time and size are asked for only so that a changed file is read again."""
+    return path.read_text("utf-8", "replace")
+
+
+@lru_cache(maxsize=1024)
+def _imports(source: str) -> tuple[tuple[int, str], ...]:
+    """What a text imports, as the number of leading dots and the dotted name."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    names: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [(0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names.append((node.level, module))
+            names += [(node.level, f"{module}.{alias.name}".strip(".")) for alias in node.names]
+    return tuple(dict.fromkeys(names))
+
+
+def _files(source: str, root: Path, here: Path) -> Iterator[Path]:
+    for level, name in _imports(source):
+        base = here if level else root
+        for _ in range(level - 1):
+            base = base.parent
+        if base != root and root not in base.parents:
+            continue
+        parts = [part for part in name.split(".") if part]
+        for end in range(len(parts) + 1):
+            package = base.joinpath(*parts[:end])
+            candidates = [package / "__init__.py"] if end == 0 and level else []
+            if end:
+                candidates = [package.with_suffix(".py"), package / "__init__.py"]
+            yield from (path for path in candidates if path.is_file())

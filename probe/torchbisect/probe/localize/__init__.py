@@ -1,0 +1,1 @@
+"""Ask the question under other compile settings, to name the compiler stage at fault."""

@@ -1,0 +1,330 @@
+"""A test of the user's own in place of a comparison: a command whose exit status is the verdict, as in git bisect run.
+
+It is for what no script in Python shows by itself: a C++ program built against a build's libtorch, a whole test suite,
+a measurement. A shell runs it on the environment's side, and there it finds, beside what every process gets:
+
+    TORCHBISECT_PYTHON          the environment's Python; it is also the first ``python`` on the path
+    TORCHBISECT_TORCH_VERSION   the torch in it
+    TORCHBISECT_SCRATCH         an empty folder of its own, also the current one where no other is given
+    TORCHBISECT_SCRIPT          the script that is asked about, where there is one
+    CMAKE_PREFIX_PATH           where CMake finds that torch: what ``torch.utils.cmake_prefix_path`` says
+
+On this machine it runs in the user's own folder; a container gets a copy of it, and nothing that is written there
+comes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import signal
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+
+from torchbisect.containers.environment import Completed, Environment
+from torchbisect.core.errors import DiskFull
+from torchbisect.core.repro import Repro, Settings, fingerprint
+from torchbisect.core.trace import Trace
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.core.version import __version__
+from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.classify import Mismatch
+from torchbisect.probe.judge.environment_faults import Fault
+from torchbisect.probe.judge.failing_statement import bound_names
+from torchbisect.probe.judge.normalize import normalise
+from torchbisect.probe.judge.observation import Kind
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.local_modules import siblings_digest, write_siblings
+from torchbisect.probe.question import Question
+from torchbisect.probe.script_folder import copy_folder
+from torchbisect.probe.standalone_run import check_disk, last_words
+
+SKIP = 125
+"""The status by which a command says that it can't tell, as ``git bisect run`` has it."""
+NO_SCRIPT = Repro("", name="")
+"""What is asked about where the test needs no script."""
+
+_NOT_EXECUTABLE, _NOT_FOUND, _SIGNALLED = 126, 127, 128
+_SECONDS = 1800.0
+_KEPT = 4000
+# A file that the command names is part of the question, unless it is so large that it must be data.
+_LARGEST_NAMED = 1 << 20
+_PYTHON_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Failed|Unsupported|Interrupt|Exit|Warning)(?::|\Z)")
+
+# Finds torch without importing it: a command may be there for a torch that can't be imported.
+_RUN = """\
+import importlib.util, os, sys
+found = importlib.util.find_spec("torch")
+if found and found.origin:
+    os.environ["CMAKE_PREFIX_PATH"] = os.path.join(os.path.dirname(found.origin), "share", "cmake")
+os.environ["TORCHBISECT_PYTHON"] = sys.executable
+os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", os.defpath)
+os.chdir(sys.argv[2])
+os.execvp("sh", ["sh", "-c", sys.argv[1]])
+"""
+
+
+class CommandProbe:
+    """Asks the user's own test about environments, and keeps its answers. See ``oracle.Oracle``.
+
+    Settings are no part of a test's question: it compiles as it likes.
+
+    Attributes:
+        asked: how often the command was run.
+
+    Args:
+        environment: whose torch is tested.
+        journal: asked first.
+        command: for ``sh -c``.
+        directory: where it is run; an empty folder if left out.
+        timeout: seconds until it is ended; half an hour if left out.
+        repeat: how often each question is asked; answers that disagree are ``untestable``, reason ``flaky``.
+        scope: whatever else decides how it runs here, as in ``Probe``.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        journal: Journal,
+        command: str,
+        *,
+        directory: str | None = None,
+        timeout: float | None = None,
+        repeat: int = 1,
+        scope: str = "",
+    ) -> None:
+        self.environment = environment
+        self.journal = journal
+        self.command = command
+        self.limits = Limits()
+        self.repeat = max(1, repeat)
+        self.asked = 0
+        self._directory = directory
+        self._timeout = timeout or _SECONDS
+        self._scope = scope
+        self._agent: Agent | None = None
+
+    def __enter__(self) -> CommandProbe:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def beside(self) -> CommandProbe:
+        """Another one with the same journal, for another thread."""
+        return CommandProbe(
+            self.environment,
+            self.journal,
+            self.command,
+            directory=self._directory,
+            timeout=self._timeout,
+            repeat=self.repeat,
+            scope=self._scope,
+        )
+
+    def start(self) -> None:
+        """Nothing: each run of the test starts by itself."""
+
+    def run(self, repro: Repro) -> Completed:
+        """What the test did; it is run if it wasn't yet."""
+        return self._run(repro, 0)
+
+    def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """What the test finds wrong here; ``None`` where it finds nothing or can't tell."""
+        done = self.run(repro)
+        signature = _signature(done, repro)
+        if signature is None:
+            return None
+        words = _in_words(signature, done)
+        return Mismatch(Kind.COMMAND, f"the test {words}", signature, attribute="exit status", compiled=words)
+
+    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
+        """``False``: only the test knows what a script has to do."""
+        return False
+
+    def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
+        """Why the test can't tell; ``None`` where it can."""
+        done = self.run(repro)
+        if done.status == 0 or _signature(done, repro) is not None:
+            return None
+        return Fault(*_trouble(done, self._timeout))
+
+    def ask(self, question: Question) -> Verdict:
+        """Whether the test finds here what it found where the question's signature was taken.
+
+        A crash and a test that merely fails are two things: where one was looked for and the other is found, the
+        answer is ``other``. While a script is shrunk (``STRICT``), so is a test that ends with another exception of
+        Python's: a script that lost a name fails every test, and not for the reason that is looked for.
+        """
+        verdict = self._judged(self.run(question.repro), question)
+        shown = [verdict.answer]
+        for number in range(1, self.repeat):
+            again = self._judged(self._run(question.repro, number), question)
+            shown.append(again.answer)
+            if again.answer is not verdict.answer:
+                words = f"shown in {sum(answer is Answer.SAME for answer in shown)} of {len(shown)} runs"
+                return Verdict(Answer.UNTESTABLE, "flaky", words, again.seconds)
+        return verdict
+
+    def confirm(self, question: Question) -> Verdict:
+        """The same, the test run once more and never from the journal."""
+        return self._judged(self._execute(question.repro), question)
+
+    def ask_once(self, question: Question) -> Verdict:
+        """The same: no two runs of a test share anything."""
+        return self.confirm(question)
+
+    def agrees(self, question: Question) -> bool:
+        """Always: each run of a test is a process of its own."""
+        return True
+
+    def flakiness(self, question: Question, times: int) -> float:
+        """The share of a number of runs that show it: 1.0 for one that is always there."""
+        runs = [self._run(question.repro, number) for number in range(1, times + 1)]
+        verdicts = [self._judged(done, question) for done in runs]
+        return sum(verdict.same for verdict in verdicts) / times
+
+    def trace(self, repro: Repro) -> Trace:
+        """What an eager run of a script did; empty for one that only the test can run."""
+        self._agent = self._agent or Agent(self.environment, self.limits)
+        return self._agent.trace(repro)
+
+    def close(self) -> None:
+        """End what looks at scripts; the test's own processes have ended with each run."""
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            agent.close()
+
+    def _judged(self, done: Completed, question: Question) -> Verdict:
+        found = _signature(done, question.repro)
+        if found is not None:
+            same = question.signature.matches(found, question.strictness)
+            answer = Answer.SAME if same else Answer.OTHER
+            return Verdict(answer, None if same else "command", f"the test {_in_words(found, done)}", done.seconds)
+        if done.status == 0:
+            return Verdict(Answer.NONE, detail="the test is content", seconds=done.seconds)
+        return Verdict(Answer.UNTESTABLE, *_trouble(done, self._timeout), done.seconds)
+
+    def _run(self, repro: Repro, number: int) -> Completed:
+        """The run of this number; from the journal if it was made before."""
+        facts = self.environment.facts
+        where = (self.environment.build.version, facts.torch, facts.git_version, facts.python, facts.platform)
+        what = (self.command, self._directory, _named_files(self.command, self._directory), self._timeout, self._scope)
+        script = (repro.source, repro.name, siblings_digest(repro.source, repro.directory))
+        key = fingerprint(__version__, "command", what, where, script, number)
+        kept = self.journal.get(key)
+        if kept is not None:
+            return Completed(**kept)
+        done = self._execute(repro)
+        self.journal.put(key, asdict(done))
+        return done
+
+    def _execute(self, repro: Repro) -> Completed:
+        self.asked += 1
+        started = time.monotonic()
+        try:
+            done = self._run_in_scratch(repro)
+        except OSError as error:
+            raise DiskFull(f"no scratch folder for the test: {error.strerror}") from error
+        done = Completed(done.status, done.output[-_KEPT:], done.errors[-_KEPT:], time.monotonic() - started)
+        check_disk(done)
+        return done
+
+    def _run_in_scratch(self, repro: Repro) -> Completed:
+        with tempfile.TemporaryDirectory(prefix="torchbisect-test-", ignore_cleanup_errors=True) as scratch:
+            extra = {
+                "TORCHBISECT_TORCH_VERSION": self.environment.facts.torch,
+                "TORCHBISECT_SCRATCH": scratch,
+                "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/.inductor",
+                "TRITON_CACHE_DIR": f"{scratch}/.triton",
+            }
+            if repro.source:
+                path = Path(scratch, ".script", repro.name)
+                path.parent.mkdir()
+                path.write_text(repro.source, encoding="utf-8", errors="surrogatepass")
+                extra["TORCHBISECT_SCRIPT"] = str(path)
+                if self.environment.local and repro.directory:
+                    # A candidate does not lie beside the modules that it imports.
+                    extra["PYTHONPATH"] = repro.directory
+                elif repro.directory:
+                    write_siblings(repro, path.parent)
+            words = ["-c", _RUN, self.command, self._folder(scratch)]
+            return self.environment.run(words, timeout=self._timeout, directory=scratch, extra=extra)
+
+    def _folder(self, scratch: str) -> str:
+        """Where the command finds itself: in the user's own folder, or in a copy of it where that can't be seen.
+
+        Raises:
+            InputError: if it can't be copied.
+        """
+        if self._directory is None or self.environment.local:
+            return self._directory or scratch
+        copy = Path(scratch, ".folder")
+        copy_folder(Path(self._directory), copy)
+        return str(copy)
+
+
+def _named_files(command: str, directory: str | None) -> list[str]:
+    """Digests of the files that a command names: a test that was changed is another test."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    found = []
+    for word in words:
+        path = Path(directory or "/", word)
+        try:
+            if path.is_file() and path.stat().st_size <= _LARGEST_NAMED:
+                found.append(hashlib.sha256(path.read_bytes()).hexdigest())
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _signature(done: Completed, repro: Repro) -> Signature | None:
+    """What a bad ending says; ``None`` for a good one and for those that say nothing."""
+    status = done.status
+    if status is None or status in (0, SKIP, _NOT_EXECUTABLE, _NOT_FOUND):
+        return None
+    if status < 0 or status > _SIGNALLED:
+        number = -status if status < 0 else status - _SIGNALLED
+        return Signature(Kind.COMMAND, exception=_signal_name(number), attribute="exit status", compiled="crash")
+    last = last_words(done.errors)
+    message = normalise(last, bound_names(repro.source)) if _PYTHON_EXCEPTION.match(last) else ""
+    return Signature(Kind.COMMAND, message=message, attribute="exit status", compiled="bad")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _in_words(signature: Signature, done: Completed) -> str:
+    if signature.exception:
+        return f"crashes with {signature.exception}"
+    last = _last_line(done)
+    return f"fails with exit status {done.status}" + (f": {last}" if last else "")
+
+
+def _last_line(done: Completed) -> str:
+    return (last_words(done.errors) or last_words(done.output))[:200]
+
+
+def _trouble(done: Completed, timeout: float) -> tuple[str, str]:
+    """Why a command says nothing: its named reason, and one line."""
+    last = _last_line(done)
+    said = f": {last}" if last else ""
+    if done.status is None:
+        return "timed-out", f"the test did not end within {timeout:.0f} s"
+    if done.status == SKIP:
+        return "skipped", f"the test says that it can't tell (status {SKIP}){said}"
+    return "test-broken", f"the test could not be run (status {done.status}){said}"

@@ -1,0 +1,1 @@
+"""The data of report.json and its JSON schema."""

@@ -1,0 +1,105 @@
+"""A search's ranges as all readers of a report show them: whichever way they went, in the order of time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from packaging.version import InvalidVersion, Version
+
+from torchbisect.bisect import wording
+from torchbisect.bisect.wording import listed
+from torchbisect.reports.model.report import Bisect, BuildFacts, Fix, Regression, Skip, Suspect, Tested
+
+
+@dataclass(frozen=True)
+class Range:
+    """A change between two builds, whichever way it went; ``before`` and ``after`` are in the order of time."""
+
+    words: wording.Side
+    before: str | None
+    after: str | None
+    exact: bool
+    between: tuple[str, ...]
+    skipped: tuple[Skip, ...]
+    remark: str | None
+    compare: str | None
+    suspects: tuple[Suspect, ...]
+    confidence: float | None = None
+
+
+def ranges(bisect: Bisect | None) -> tuple[Range, ...]:
+    """The ranges that a search looked for: where it broke, then where it was fixed."""
+    if bisect is None:
+        return ()
+    found = [_regression(bisect.regression)] if bisect.regression else []
+    return (*found, *([_fix(bisect.fix)] if bisect.fix else []))
+
+
+def _regression(found: Regression) -> Range:
+    return _range(wording.REGRESSION, found.last_good, found.first_bad, found)
+
+
+def _fix(found: Fix) -> Range:
+    return _range(wording.FIX, found.last_bad, found.first_fixed, found)
+
+
+def _range(side: wording.Side, before: str | None, after: str | None, found: Regression | Fix) -> Range:
+    return Range(
+        words=side,
+        before=before,
+        after=after,
+        exact=found.exact,
+        between=found.between,
+        skipped=found.skipped,
+        remark=found.words,
+        compare=found.compare,
+        suspects=found.suspects,
+        confidence=found.confidence,
+    )
+
+
+def sentence(found: Range) -> str:
+    """What was found, as one plain sentence; no markup."""
+    if found.before is None and found.after is None and found.remark:
+        return found.remark
+    return wording.sentence(
+        found.words, found.before, found.after, found.between, exact=found.exact, confidence=found.confidence
+    )
+
+
+def ordered(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[Tested]:
+    """The builds asked, from old to new."""
+    place = {name: number for number, name in enumerate(in_order(bisect, builds))}
+    return sorted(bisect.tested, key=lambda row: place[row.build])
+
+
+def left_out(skips: Sequence[Skip]) -> list[tuple[str, str]]:
+    """Builds left out, with the reason; neighbours with the same reason are one entry: ``1.0.0 to 1.9.1``."""
+    groups = []
+    for reason, group in itertools.groupby(skips, key=lambda skip: skip.reason):
+        names = [skip.build for skip in group]
+        groups.append((listed(names) if len(names) < 3 else f"{names[0]} to {names[-1]}", reason))
+    return groups
+
+
+def in_order(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[str]:
+    """All builds of a search, asked or not, from old to new.
+
+    The channel's own order, as it is; where another channel's builds were asked as well, all go by their versions: a
+    nightly comes before the release that it led to.
+    """
+    listed, asked = dict.fromkeys(bisect.listed), [row.build for row in bisect.tested]
+    if listed.keys() >= set(asked):
+        return list(listed)
+    return sorted({**listed, **dict.fromkeys(asked)}, key=lambda name: (_version(builds, name), name))
+
+
+def _version(builds: Mapping[str, BuildFacts], name: str) -> Version:
+    for candidate in (builds[name].version if name in builds else name, name):
+        try:
+            return Version(candidate)
+        except InvalidVersion:
+            continue
+    return Version("0")

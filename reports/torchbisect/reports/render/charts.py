@@ -1,0 +1,194 @@
+"""Where the marks of the page's pictures stand: plain geometry, which the template draws as inline SVG.
+
+Every picture is drawn for a box of its own units and scaled by the browser; its words and figures are in a table or a
+list beside it as well, for those who can't see it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torchbisect.reports.model.ranges import in_order, ranges
+from torchbisect.reports.model.report import Bisect, BuildFacts, Step
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A build on the timeline; ``kind`` is ``good``, ``bad``, ``untestable`` or ``unasked``."""
+
+    x: float
+    kind: str
+    label: str
+    title: str
+    named: bool
+
+
+@dataclass(frozen=True)
+class Band:
+    """The builds between which something changed."""
+
+    x: float
+    width: float
+    middle: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The builds from old to new."""
+
+    width: float
+    end: float
+    marks: tuple[Mark, ...]
+    bands: tuple[Band, ...]
+
+
+def timeline(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> Timeline:
+    """The builds of a search from old to new, the ones that were never asked in between."""
+    rows = {row.build: row for row in bisect.tested}
+    names = in_order(bisect, builds)
+    step = 64.0 if len(names) <= 24 else max(1050 / len(names), 7.0)
+    place = {name: 40 + step * number for number, name in enumerate(names)}
+    bands, ends = [], []
+    for found in ranges(bisect):
+        ends += [name for name in (found.before, found.after) if name in place]
+        if found.before in place and found.after in place:
+            left, right = sorted((place[found.before], place[found.after]))
+            bands.append(Band(left, right - left, (left + right) / 2, found.words.changed))
+    named = _with_room(place, [*reversed(ends), *rows, *(names if step > 40 else ())])
+    marks = []
+    for name, x in place.items():
+        row = rows.get(name)
+        kind = "unasked" if row is None else _kind(row.verdict)
+        detail = "not asked" if row is None else f"{kind}: {row.reason}" if row.reason else kind
+        marks.append(Mark(x, kind, name, f"{name}: {detail}", name in named))
+    width = 110 + step * max(len(names) - 1, 0)
+    return Timeline(width, width - 54, tuple(marks), tuple(bands))
+
+
+def _with_room(place: Mapping[str, float], wanted: Sequence[str]) -> set[str]:
+    """Of the names wanted, the first ones first, those that can be written without running into one another."""
+    named: dict[str, float] = {}
+    for name in wanted:
+        if name in place and all(abs(place[name] - x) >= 24 for x in named.values()):
+            named[name] = place[name]
+    return set(named)
+
+
+def _kind(verdict: str) -> str:
+    return verdict if verdict in ("good", "bad") else "untestable"
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A place on an axis, and what is written there."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A falling staircase: bytes against the number of scripts asked about."""
+
+    width: float
+    height: float
+    path: str
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+
+
+_LEFT, _TOP, _WIDE, _HIGH = 64.0, 12.0, 560.0, 190.0
+
+
+def curve(trajectory: Sequence[Step], candidates: int) -> Curve | None:
+    """How the script shrank, or ``None`` where there is nothing to draw."""
+    if len(trajectory) < 2:
+        return None
+    most = max(candidates, max(step.candidates for step in trajectory), 1)
+    top = max(max(step.bytes for step in trajectory), 1)
+    points = [(_LEFT + _WIDE * step.candidates / most, _TOP + _HIGH * (1 - step.bytes / top)) for step in trajectory]
+    path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    path += "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:]) + f"H{_LEFT + _WIDE:.1f}"
+    return Curve(
+        width=_LEFT + _WIDE + 16,
+        height=_TOP + _HIGH + 44,
+        path=path,
+        across=tuple(Tick(_LEFT + _WIDE * value / most, f"{value:g}") for value in round_steps(most)),
+        up=tuple(Tick(_TOP + _HIGH * (1 - value / top), f"{value:g}") for value in round_steps(top)),
+    )
+
+
+def round_steps(top: float, wanted: int = 4) -> tuple[float, ...]:
+    """Round figures from 0 to ``top``: steps of 1, 2 or 5 times a power of ten, about ``wanted`` of them."""
+    if not top > 0 or not math.isfinite(top):
+        return (0.0,)
+    rough = top / wanted
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    return tuple(step * number for number in range(int(top / step + 1e-9) + 1))
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a picture, and what it stands for."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    title: str
+
+
+def histogram(details: Mapping[str, Any]) -> tuple[Bar, ...]:
+    """How far the wrong values are off: ``details["histogram"]`` as ``{"edges": [...], "counts": [...]}``."""
+    data = details.get("histogram")
+    if not isinstance(data, Mapping):
+        return ()
+    edges, counts = _numbers(data.get("edges")), _numbers(data.get("counts"))
+    if not counts or len(edges) != len(counts) + 1:
+        return ()
+    top, wide = max(*counts, 1.0), _WIDE / len(counts)
+    return tuple(
+        Bar(
+            x=_LEFT + wide * number + 1,
+            y=_TOP + _HIGH * (1 - count / top),
+            width=max(wide - 2, 1.0),
+            height=_HIGH * count / top,
+            label=f"{edges[number]:.2g}",
+            title=f"{count:g} elements differ by {edges[number]:.3g} to {edges[number + 1]:.3g}",
+        )
+        for number, count in enumerate(counts)
+    )
+
+
+def heat(details: Mapping[str, Any]) -> tuple[Bar, ...]:
+    """Where in the tensor the values are wrong: ``details["map"]``, rows of numbers from 0 (right) to 1 (most wrong).
+
+    A bar's ``label`` is its opacity.
+    """
+    rows = details.get("map")
+    if not isinstance(rows, (list, tuple)):
+        return ()
+    grid = [_numbers(row) for row in rows[:64]]
+    if not grid or not grid[0] or len({len(row) for row in grid}) != 1 or len(grid[0]) > 64:
+        return ()
+    side = min(320 / len(grid), 560 / len(grid[0]), 40)
+    return tuple(
+        Bar(side * column, side * line, side, side, f"{min(max(value, 0), 1):.3f}", f"[{line}, {column}]: {value:.3g}")
+        for line, row in enumerate(grid)
+        for column, value in enumerate(row)
+    )
+
+
+def _numbers(values: Any) -> list[float]:
+    """Finite numbers, or nothing at all."""
+    if not isinstance(values, (list, tuple)):
+        return []
+    if not all(isinstance(value, (int, float)) and abs(value) < 1e300 for value in values):
+        return []
+    return [float(value) for value in values]

@@ -1,0 +1,237 @@
+"""``report.html``: one self-contained page to look at; no script in it, and nothing loaded from anywhere."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from torchbisect.reports.escape import clean, one_line
+from torchbisect.reports.model.ranges import Range, left_out, ordered, ranges, sentence
+from torchbisect.reports.model.report import Bisect, BuildFacts, Localisation, Minimal, Mismatch, Report, Step
+from torchbisect.reports.render import charts
+from torchbisect.reports.render.error_logs import cut_log
+from torchbisect.reports.render.labels import suggest
+from torchbisect.reports.render.markdown_sections import ANSWERS, figure, runs
+from torchbisect.reports.render.script_diff import side_by_side
+from torchbisect.reports.scrub import in_one_folder, without_machine
+
+_TITLES = {
+    "mismatch": "Mismatch",
+    "none": "No mismatch",
+    "flaky": "Flaky",
+    "untestable": "Could not be tested",
+}
+_SIGNS = {"same": "bad", "none": "good", "other": "untestable", "untestable": "untestable"}
+
+
+def render(report: Report) -> str:
+    """The report as one HTML page, for a browser without network or scripts."""
+    return template("report.html.j2").render(_context(report))
+
+
+def _cleaned(value: Any) -> Any:
+    """No character that hides, moves or turns text round gets onto the page. (Escaping for HTML comes after this.)"""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def template(name: str, *packages: str) -> jinja2.Template:
+    """Load a page's template; values are cleaned and escaped when it is rendered, unless they are ``Markup``.
+
+    Args:
+        name: the file in a package's ``templates`` folder.
+        packages: searched before ``torchbisect.reports``.
+    """
+    return _environment(packages).get_template(name)
+
+
+@functools.cache
+def _environment(packages: tuple[str, ...]) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.ChoiceLoader([*map(jinja2.PackageLoader, packages), jinja2.PackageLoader("torchbisect.reports")]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_cleaned,
+    )
+
+
+def _line(text: str, limit: int = 400) -> str:
+    return without_machine(one_line(text, limit))
+
+
+def _context(report: Report) -> dict[str, Any]:
+    mismatch = report.mismatch
+    return {
+        "title": _TITLES[report.verdict],
+        "verdict": report.verdict,
+        "summary": _line(mismatch.summary if mismatch else report.reason or ""),
+        "facts": _facts(report),
+        "sides": _sides(mismatch),
+        "values": _values(mismatch),
+        "localisation": _localisation(report.localisation),
+        "builds": _builds(report.bisect, report.builds),
+        "minimal": _minimal(report),
+        "conditions": report.conditions or (),
+        "unfinished": [{"part": _line(part.part), "why": _line(part.why)} for part in report.unfinished],
+        "logs": _logs(report),
+        "collect_env": _collect_env(report),
+        "notices": [_line(notice) for notice in report.notices],
+        "command": in_one_folder(one_line(report.command, 1000)),
+        "labels": suggest(report),
+        "version": _line(report.versions.get("torchbisect", ""), 40),
+    }
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    environment = report.environment
+    known: list[tuple[str, str | None]] = [("Script", report.original.name if report.original else None)]
+    if environment:
+        known += [
+            ("torch", environment.torch),
+            ("Commit", environment.git_version),
+            ("Python", environment.python),
+            ("CUDA", environment.cuda),
+            ("triton", environment.triton),
+            ("Platform", environment.platform),
+        ]
+    known.append(("Started", report.started))
+    return [(name, _line(value, 120)) for name, value in known if value]
+
+
+def _sides(mismatch: Mismatch | None) -> Mapping[str, Any] | None:
+    if mismatch is None:
+        return None
+    return {
+        "eager": _line(mismatch.eager or ""),
+        "compiled": _line(mismatch.compiled or ""),
+        "kind": mismatch.kind,
+        "place": _line(mismatch.place or ""),
+        "attribute": _line(mismatch.attribute or ""),
+        "runs": mismatch.runs,
+        "shown": mismatch.shown,
+    }
+
+
+def _values(mismatch: Mismatch | None) -> Mapping[str, Any] | None:
+    if mismatch is None:
+        return None
+    details = mismatch.details
+    words = (
+        ("count", "Elements that differ"),
+        ("numel", "Elements in all"),
+        ("largest", "Largest difference"),
+        ("index", "At index"),
+        ("error", "Error against a float64 run"),
+        ("bound", "Error that is allowed"),
+    )
+    figures = [(label, figure(details[name])) for name, label in words if details.get(name) is not None]
+    bars, cells = charts.histogram(details), charts.heat(details)
+    if not figures and not bars and not cells:
+        return None
+    extent = (max((c.x + c.width for c in cells), default=0), max((c.y + c.height for c in cells), default=0))
+    return {"figures": figures, "bars": bars, "cells": cells, "extent": extent}
+
+
+def _localisation(localisation: Localisation | None) -> Mapping[str, Any] | None:
+    if localisation is None:
+        return None
+    rows = [
+        {
+            "backend": _line(row.backend or "as in the script", 80),
+            "settings": _line(row.settings, 120),
+            "sign": _SIGNS.get(row.verdict, "untestable"),
+            "answer": ANSWERS.get(row.verdict, row.verdict) + (f": {_line(row.reason, 120)}" if row.reason else ""),
+            "seconds": f"{row.seconds:.1f}",
+        }
+        for row in localisation.table
+    ]
+    return {
+        "backend": _line(localisation.backend or "", 80),
+        "component": _line(localisation.component or "", 80),
+        "fixed_by": [_line(fix) for fix in localisation.fixed_by],
+        "part": _line(localisation.compiler_bisector.text) if localisation.compiler_bisector else "",
+        "rows": rows,
+    }
+
+
+def _builds(bisect: Bisect | None, builds: Mapping[str, BuildFacts]) -> Mapping[str, Any] | None:
+    if bisect is None:
+        return None
+    nothing = BuildFacts("")
+    rows = [
+        {
+            "build": row.build,
+            "date": builds.get(row.build, nothing).date or "",
+            "commit": (builds.get(row.build, nothing).commit or "")[:12],
+            "triton": builds.get(row.build, nothing).triton or "",
+            "kind": row.verdict if row.verdict in ("good", "bad") else "untestable",
+            "answer": _line(f"{row.verdict}: {row.reason}" if row.reason else row.verdict),
+            "seconds": f"{row.seconds:.0f}",
+        }
+        for row in ordered(bisect, builds)
+    ]
+    return {
+        "ranges": [_range(found) for found in ranges(bisect)],
+        "timeline": charts.timeline(bisect, builds) if rows or bisect.listed else None,
+        "rows": rows,
+        "notices": [_line(notice) for notice in bisect.notices],
+        "left_out": [(_line(names), _line(reason)) for names, reason in left_out(bisect.left_out)],
+    }
+
+
+def _range(found: Range) -> Mapping[str, Any]:
+    suspects = [
+        {
+            "commit": suspect.commit[:12],
+            "title": _line(suspect.title, 160),
+            "reasons": [_line(r) for r in suspect.reasons],
+        }
+        for suspect in found.suspects
+    ]
+    return {"title": found.words.title, "sentence": _line(sentence(found)), "suspects": suspects}
+
+
+def _minimal(report: Report) -> Mapping[str, Any] | None:
+    minimal, original = report.minimal, report.original
+    if minimal is None:
+        return None
+    before, after = side_by_side(original.source if original else "", minimal.source)
+    return {
+        "before": before if original and original.source else (),
+        "after": after,
+        "name": _line(original.name, 80) if original else "",
+        "size": minimal,
+        "seconds": f"{minimal.seconds:.0f}",
+        "curve": charts.curve(_trajectory(minimal), minimal.candidates),
+        "runs": _runs(minimal),
+    }
+
+
+def _trajectory(minimal: Minimal) -> tuple[Step, ...]:
+    """The reduction's curve from the script as it was given."""
+    start = Step(0, 0.0, minimal.original.bytes, minimal.original.nodes)
+    return minimal.trajectory if start in minimal.trajectory[:1] else (start, *minimal.trajectory)
+
+
+def _runs(minimal: Minimal) -> list[Mapping[str, Any]]:
+    return [
+        {"build": build, "how": how, "status": status, "last_words": _line(words)}
+        for build, how, status, words in runs(minimal.confirmed)
+    ]
+
+
+def _logs(report: Report) -> list[tuple[str, str]]:
+    if report.logs is None:
+        return []
+    both = (("Compiled", report.logs.compiled), ("Eager", report.logs.eager))
+    return [(title, cut_log(log, 200)) for title, log in both if log.strip()]
+
+
+def _collect_env(report: Report) -> str:
+    raw = report.environment.collect_env if report.environment else None
+    return without_machine(clean(raw or "")).strip()

@@ -1,0 +1,70 @@
+"""Labels that a report suggests, by the rules of PyTorch's own triage.
+
+The rules are those of ``.claude/skills/triaging-issues/`` in PyTorch's repository (``pt2-triage-rubric.md`` and
+``labels.json``). ``high priority`` is for people to give, and never suggested.
+"""
+
+from __future__ import annotations
+
+from torchbisect.reports.model.report import Report
+
+ALLOWED = frozenset(
+    {
+        "oncall: pt2",
+        "triage review",
+        "module: aotdispatch",
+        "module: compile-time",
+        "module: compiled autograd",
+        "module: correctness (silent)",
+        "module: crash",
+        "module: cuda graphs",
+        "module: decompositions",
+        "module: dynamic shapes",
+        "module: dynamo",
+        "module: error checking",
+        "module: inductor",
+        "module: performance",
+        "module: pt2 accuracy",
+        "module: pt2-dispatcher",
+        "module: regression",
+        "module: reinplacing",
+        "module: user triton",
+    }
+)
+
+_SILENT = frozenset({"values", "gradients", "mutation", "metadata", "aliasing", "hooks", "side-effects"})
+_BY_KIND = {
+    "crash": ("module: crash",),
+    "missing-raise": ("module: error checking",),
+    "values": ("module: pt2 accuracy",),
+    "gradients": ("module: pt2 accuracy",),
+    "slow": ("module: performance",),
+}
+
+
+def suggest(report: Report) -> tuple[str, ...]:
+    """The labels that follow from what was measured, in the order in which a triager would give them."""
+    if report.mismatch is None:
+        return ()
+    wanted = ["oncall: pt2", *_components(report), *_BY_KIND.get(report.mismatch.kind, ())]
+    silent = report.mismatch.kind in _SILENT
+    regression = report.bisect.regression if report.bisect else None
+    regressed = regression is not None and regression.last_good is not None and regression.first_bad is not None
+    if silent:
+        wanted.append("module: correctness (silent)")
+    if regressed:
+        wanted.append("module: regression")
+    if silent or regressed or report.mismatch.kind == "crash" or report.verdict == "flaky":
+        wanted.append("triage review")
+    return tuple(dict.fromkeys(label for label in wanted if label in ALLOWED))
+
+
+def _components(report: Report) -> list[str]:
+    localisation = report.localisation
+    if localisation is None:
+        return []
+    # The rubric: a bug that dynamic=False mends belongs to dynamic shapes alone.
+    if any(fix.replace(" ", "") == "dynamic=False" for fix in localisation.fixed_by):
+        return ["module: dynamic shapes"]
+    component = (localisation.component or "").strip()
+    return [component if component.startswith("module: ") else f"module: {component}"]

@@ -1,0 +1,233 @@
+"""``report.md``: the text to paste into PyTorch's issue form, under GitHub's limit for a comment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jinja2
+
+from torchbisect.reports.escape import Markdown, clean, fence, one_line
+from torchbisect.reports.marker import marker
+from torchbisect.reports.model.ranges import Range, left_out, ranges, sentence
+from torchbisect.reports.model.report import Bisect, Logs, Report
+from torchbisect.reports.render import markdown_sections
+from torchbisect.reports.render.error_logs import cut_log
+from torchbisect.reports.render.labels import suggest
+from torchbisect.reports.scrub import in_one_folder, without_machine
+
+#: GitHub takes 65,536 characters in a comment; counted in UTF-8 bytes to be on the safe side whatever the alphabet.
+LIMIT = 65_536
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much of each part may stand in the text: lines of logs, rows of tables, characters of code."""
+
+    eager_log: int = 30
+    compiled_log: int = 100
+    environment: int = 30_000
+    tested: int = 200
+    ablation: int = 100
+    lines: int = 40
+    script: int = 40_000
+
+
+def _allowances() -> Iterator[Allowance]:
+    """From generous to tight: first goes what a maintainer misses least, and the minimal script last of all."""
+    allowed = Allowance()
+    yield allowed
+    for change in (
+        {"eager_log": 8},
+        {"environment": 12_000},
+        {"tested": 60},
+        {"compiled_log": 40},
+        {"environment": 4_000},
+        {"lines": 15, "ablation": 40},
+        {"tested": 20, "compiled_log": 20},
+        {"script": 20_000},
+        {"lines": 6, "ablation": 12, "eager_log": 3, "compiled_log": 8, "environment": 1_500, "tested": 8},
+        {"script": 8_000},
+        {"script": 2_000, "lines": 3, "ablation": 5},
+    ):
+        allowed = replace(allowed, **change)
+        yield allowed
+
+
+def render(report: Report, limit: int = LIMIT) -> str:
+    """The report as Markdown of less than ``limit`` UTF-8 bytes, cut where it hurts least.
+
+    Args:
+        report: any report, an interrupted one too.
+        limit: in bytes; sensible from about 16,000 up.
+    """
+    text = ""
+    for allowed in _allowances():
+        text = _tidy(_TEMPLATE.render(_context(report, allowed)))
+        if len(text.encode()) < limit:
+            break
+    return text
+
+
+def _only_finished(value: Any) -> Any:
+    """What a template may put out: finished Markdown and whole numbers, so that no foreign text slips through."""
+    if isinstance(value, (Markdown, int)):
+        return value
+    raise TypeError(f"a template was given {type(value).__name__}, not finished Markdown: {value!r:.80}")
+
+
+# No autoescaping, which is for HTML: ``finalize`` sees to it that every value has been made safe for Markdown.
+_TEMPLATE = jinja2.Environment(
+    loader=jinja2.PackageLoader("torchbisect.reports"),
+    autoescape=False,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+    finalize=_only_finished,
+).get_template("report.md.j2")
+
+_FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
+
+
+def _tidy(text: str) -> str:
+    """No more than one blank line at a time, outside code."""
+    pieces, position = [], 0
+    for block in _FENCED.finditer(text):
+        pieces += [re.sub(r"\n{3,}", "\n\n", text[position : block.start()]), block.group()]
+        position = block.end()
+    return "".join([*pieces, re.sub(r"\n{3,}", "\n\n", text[position:])]).strip() + "\n"
+
+
+def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
+    mismatch, localisation = report.mismatch, report.localisation
+    conditions = report.conditions or ()
+    labels = suggest(report)
+    return {
+        "marker": Markdown(marker(mismatch.fingerprint if mismatch else report.verdict)),
+        "headline": markdown_sections.headline(report),
+        "sides": markdown_sections.sides(mismatch) if mismatch else [],
+        "script": _script(report, allowed),
+        "necessary": markdown_sections.condition_lines([c for c in conditions if c.necessary][: allowed.lines]),
+        "unnecessary": markdown_sections.condition_lines([c for c in conditions if not c.necessary][: allowed.lines]),
+        "ablation": _ablation(report, allowed),
+        "ranges": [_range(found, report, allowed) for found in ranges(report.bisect)],
+        "tested": _tested(report.bisect, report, allowed),
+        "workarounds": [markdown_sections.span(fix) for fix in localisation.fixed_by[: allowed.lines]]
+        if localisation
+        else [],
+        "unknown": [
+            Markdown(f"{markdown_sections.text(part.part, 80)}: {markdown_sections.text(part.why)}")
+            for part in report.unfinished[: allowed.lines]
+        ],
+        "notices": [markdown_sections.text(notice) for notice in report.notices[: allowed.lines]],
+        "command": fence(in_one_folder(one_line(report.command, 1000)), "sh"),
+        "labels": markdown_sections.joined(markdown_sections.span(label) for label in labels) if labels else None,
+        "made_by": _made_by(report),
+        "logs": _logs(report.logs, allowed),
+        "environment": markdown_sections.environment_lines(report.environment) if report.environment else [],
+        "collect_env": _collect_env(report, allowed),
+    }
+
+
+def _script(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
+    minimal, original = report.minimal, report.original
+    if minimal is not None:
+        before = minimal.original
+        size = f"{minimal.bytes} bytes, {minimal.lines} lines; it was {before.bytes} bytes, {before.lines} lines"
+        runs = markdown_sections.confirmation_rows(minimal.confirmed[: allowed.lines])
+        return {"title": Markdown("Minimal script"), "size": Markdown(size), "runs": runs} | _source(
+            minimal.source, allowed
+        )
+    if original is not None and original.source:
+        size = f"{original.bytes} bytes, {original.lines} lines"
+        title = Markdown("The script as it was given")
+        return {"title": title, "size": Markdown(size), "runs": []} | _source(original.source, allowed)
+    return None
+
+
+def _source(source: str, allowed: Allowance) -> dict[str, Markdown]:
+    if len(source) > allowed.script:
+        source = source[: allowed.script].rpartition("\n")[0] + "\n# [… the rest is left out here: it is too long …]"
+    return {"fence": fence(source, "python")}
+
+
+def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
+    localisation = report.localisation
+    if localisation is None:
+        return None
+    lines = []
+    if localisation.backend:
+        lines.append(Markdown(f"The first backend that shows it is {markdown_sections.span(localisation.backend)}."))
+    if localisation.component:
+        component = markdown_sections.span(localisation.component)
+        lines.append(Markdown(f"By the rules of PyTorch's triage that points to {component}."))
+    if localisation.compiler_bisector:
+        said = markdown_sections.span(localisation.compiler_bisector.text)
+        asked = "Torch's own `compiler_bisector`, asked about the script under plain `python`"
+        lines.append(Markdown(f"{asked}, names {said}."))
+    dropped = len(localisation.table) - allowed.ablation
+    return {
+        "lines": lines,
+        "rows": markdown_sections.ablation_rows(localisation.table[: allowed.ablation]),
+        "left_out": Markdown("More rows are in report.json.") if dropped > 0 else None,
+    }
+
+
+def _range(found: Range, report: Report, allowed: Allowance) -> Mapping[str, Any]:
+    lines = markdown_sections.end_lines(found, report.builds)
+    compare = markdown_sections.compare_link(found, report.builds)
+    if compare:
+        lines.append(Markdown(f"commits between them: {compare}"))
+    return {
+        "title": Markdown(found.words.title),
+        "sentence": markdown_sections.text(sentence(found)),
+        "lines": lines,
+        "suspects": markdown_sections.suspect_lines(found.suspects[: allowed.lines]),
+    }
+
+
+def _tested(bisect: Bisect | None, report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
+    if bisect is None or not bisect.tested:
+        return None
+    lines = [markdown_sections.text(notice) for notice in bisect.notices[: allowed.lines]]
+    if len(bisect.tested) > allowed.tested:
+        lines.append(Markdown("The table is cut to the builds nearest to a change; report.json has all."))
+    groups = left_out(bisect.left_out)
+    lines += [
+        Markdown(f"left out: {markdown_sections.text(names, 160)}: {markdown_sections.text(reason)}")
+        for names, reason in groups[: allowed.lines]
+    ]
+    if len(groups) > allowed.lines:
+        lines.append(Markdown("More builds were left out; report.json names them."))
+    return {"rows": markdown_sections.tested_rows(bisect, report.builds, allowed.tested), "lines": lines}
+
+
+def _made_by(report: Report) -> Markdown:
+    version = report.versions.get("torchbisect")
+    name = f"torchbisect {markdown_sections.span(version)}" if version else "torchbisect"
+    return Markdown(f"<sub>Written by {name} from what it measured; no person has checked it yet.</sub>")
+
+
+def _logs(logs: Logs | None, allowed: Allowance) -> list[Mapping[str, Markdown]]:
+    if logs is None:
+        return []
+    shown: list[Mapping[str, Markdown]] = []
+    for title, log, lines in (
+        ("Compiled:", logs.compiled, allowed.compiled_log),
+        ("Eager:", logs.eager, allowed.eager_log),
+    ):
+        if log.strip():
+            shown.append({"title": Markdown(title), "fence": fence(cut_log(log, lines))})
+    return shown
+
+
+def _collect_env(report: Report, allowed: Allowance) -> Markdown | None:
+    raw = report.environment.collect_env if report.environment else None
+    if not raw or not raw.strip():
+        return None
+    text = without_machine(clean(raw[: 2 * allowed.environment])).strip("\n")
+    if len(text) > allowed.environment:
+        text = text[: allowed.environment].rpartition("\n")[0] + "\n[… the rest is left out …]"
+    return fence(text)

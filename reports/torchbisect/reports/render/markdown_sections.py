@@ -1,0 +1,247 @@
+"""The pieces of ``report.md``: each takes a part of the report and gives finished Markdown, measured things only."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from torchbisect.reports.escape import Markdown, code, code_cell, one_line, prose
+from torchbisect.reports.model.ranges import Range, ordered
+from torchbisect.reports.model.report import (
+    Bisect,
+    BuildFacts,
+    Condition,
+    Confirmation,
+    Environment,
+    Mismatch,
+    Report,
+    Row,
+    Suspect,
+)
+from torchbisect.reports.scrub import without_machine
+
+ANSWERS = {
+    "same": "the same mismatch",
+    "none": "agrees with eager",
+    "other": "another mismatch",
+    "untestable": "could not be tested",
+}
+STATUSES = ("good", "bad", "untestable")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:compare|commit|pull)/[\w.^~-]+")
+_REPOSITORY = "https://github.com/pytorch/pytorch"
+
+
+def text(words: str, limit: int = 400) -> Markdown:
+    """Words of a report, without the machine's paths."""
+    return prose(without_machine(words[: 8 * limit]), limit)
+
+
+def span(words: str, limit: int = 200) -> Markdown:
+    """Words of a report as code, without the machine's paths."""
+    return code(without_machine(words[: 8 * limit]), limit)
+
+
+def cell(words: str, limit: int = 200) -> Markdown:
+    """The same for a cell of a table."""
+    return code_cell(without_machine(words[: 8 * limit]), limit)
+
+
+def figure(value: Any) -> str:
+    """A measured number as people write it: whole numbers in full, others with six digits."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return one_line(str(value), 80)
+
+
+def joined(pieces: Iterable[str], between: str = ", ") -> Markdown:
+    """Finished pieces in a row."""
+    return Markdown(between.join(pieces))
+
+
+def sides(mismatch: Mismatch) -> list[Markdown]:
+    """What happens, what should, and where: a line each."""
+    lines = []
+    if mismatch.eager:
+        lines.append(Markdown(f"expected, as in eager mode: {span(mismatch.eager)}"))
+    if mismatch.compiled:
+        lines.append(Markdown(f"compiled: {span(mismatch.compiled)}"))
+    where = [f"at {span(mismatch.place)}"] if mismatch.place else []
+    where += [f"in {span(mismatch.attribute)}"] if mismatch.attribute else []
+    if where:
+        lines.append(Markdown(f"seen {', '.join(where)} (kind: {span(mismatch.kind)})"))
+    else:
+        lines.append(Markdown(f"kind: {span(mismatch.kind)}"))
+    lines += _figures(mismatch.details)
+    if mismatch.runs:
+        lines.append(Markdown(f"shown in {mismatch.shown} of {mismatch.runs} runs"))
+    return lines
+
+
+def _figures(details: Mapping[str, Any]) -> list[Markdown]:
+    lines = []
+    if "count" in details and "numel" in details:
+        lines.append(f"{figure(details['count'])} of {figure(details['numel'])} elements differ")
+    if "largest" in details:
+        at = f" at index {span(figure(details['index']))}" if details.get("index") is not None else ""
+        lines.append(f"largest difference {span(figure(details['largest']))}{at}")
+    if "error" in details and "bound" in details:
+        error, bound = span(figure(details["error"])), span(figure(details["bound"]))
+        lines.append(f"error against a float64 run {error}, where {bound} is allowed")
+    return [Markdown(line) for line in lines]
+
+
+def confirmation_rows(confirmed: Sequence[Confirmation]) -> list[list[Markdown]]:
+    """Build, how it was run, exit status and last words of the runs under plain ``python``; equal ones are counted."""
+    return [
+        [cell(build), Markdown(how), Markdown(status), cell(words, 160)]
+        for build, how, status, words in runs(confirmed)
+    ]
+
+
+def runs(confirmed: Sequence[Confirmation]) -> list[tuple[str, str, str, str]]:
+    """The same as plain words."""
+    alike = Counter((run.build, run.eager, run.status, run.last_words.strip().rpartition("\n")[2]) for run in confirmed)
+    return [
+        (
+            build,
+            "compile made a no-op" if eager else "as it is",
+            ("timed out" if status is None else str(status)) + _times(count),
+            words,
+        )
+        for (build, eager, status, words), count in alike.items()
+    ]
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
+
+
+def condition_lines(conditions: Sequence[Condition]) -> list[Markdown]:
+    """What was tried to vary, with the counts that each statement stands on."""
+    return [
+        Markdown(
+            f"{text(condition.statement)} ({condition.shown} of {condition.tried} runs without it still showed it)"
+        )
+        for condition in conditions
+    ]
+
+
+def ablation_rows(table: Sequence[Row]) -> list[list[Markdown]]:
+    """Backend, settings and verdict of every question asked."""
+    return [
+        [
+            cell(row.backend) if row.backend else Markdown("as in the script"),
+            cell(row.settings),
+            _with_reason(ANSWERS.get(row.verdict), row.verdict, row.reason),
+        ]
+        for row in table
+    ]
+
+
+def _with_reason(known: str | None, verdict: str, reason: str | None) -> Markdown:
+    shown = known or cell(verdict)
+    return Markdown(f"{shown}: {cell(reason)}" if reason else shown)
+
+
+def tested_rows(bisect: Bisect, builds: Mapping[str, BuildFacts], limit: int) -> list[list[Markdown]]:
+    """Build, date, verdict and reason of the builds asked, from old to new; those nearest to a change if cut."""
+    rows = ordered(bisect, builds)
+    if len(rows) > limit:
+        ends = _ends(bisect)
+        at = [number for number, row in enumerate(rows) if row.build in ends] or [len(rows) - 1]
+        near = sorted(range(len(rows)), key=lambda number: (min(abs(number - end) for end in at), number))[:limit]
+        rows = [rows[number] for number in sorted(near)]
+    alike = Counter((row.build, row.verdict, row.reason) for row in rows)
+    return [
+        [
+            cell(build),
+            cell((builds[build].date or "") if build in builds else ""),
+            Markdown(_with_reason(verdict if verdict in STATUSES else None, verdict, reason) + _times(count)),
+        ]
+        for (build, verdict, reason), count in alike.items()
+    ]
+
+
+def _ends(bisect: Bisect) -> set[str | None]:
+    regression, fix = bisect.regression, bisect.fix
+    ends = {regression.last_good, regression.first_bad} if regression else set()
+    return ends | ({fix.last_bad, fix.first_fixed} if fix else set())
+
+
+def end_lines(found: Range, builds: Mapping[str, BuildFacts]) -> list[Markdown]:
+    """What is known of the builds on both sides of a change: a line each."""
+    lines = []
+    for name, role in ((found.before, found.words.before), (found.after, found.words.after)):
+        if name is None or name not in builds:
+            continue
+        facts = builds[name]
+        parts = [f"commit {commit_link(facts.commit)}"] if facts.commit else []
+        if facts.git_version and facts.git_version != facts.commit:
+            parts.append(f"git_version {commit_link(facts.git_version)}")
+        parts += [f"of {span(facts.date)}"] if facts.date else []
+        parts += [f"triton {span(facts.triton)}"] if facts.triton else []
+        if parts:
+            lines.append(Markdown(f"{role}: {span(name)}, {', '.join(parts)}"))
+    return lines
+
+
+def commit_link(commit: str) -> Markdown:
+    """A commit of PyTorch as a link; what doesn't look like one stays code."""
+    if not _COMMIT.fullmatch(commit):
+        return span(commit, 64)
+    return Markdown(f"[`{commit[:12]}`]({_REPOSITORY}/commit/{commit})")
+
+
+def compare_link(found: Range, builds: Mapping[str, BuildFacts]) -> Markdown | None:
+    """The address that shows what lies between the two ends: the searcher's own, or made of both ends' commits."""
+    if found.compare:
+        return link(found.compare)
+    ends = [builds[name].commit or "" for name in (found.before, found.after) if name is not None and name in builds]
+    if len(ends) < 2 or not all(map(_COMMIT.fullmatch, ends)) or ends[0] == ends[1]:
+        return None
+    return link(f"{_REPOSITORY}/compare/{ends[0]}...{ends[1]}")
+
+
+def link(address: str | None) -> Markdown | None:
+    """An address on GitHub as a bare link; any other address is not linked to."""
+    return Markdown(address) if address and _LINK.fullmatch(address) else None
+
+
+def suspect_lines(suspects: Sequence[Suspect]) -> list[Markdown]:
+    """Commits that may have made the change, with the reasons for each."""
+    lines = []
+    for suspect in suspects:
+        pieces = [f"{commit_link(suspect.commit)} {text(suspect.title, 160)}"]
+        address = link(suspect.url)
+        pieces += [address] if address else []
+        pieces += [text(reason, 160) for reason in suspect.reasons[:8]]
+        lines.append(Markdown("; ".join(pieces)))
+    return lines
+
+
+def environment_lines(environment: Environment) -> list[Markdown]:
+    """The environment in short."""
+    named = (
+        ("torch", environment.torch),
+        ("git_version", environment.git_version),
+        ("Python", environment.python),
+        ("platform", environment.platform),
+        ("CUDA that torch was built for", environment.cuda),
+        ("triton", environment.triton),
+    )
+    return [Markdown(f"{name}: {span(value)}") for name, value in named if value]
+
+
+def headline(report: Report) -> Markdown:
+    """The first sentence: what is wrong, or that nothing is."""
+    if report.mismatch is not None:
+        return text(report.mismatch.summary)
+    words = {
+        "none": "No mismatch",
+        "flaky": "The script does not do the same twice",
+        "untestable": "The script could not be tested",
+    }.get(report.verdict, "Nothing was found")
+    return Markdown(f"{words}: {text(report.reason)}" if report.reason else f"{words}.")

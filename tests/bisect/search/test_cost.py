@@ -1,0 +1,57 @@
+"""The plan against searches that are then really made."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torchbisect.bisect.search.cost import CPU, CUDA, footprint, plan
+from torchbisect.bisect.search.find import Finding, Status, find
+
+
+@settings(max_examples=5)
+@given(st.integers(1, 12), st.data())
+def test_no_search_costs_more_than_planned_and_one_costs_as_much(size: int, data: st.DataObject) -> None:
+    bad = data.draw(st.integers(0, size - 1))
+    good = data.draw(st.none() | st.integers(0, size - 1).filter(lambda g: g != bad))
+    hot = data.draw(st.sets(st.integers(0, size - 1)))
+    planned = plan(range(size), bad=bad, good=good, cached=hot.__contains__)
+    dearest = 0
+    first = 0 if good is None or good > bad else good + 1
+    last = size if good is None or good < bad else good
+    for came in range(first, bad + 1):
+        for went in range(bad + 1, last + 1):
+
+            def ask(item: int, came: int = came, went: int = went) -> Finding:
+                return Finding(Status.BAD if came <= item < went else Status.GOOD)
+
+            found = find(range(size), ask, bad=bad, good=good, cached=hot.__contains__)
+            installs = sum(tested.item not in hot for tested in found.tested)
+            assert len(found.tested) <= planned.most
+            assert installs <= planned.installs
+            dearest = max(dearest, len(found.tested))
+    assert dearest == planned.most
+    assert planned.typical <= planned.most
+
+
+def test_sixty_nightlies_between_known_ends_are_few_steps() -> None:
+    planned = plan(range(60), bad=59, good=0, find="regression", weight=footprint("cpu"))
+    assert planned.most <= 2 + 6 + 1
+    assert planned.download == planned.installs * CPU.download + CPU.shared_download
+    assert planned.words.startswith(f"60 builds: {planned.typical:.0f} steps")
+
+
+def test_a_full_cache_costs_nothing_to_download() -> None:
+    planned = plan(range(20), bad=10, cached=lambda _: True, weight=CUDA)
+    assert (planned.installs, planned.download, planned.disk) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("variant", "expected"), [("cpu", CPU), ("cu126", CUDA), (None, CUDA)])
+def test_what_a_variant_weighs(variant: str | None, expected: object) -> None:
+    assert footprint(variant) is expected
+
+
+def test_sizes_that_the_index_says_are_taken() -> None:
+    planned = plan(["a", "b"], bad=1, good=0, find="regression", size={"a": 1000, "b": None}.get)
+    assert planned.download == 1000 + CPU.download + CPU.shared_download

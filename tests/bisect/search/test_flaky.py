@@ -1,0 +1,157 @@
+"""The noise-aware search is as often right as it says it is."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torchbisect.bisect.search.evidence import Finding, Status
+from torchbisect.bisect.search.flaky import find_flaky
+from torchbisect.bisect.search.posterior import RARELY, Belief, Rate
+
+#: Fifty times more under the thorough profile: thousands of searches.
+SEARCHES = 1 * settings().max_examples
+
+
+def flaky(culprit: int, having: float, without: float, chance: random.Random) -> Callable[[int], Finding]:
+    def ask(item: int) -> Finding:
+        shows = chance.random() < (having if item >= culprit else without)
+        return Finding(Status.BAD if shows else Status.GOOD)
+
+    return ask
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("known", [True, False])
+def test_confident_but_wrong_stays_under_what_the_confidence_allows(confidence: float, known: bool) -> None:
+    """Rates are drawn as the search believes them to be, so that what it says must come true to the figure."""
+    chance = random.Random(f"{confidence} {known}")
+    builds, measured, wrong, allowed = 12, 4, 0, 0.0
+    for _ in range(SEARCHES):
+        having = chance.uniform(0.2, 1.0)
+        without = chance.betavariate(RARELY.shown, RARELY.not_shown)
+        culprit = chance.randrange(1, builds)
+        shown = sum(chance.random() < having for _ in range(measured))
+        found = find_flaky(
+            range(builds),
+            flaky(culprit, having, without, chance),
+            bad=builds - 1,
+            good=0 if known else None,
+            find="regression",
+            shown=shown,
+            asked=measured,
+            confidence=confidence,
+            limit=300,
+        )
+        assert found.regression is not None
+        before, after = found.regression.before, found.regression.after
+        assert after is not None
+        wrong += not (-1 if before is None else before) < culprit <= after
+        allowed += 1 - confidence
+    assert wrong <= allowed + 3 * math.sqrt(allowed)
+
+
+def test_a_bug_in_every_third_run_is_found_by_asking_often_and_not_by_luck() -> None:
+    right = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        ask = flaky(23, 0.35, 0.0, chance)
+        found = find_flaky(range(40), ask, bad=39, good=0, find="regression", shown=4, asked=10, confidence=0.97)
+        assert found.regression is not None
+        assert found.regression.confidence is not None
+        assert found.regression.confidence >= 0.97
+        assert len(found.tested) < 120
+        right += found.regression.first_bad == 23
+    assert right >= 18
+
+
+@given(st.integers(2, 40), st.data())
+def test_with_steady_answers_the_culprit_is_inside_whatever_is_untestable(size: int, data: st.DataObject) -> None:
+    came = data.draw(st.integers(0, size - 1))
+    went = data.draw(st.integers(came + 1, size))
+    bad = data.draw(st.integers(came, went - 1))
+    broken = data.draw(st.sets(st.integers(0, size - 1).filter(lambda p: p != bad), max_size=size // 2))
+
+    def ask(item: int) -> Finding:
+        if item in broken:
+            return Finding(Status.UNTESTABLE, "import-failed")
+        return Finding(Status.BAD if came <= item < went else Status.GOOD)
+
+    found = find_flaky(range(size), ask, bad=bad, shown=20, asked=20, limit=200)
+    assert found.regression is not None
+    assert found.fix is not None
+    regression, fix = found.regression, found.fix
+    assert regression.after is not None
+    assert fix.before is not None
+    assert (-1 if regression.before is None else regression.before) < came <= regression.after
+    assert fix.before < went <= (size if fix.after is None else fix.after)
+    for edge in (regression, fix):
+        assert edge.exact is (not edge.open and not edge.between)
+        assert {skipped.item for skipped in edge.between} <= broken
+
+
+def test_cheap_questions_are_preferred_where_they_tell_as_much() -> None:
+    asked: list[int] = []
+
+    def ask(item: int) -> Finding:
+        asked.append(item)
+        return Finding(Status.BAD if item >= 9 else Status.GOOD)
+
+    find_flaky(
+        range(16), ask, bad=15, good=0, find="regression", shown=9, asked=10,
+        cost=lambda item: 1.0 if item in asked else 8.0,
+    )  # fmt: skip
+    plain = list(asked)
+    asked.clear()
+    find_flaky(range(16), ask, bad=15, good=0, find="regression", shown=9, asked=10)
+    assert len(set(plain)) <= len(set(asked))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=12),
+    st.integers(0, 9),
+    st.builds(Rate, st.floats(0.1, 30), st.floats(0.1, 30)),
+)
+def test_the_belief_and_its_expected_entropy_are_what_plain_sums_give(
+    runs: list[tuple[int, bool]], first: int, having: Rate
+) -> None:
+    belief = Belief(10, first, having=having)
+    for position, shown in runs:
+        belief.answer(position, shown)
+    assert math.isclose(sum(belief.weights), 1.0)
+    expected = belief.expected_entropies()
+    for position in range(10):
+        total = 0.0
+        for shown in (True, False):
+            after = Belief(10, first, having=having)
+            for again in (*runs, (position, shown)):
+                after.answer(*again)
+            total += chance_of(belief, runs, first, having, position, shown) * after.entropy()
+        assert math.isclose(expected[position], total, rel_tol=1e-6, abs_tol=1e-9)
+    low, high = belief.credible(0.9)
+    assert belief.mass(low, high) >= 0.9 - 1e-9
+
+
+def chance_of(
+    belief: Belief, runs: list[tuple[int, bool]], first: int, having: Rate, position: int, shown: bool
+) -> float:
+    """How likely this answer is, culprit by culprit."""
+    total = 0.0
+    for culprit in range(first, 10):
+        rate = having if position >= culprit else RARELY
+        same = [seen for at, seen in runs if (at >= culprit) is (position >= culprit)]
+        rate = rate.after(sum(same), len(same))
+        chance = rate.shown / (rate.shown + rate.not_shown)
+        total += belief.weights[culprit] * (chance if shown else 1 - chance)
+    return total
+
+
+@pytest.mark.parametrize(("bad", "good"), [(9, None), (-1, None), (1, 1), (1, 5)])
+def test_ends_that_cannot_be_are_refused(bad: int, good: int | None) -> None:
+    with pytest.raises(ValueError):
+        find_flaky(range(4), flaky(1, 1, 0, random.Random(0)), bad=bad, good=good)

@@ -1,0 +1,170 @@
+"""The date among sixty nightlies of real torch, as the library finds it."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nightly_index
+import psutil
+import pytest
+
+from torchbisect.bisect.search.evidence import Finding, Findings, Status
+from torchbisect.bisect.search.find import find
+from torchbisect.bisect.search.verdict_status import finding_of
+from torchbisect.bisect.sources.nightly import nightlies
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.index.pages import project_page
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache, remove_tree
+from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.venv import Venv
+from torchbisect.core.build import Build
+from torchbisect.core.errors import InstallFailed
+from torchbisect.core.repro import Repro
+from torchbisect.probe.agent_client import AgentFailed
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.matching import Strictness
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
+
+pytestmark = pytest.mark.e2e
+
+#: The first date with the dynamo bug; the date before it can't be imported.
+DYNAMO_DATE = 37
+DECOMPOSITION_DATE = 33
+
+
+@dataclass
+class Bench:
+    """The served index, the environments and the journal: what a run of the tool holds."""
+
+    index: Any
+    builds: list[Build]
+    venvs: Venvs
+    journal: Journal
+    scripts: ModuleType
+    asked: int = 0
+    signatures: dict[str, Signature] = field(default_factory=dict)
+    known: dict[tuple[str, Build], Finding] = field(default_factory=dict)
+
+    def number(self, build: Build) -> int:
+        return next(n for n in range(self.index.count) if self.index.version(n) == build.version)
+
+    def signature(self, script: str) -> Signature:
+        """What a script shows on the newest date."""
+        if script not in self.signatures:
+            with Probe(self.venvs.environment(self.builds[-1]), self.journal) as probe:
+                for each in self.scripts.SCRIPTS:
+                    mismatch = probe.mismatch(Repro(each))
+                    assert mismatch is not None
+                    self.signatures[each] = mismatch.signature
+        return self.signatures[script]
+
+    def ask(self, environment: Venv, *scripts: str) -> list[Finding]:
+        """What an environment shows of each script; its agent is started once for all."""
+        with Probe(environment, self.journal) as probe:
+            try:
+                asked = [
+                    probe.ask(Question(Repro(script), self.signature(script), strictness=Strictness.TOLERANT))
+                    for script in scripts
+                ]
+                return [finding_of(verdict) for verdict in asked]
+            except AgentFailed as failed:
+                return [Finding(Status.UNTESTABLE, "broken-environment", str(failed))] * len(scripts)
+            finally:
+                self.asked += probe.asked
+
+    def search(self, script: str) -> Findings[Build]:
+        scripts = self.scripts.SCRIPTS
+
+        def ask(build: Build) -> Finding:
+            try:
+                found = self.ask(self.venvs.environment(build), *scripts)
+            except InstallFailed as failed:
+                found = [Finding(Status.UNTESTABLE, failed.reason, str(failed))] * len(scripts)
+            self.known.update({(each, build): finding for each, finding in zip(scripts, found)})
+            return self.known[script, build]
+
+        return find(
+            self.builds,
+            ask,
+            good=0,
+            bad=len(self.builds) - 1,
+            find="regression",
+            cached=self.venvs.has,
+            known=lambda build: self.known.get((script, build)),
+            rank=lambda build: build.date.toordinal() if build.date else 0,
+        )
+
+
+def in_memory(prefix: str) -> Path | None:
+    """A folder on the disk that is memory, if there is plenty: a hundred thousand files come and go there quickly."""
+    shared = Path("/dev/shm")
+    plenty = shared.is_dir() and shutil.disk_usage(shared).free > 6e9 and psutil.virtual_memory().available > 10e9
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=shared)) if plenty else None
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    interpreter = Interpreter.of(sys.executable)
+    index = nightly_index.NightlyIndex(
+        changes={nightly_index.DYNAMO: (DYNAMO_DATE, 60), nightly_index.DECOMPOSITION: (DECOMPOSITION_DATE, 60)},
+        missing=frozenset({4, 20, 21, 39, 50}),
+        broken=frozenset({DYNAMO_DATE - 1}),
+        busy={DYNAMO_DATE: 1},
+        short={DECOMPOSITION_DATE - 1: 1},
+    )
+    url = index.start()
+    own = Indexes.gather()
+    indexes = Indexes(own.index_url, (url, *own.extra_index_urls), own.find_links)
+    place = in_memory("torchbisect-tests-") or tmp_path_factory.mktemp("cache")
+    cache = Cache(place)
+    venvs = Venvs(cache, interpreter, indexes, notify=print)
+    page = project_page(url.removesuffix("/torch"), "torch")
+    assert page is not None
+    listing = nightlies(page, interpreter)
+    yield Bench(index, list(listing.builds), venvs, Journal(), nightly_index)
+    venvs.close()
+    index.stop()
+    remove_tree(cache.root)  # gigabytes, which pytest would keep for three runs
+
+
+def test_the_planted_dates_are_found_among_sixty_some_missing_broken_busy_and_cut_short(bench: Bench) -> None:
+    assert len(bench.builds) == 55
+    found = bench.search(bench.scripts.DYNAMO_SCRIPT)
+    edge = found.regression
+    assert edge is not None
+    assert edge.last_good is not None
+    assert edge.first_bad is not None
+    assert (bench.number(edge.last_good), bench.number(edge.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
+    assert [(bench.number(skipped.item), skipped.reason) for skipped in edge.between] == [
+        (DYNAMO_DATE - 1, "import-failed")
+    ]
+    assert not edge.exact
+    assert len(found.tested) <= 2 + math.ceil(math.log2(60)) + 3
+
+    found = bench.search(bench.scripts.DECOMPOSITION_SCRIPT)
+    edge = found.regression
+    assert edge is not None
+    assert edge.first_bad is not None
+    assert bench.number(edge.first_bad) == DECOMPOSITION_DATE
+    assert edge.exact
+    fetched = [path for path in bench.index.served if path.endswith(".whl") and "/torch-2" in path]
+    assert len(fetched) <= 2 + math.ceil(math.log2(60)) + 3 + 3, "the second search meets the first one's environments"
+
+
+def test_the_same_search_again_asks_and_fetches_nothing(bench: Bench) -> None:
+    asked, served = bench.asked, sum(bench.index.served.values())
+    found = bench.search(bench.scripts.DECOMPOSITION_SCRIPT)
+    assert found.regression is not None
+    assert bench.asked == asked
+    assert sum(bench.index.served.values()) == served

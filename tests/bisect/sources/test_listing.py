@@ -1,0 +1,330 @@
+"""Releases and nightlies from index pages as they are, with what is odd about them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pypi_simple import ProjectPage
+
+from torchbisect.bisect.sources.nightly import made_up_urls, nightlies, one_per_commit, unlisted
+from torchbisect.bisect.sources.nightly_minors import FIRST_DAYS, between_cuts, minors_about
+from torchbisect.bisect.sources.release import releases, why_not_compiling
+from torchbisect.bisect.sources.url_probe import Heads
+from torchbisect.bisect.sources.variant_pairs import Pair, divide, offers
+from torchbisect.containers.index.pages import project_page
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import IndexUnreachable
+from torchbisect.core.retry import Patience
+
+Pages = Callable[..., ProjectPage]
+Pythons = Callable[..., Interpreter]
+DAY = datetime.timedelta(days=1)
+
+
+def wheel(version: str, python: str = "cp311", platform: str = "manylinux_2_28_x86_64") -> str:
+    return f"torch-{version}-{python}-{python}-{platform}.whl"
+
+
+def nightly(day: str, minor: str = "2.15") -> Build:
+    date = datetime.date.fromisoformat(day)
+    return Build(f"{minor}.0.dev{date:%Y%m%d}+cpu", Channel.NIGHTLY, date=date)
+
+
+# Releases
+
+
+def test_releases_are_ordered_by_version_and_the_rest_is_named(python: Pythons) -> None:
+    data = {
+        "meta": {"api-version": "1.1"},
+        "name": "torch",
+        "versions": [],
+        "files": [
+            {
+                "filename": name,
+                "url": f"https://files.example/{name}",
+                "hashes": {},
+                "yanked": yanked,
+                "requires-python": needs,
+            }
+            for name, yanked, needs in [
+                (wheel("2.10.0"), False, ">=3.10"),
+                (wheel("2.9.1"), False, ">=3.10"),
+                (wheel("2.9.0"), "broken metadata", ">=3.10"),
+                (wheel("2.4.1", platform="manylinux1_x86_64"), False, None),
+                (wheel("2.4.0", python="cp312"), False, None),
+                (wheel("2.11.0rc3"), False, None),
+                (wheel("1.13.1"), False, None),
+                (wheel("2.0.1"), False, None),
+                (wheel("2.8.0"), False, ">=3.12"),
+                ("torch-2.7.0.tar.gz", False, None),
+                ("not a wheel.whl", False, None),
+            ]
+        ],
+    }
+    listing = releases(
+        ProjectPage.from_json_data(data), python(platforms=("manylinux_2_28_x86_64", "manylinux1_x86_64"))
+    )
+    assert [build.version for build in listing.builds] == ["2.4.1", "2.9.1", "2.10.0"]
+    assert [str(left) for left in listing.left_out] == [
+        "1.13.1: torch.compile came with 2.0",
+        "2.0.1: its torch.compile needs a Python below 3.11",
+        "2.4.0: no wheel for Python 3.11 (cp311) on manylinux_2_28_x86_64",
+        "2.8.0: requires Python >=3.12",
+        "2.9.0: yanked: broken metadata",
+        "2.11.0rc3: a pre-release",
+    ]
+
+
+def test_a_variant_of_pytorchs_own_index_is_that_wheel_exactly(page: Pages, python: Pythons) -> None:
+    names = [wheel("2.8.0+cpu"), wheel("2.8.0+cu126"), wheel("2.9.0+cpu")]
+    assert [str(b.version) for b in releases(page(names), python(), "cpu").builds] == ["2.8.0+cpu", "2.9.0+cpu"]
+    assert [str(b.version) for b in releases(page(names), python()).builds] == ["2.8.0", "2.9.0"]
+
+
+@pytest.mark.parametrize(
+    ("minor", "python", "fine"),
+    [
+        ((2, 0), (3, 10), True),
+        ((2, 0), (3, 11), False),
+        ((2, 3), (3, 11), True),
+        ((2, 3), (3, 12), False),
+        ((2, 4), (3, 12), True),
+        ((2, 5), (3, 13), False),
+        ((2, 6), (3, 13), True),
+        ((2, 9), (3, 14), False),
+        ((2, 10), (3, 14), True),
+        ((2, 99), (3, 99), True),
+    ],
+)
+def test_why_not_compiling(minor: tuple[int, int], python: tuple[int, int], fine: bool) -> None:
+    assert (why_not_compiling(minor, python) is None) is fine
+
+
+# Nightlies
+
+
+def test_nightlies_are_ordered_by_day_across_the_odd_survivor_and_the_minor_roll(page: Pages, python: Pythons) -> None:
+    """The dump of pytorch#124821: one day of October survives, 15 March is 2.3 and 16 March 2.4, one day is missing."""
+    days = ["2.3.0.dev20240315", "2.4.0.dev20240316", "2.4.0.dev20240326", "2.4.0.dev20240328", "2.2.0.dev20231010"]
+    names = [wheel(f"{day}+cpu", platform="linux_x86_64") for day in sorted(days, reverse=True)]
+    listing = nightlies(page([*names, "torch-2.5.1+cpu-cp311-cp311-linux_x86_64.whl"]), python())
+    assert [build.name for build in listing.builds] == [
+        "2.2.0.dev20231010",
+        "2.3.0.dev20240315",
+        "2.4.0.dev20240316",
+        "2.4.0.dev20240326",
+        "2.4.0.dev20240328",
+    ]
+    assert listing.builds[0].date == datetime.date(2023, 10, 10)
+
+
+def test_pages_over_http_with_relative_and_absolute_links_give_the_same_files(
+    serve: Callable[[dict[str, str | int]], tuple[str, list[str]]], python: Pythons
+) -> None:
+    name = wheel("2.15.0.dev20260816+cpu").replace("+", "%2B")
+    answers: dict[str, str | int] = {}
+    address, _ = serve(answers)
+    for folder, base in [("a", "/whl/nightly/cpu/"), ("b", f"{address}/whl/nightly/cpu/")]:
+        answers[f"/{folder}/torch/"] = f'<!DOCTYPE html><a href="{base}{name}">{name.replace("%2B", "+")}</a><br/>'
+    found = []
+    for folder in "ab":
+        read = project_page(f"{address}/{folder}", "torch")
+        assert read is not None
+        listing = nightlies(read, python())
+        found.append(listing.wheels["2.15.0.dev20260816+cpu"].url)
+    assert found == [f"{address}/whl/nightly/cpu/{name}"] * 2
+
+
+def test_one_build_of_two_platform_tags_is_the_wheel_that_the_python_likes_best(page: Pages, python: Pythons) -> None:
+    names = [wheel("2.6.0.dev20241230+cpu", platform=p) for p in ("linux_x86_64", "manylinux_2_28_x86_64")]
+    listing = nightlies(page(names), python())
+    assert len(listing.builds) == 1
+    assert "manylinux_2_28" in listing.wheels["2.6.0.dev20241230+cpu"].url
+
+
+def test_other_variants_pythons_and_threadings_are_not_taken(page: Pages, python: Pythons) -> None:
+    names = [
+        wheel("2.15.0.dev20260816+cpu"),
+        wheel("2.15.0.dev20260817+cu126"),
+        wheel("2.15.0.dev20260818+cpu", python="cp312"),
+        "torch-2.15.0.dev20260819+cpu-cp313-cp313t-manylinux_2_28_x86_64.whl",
+        wheel("2.15.0.dev20260820", platform="macosx_14_0_arm64"),
+    ]
+    listing = nightlies(page(names), python())
+    assert [build.name for build in listing.builds] == ["2.15.0.dev20260816"]
+    assert [left.version for left in listing.left_out] == [
+        "2.15.0.dev20260818+cpu",
+        "2.15.0.dev20260819+cpu",
+        "2.15.0.dev20260820",
+    ]
+    free = nightlies(page(names), python("3.13.5", abi="cp313t"))
+    assert [build.name for build in free.builds] == ["2.15.0.dev20260819"]
+    mac = nightlies(page(names), python(platforms=("macosx_14_0_arm64",)))
+    assert [build.version for build in mac.builds] == ["2.15.0.dev20260820"]
+
+
+def test_what_fell_off_the_page_is_asked_for_by_name(
+    serve: Callable[[dict[str, str | int]], tuple[str, list[str]]], python: Pythons
+) -> None:
+    """An index of one's own, so one host; a real HEAD for each name; 13 March has none and is left out."""
+    have = {
+        "/whl/nightly/cpu/torch-2.3.0.dev20240312%2Bcpu-cp311-cp311-linux_x86_64.whl": "",
+        "/whl/nightly/cpu/torch-2.4.0.dev20240314%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl": "",
+    }
+    address, requests = serve(dict(have))
+    listed = [nightly("2024-03-11", "2.3"), nightly("2024-03-15", "2.4")]
+    first, last = datetime.date(2024, 3, 11), datetime.date(2024, 3, 15)
+    gone: dict[str, bool] = {}
+    with Heads(gone) as heads:
+        listing = unlisted(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly")
+    assert [build.name for build in listing.builds] == [
+        "2.3.0.dev20240311",
+        "2.3.0.dev20240312",
+        "2.4.0.dev20240314",
+        "2.4.0.dev20240315",
+    ]
+    assert [left.version for left in listing.left_out] == ["dev20240313"]
+    assert listing.builds[1].requirement.endswith("torch-2.3.0.dev20240312%2Bcpu-cp311-cp311-linux_x86_64.whl")
+    assert all(request.startswith("HEAD ") for request in requests)
+    before = len(requests)
+    with Heads(gone) as heads:
+        assert unlisted(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly") == listing
+    assert len(requests) == before + 2, "only what is there is asked again"
+
+
+def test_a_host_that_is_down_is_not_taken_for_one_without_the_file(
+    serve: Callable[[dict[str, str | int]], tuple[str, list[str]]],
+) -> None:
+    address, _ = serve({"/busy": 503})
+    with Heads(patience=Patience(0.01, 0.01, 0.03)) as heads, pytest.raises(IndexUnreachable):
+        heads.exists(f"{address}/busy")
+
+
+def test_made_up_addresses_try_both_hosts_both_tags_and_the_minors_in_turn(python: Pythons) -> None:
+    urls = made_up_urls(datetime.date(2023, 9, 5), [(2, 1), (2, 2)], python(), "cu118")
+    assert urls == [
+        f"https://{host}/whl/nightly/cu118/torch-{minor}.0.dev20230905%2Bcu118-cp311-cp311-{platform}.whl"
+        for minor in ("2.1", "2.2")
+        for platform in ("linux_x86_64", "manylinux_2_28_x86_64")
+        for host in ("download.pytorch.org", "download-r2.pytorch.org")
+    ]
+    mac = made_up_urls(datetime.date(2026, 8, 29), [(2, 15)], python(platforms=("macosx_14_0_arm64",)))
+    assert mac[0].endswith("/torch-2.15.0.dev20260829-cp311-cp311-macosx_14_0_arm64.whl")
+
+
+@given(st.dates(datetime.date(2023, 10, 1), datetime.date(2027, 1, 1)), st.data())
+def test_the_minor_of_a_day_between_two_known_nightlies_is_among_the_first_two(
+    date: datetime.date, data: st.DataObject
+) -> None:
+    minors = [(2, 2 + index) for index in range(14)]
+    rolls = sorted(data.draw(st.sets(st.dates(datetime.date(2023, 10, 1), datetime.date(2027, 1, 1)), max_size=13)))
+
+    def minor_of(day: datetime.date) -> tuple[int, int]:
+        return minors[sum(roll <= day for roll in rolls)]
+
+    steps = data.draw(st.tuples(st.integers(1, 30), st.integers(1, 30)))
+    near = [date - steps[0] * DAY, date + steps[1] * DAY]
+    known = [Build(f"2.{minor_of(d)[1]}.0.dev{d:%Y%m%d}", Channel.NIGHTLY, date=d) for d in near]
+    between = minor_of(near[1])[1] - minor_of(near[0])[1]
+    if between <= 1:
+        assert minor_of(date) in minors_about(date, known)[: between + 1]
+    assert len(minors_about(date, known)) <= min(3, between + 1)
+
+
+def test_days_far_from_all_that_is_listed_have_the_minors_that_the_wheels_known_from_threads_have() -> None:
+    listed = [nightly("2026-08-16"), nightly("2026-08-29")]
+    for day, minor in [
+        ("2023-09-05", 1),
+        ("2023-10-10", 2),
+        ("2024-03-15", 3),
+        ("2024-03-16", 4),
+        ("2024-11-10", 6),
+        ("2025-08-29", 9),
+        ("2025-09-10", 10),
+        ("2026-01-15", 11),
+        ("2026-04-08", 12),
+        ("2026-05-18", 13),
+    ]:
+        assert (2, minor) == minors_about(datetime.date.fromisoformat(day), listed)[0]
+        assert (2, minor) in minors_about(datetime.date.fromisoformat(day), listed)
+
+
+def test_two_nightlies_of_one_commit_are_one() -> None:
+    builds = [nightly(f"2026-08-{day:02}") for day in range(10, 17)]
+    commits = ["a", "a", "b", None, None, "c", "c"]
+    of = dict(zip(builds, commits))
+    kept, same = one_per_commit(builds, of.__getitem__)
+    assert [build.date.day for build in kept if build.date] == [10, 12, 13, 14, 15]
+    assert same == {
+        "2.15.0.dev20260811+cpu": "2.15.0.dev20260810+cpu",
+        "2.15.0.dev20260816+cpu": "2.15.0.dev20260815+cpu",
+    }
+
+
+# From releases to days
+
+
+def test_a_pair_of_releases_is_the_days_between_their_branch_cuts() -> None:
+    days = between_cuts(Build("2.8.0"), Build("2.9.1"))
+    assert not isinstance(days, str)
+    assert days.first <= FIRST_DAYS[2, 9] <= FIRST_DAYS[2, 10] <= days.last
+    assert (days.last - days.first).days < 100
+
+
+def test_the_index_itself_says_better_when_a_release_was_cut(page: Pages, python: Pythons) -> None:
+    names = [wheel(f"2.14.0.dev202608{day:02}+cpu") for day in range(1, 14)]
+    names += [wheel(f"2.15.0.dev202608{day:02}+cpu") for day in range(14, 20)]
+    days = between_cuts(Build("2.13.0"), Build("2.14.0"), nightlies(page(names), python()))
+    assert not isinstance(days, str)
+    assert days.last == datetime.date(2026, 8, 15)
+    newest = between_cuts(Build("2.13.0"), Build("2.15.0"), nightlies(page(names), python()))
+    assert not isinstance(newest, str)
+    assert newest.last == datetime.date(2026, 8, 19)
+
+
+def test_a_patch_release_has_no_days() -> None:
+    assert "picked" in str(between_cuts(Build("2.9.0"), Build("2.9.1")))
+    assert "isn't known" in str(between_cuts(Build("2.90.0"), Build("2.91.0")))
+
+
+# Pairs of a Python and a variant
+
+
+@given(st.data())
+def test_a_division_has_both_ends_and_its_parts_share_a_day(data: st.DataObject) -> None:
+    start = datetime.date(2026, 1, 1)
+    pairs = [Pair(f"cp3{number}", variant) for number in (11, 12) for variant in ("cu126", "cu130")]
+    offered = {pair: sorted(start + day * DAY for day in data.draw(st.sets(st.integers(0, 12)))) for pair in pairs}
+    first, last = start, start + 12 * DAY
+    division = divide(first, last, offered, pairs)
+    days = sorted({day for own in offered.values() for day in own})
+    if not days:
+        assert not division.segments
+        assert division.notice
+        return
+    assert division.segments[0].first == days[0]
+    assert division.segments[-1].last == days[-1]
+    for segment in division.segments:
+        assert segment.first in offered[segment.pair]
+        assert segment.last in offered[segment.pair]
+    joined = all(a.last == b.first for a, b in zip(division.segments, division.segments[1:]))
+    assert joined or "nothing joins" in (division.notice or "")
+    for pair in pairs:
+        if days[0] in offered[pair] and days[-1] in offered[pair]:
+            assert len(division.segments) == 1
+            assert division.notice is None
+
+
+def test_a_range_over_a_variants_end_is_split_and_says_so(page: Pages) -> None:
+    old = [wheel(f"2.12.0.dev202604{day:02}+cu128") for day in range(1, 8)]
+    new = [wheel(f"2.12.0.dev202604{day:02}+cu130") for day in range(3, 20)]
+    pairs = [Pair("cp311", "cu128"), Pair("cp311", "cu130")]
+    offered = offers({"cu128": page(old), "cu130": page(new)})
+    division = divide(datetime.date(2026, 4, 1), datetime.date(2026, 4, 19), offered, pairs)
+    assert [(s.pair.variant, s.first.day, s.last.day) for s in division.segments] == [("cu128", 1, 7), ("cu130", 7, 19)]
+    assert "the range is split: 2026-04-01 to 2026-04-07 cu128 for cp311" in (division.notice or "")

@@ -1,0 +1,175 @@
+"""Parts of wheels over real HTTP, and layers over hard-linked copies of real virtual environments."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from torchbisect.bisect.sources.partial_wheel import fetch_python, thin_environment, thin_layer
+from torchbisect.containers.environment import Facts
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.store.copies import overlaid
+from torchbisect.containers.venv.venv import Venv
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineError
+from torchbisect.core.retry import Patience
+
+Serve = Callable[[dict[str, "str | bytes | int"]], tuple[str, list[str]]]
+HASTE = Patience(first=0.01, longest=0.01, total=0.05)
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name, contents in files.items():
+            wheel.writestr(name, contents)
+    return made.getvalue()
+
+
+def noise(count: int, seed: int) -> bytes:
+    return random.Random(seed).randbytes(count)
+
+
+def test_only_the_python_and_the_directory_come_over_the_network(serve: Serve) -> None:
+    files = {
+        "torch/lib/libtorch.so": noise(3_000_000, 1),
+        "torch/_dynamo/a.py": b"a = 1\n",
+        "torch/_dynamo/b.py": b"b = 1\n",
+        "torch/lib/libshm.so": noise(1_000_000, 2),
+        "torch/version.py": b"__version__ = '2.15.0'\n",
+        "torch/_inductor/c.py": b"c = 1\n",
+        "torch/lib/libend.so": noise(3_000_000, 3),
+    }
+    address, requests = serve({"/torch.whl": archive(files)})
+    wheel = fetch_python(f"{address}/torch.whl")
+    assert wheel.files == {
+        name: files[name] for name in ("torch/_dynamo/a.py", "torch/_dynamo/b.py", "torch/_inductor/c.py")
+    }
+    assert wheel.names == frozenset(files)
+    assert wheel.fetched < 1_650_000
+    assert len(requests) == 3
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(
+    st.dictionaries(
+        st.sampled_from([f"torch/{name}{suffix}" for name in "abcdef" for suffix in (".py", ".so")]),
+        st.binary(max_size=400),
+    )
+)
+def test_what_is_fetched_is_what_the_wheel_holds(serve: Serve, files: dict[str, bytes]) -> None:
+    address, _ = serve({"/torch.whl": archive(files)})
+    wheel = fetch_python(f"{address}/torch.whl")
+    assert wheel.files == {name: contents for name, contents in files.items() if name.endswith(".py")}
+
+
+def test_what_cannot_be_read_in_parts_is_named(serve: Serve) -> None:
+    address, _ = serve({"/text.whl": b"no archive" * 99, "/busy.whl": 503})
+    with pytest.raises(InstallFailed) as refused:
+        fetch_python(f"{address}/text.whl")
+    assert refused.value.reason == "bad-wheel"
+    with pytest.raises(InstallFailed) as refused:
+        fetch_python(f"{address}/gone.whl")
+    assert refused.value.reason == "no-ranges"
+    with pytest.raises(IndexUnreachable):
+        fetch_python(f"{address}/busy.whl", patience=HASTE)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def base(tmp_path: Path, cache: Cache) -> Venv:
+    """A virtual environment with a package named torch that only tells who it is."""
+    place = cache.venvs / "base"
+    venv.create(place, with_pip=False, symlinks=True)
+    site = next(place.glob("lib/python3*/site-packages"))
+    (site / "torch/_dynamo").mkdir(parents=True)
+    (site / "torch/__init__.py").write_text("from torch._dynamo.a import a\nfrom torch.version import *\n")
+    (site / "torch/version.py").write_text("__version__ = '2.15.0'\ngit_version = 'old'\n")
+    (site / "torch/_dynamo/__init__.py").write_text("")
+    (site / "torch/_dynamo/a.py").write_text("a = 1\n")
+    (site / "torch/_dynamo/unused.py").write_text("")
+    (site / "torch/lib.so").write_bytes(b"binary")
+    (site / "linked").symlink_to("torch")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([place / "bin/python", "-c", "import torch"], check=True, env=environment)
+    facts = Facts("2.15.0", "old", "3", "here")
+    return Venv(Build("2.15.0", Channel.NIGHTLY), facts, place / "bin/python", tmp_path)
+
+
+def told(environment: Venv) -> str:
+    code = "import torch; print(torch.a, torch.git_version, torch.__file__)"
+    done = subprocess.run([environment.python, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_a_layer_shows_in_the_copy_and_not_in_what_it_was_copied_from(base: Venv, cache: Cache) -> None:
+    layer = {"torch/_dynamo/a.py": b"a = 2\n", "torch/_dynamo/unused.py": None, "torch/_dynamo/new/b.py": b""}
+    with overlaid(cache, base, layer, "c0ffee" * 6) as made:
+        copy = made.python.parents[1]
+        assert told(made) == f"2 {'c0ffee' * 6} {next(copy.glob('lib/python3*'))}/site-packages/torch/__init__.py"
+        assert told(base).startswith("1 old ")
+        site = next(copy.glob("lib/python3*/site-packages"))
+        assert not (site / "torch/_dynamo/unused.py").exists()
+        assert (site / "torch/_dynamo/new/b.py").exists()
+        assert os.path.samefile(site / "torch/lib.so", next(base.python.parents[1].glob("lib/*/*/torch/lib.so")))
+        assert (made.build.commit, made.facts.git_version) == ("c0ffee" * 6, "c0ffee" * 6)
+        cache.sweep()
+        assert told(made).startswith("2 "), "another run's sweep leaves alone what is in use"
+    assert not copy.exists()
+    assert told(base).startswith("1 old ")
+
+
+def test_what_a_killed_run_left_is_swept_away_and_in_nobodys_way(base: Venv, cache: Cache) -> None:
+    with overlaid(cache, base, {}, "c0ffee") as made:
+        name = made.python.parents[1].name
+    (cache.making / name / "torch").mkdir(parents=True)
+    with overlaid(cache, base, {"torch/_dynamo/a.py": b"a = 4\n"}, "c0ffee") as made:
+        assert told(made).startswith("4 ")
+    (cache.making / name).mkdir()
+    cache.sweep()
+    assert list(cache.making.iterdir()) == []
+
+
+def test_what_is_no_environment_of_ours_is_refused(tmp_path: Path, cache: Cache) -> None:
+    there = Venv(Build("2.15.0"), Facts("2.15.0", None, "3", "here"), Path(sys.base_prefix) / "bin/python3", tmp_path)
+    with pytest.raises(MachineError, match="no virtual environment"), overlaid(cache, there, {}, "c0ffee"):
+        raise AssertionError
+    assert list(cache.making.iterdir()) == []
+
+
+def test_a_thin_layer_is_what_differs(base: Venv, cache: Cache, serve: Serve) -> None:
+    site = next(base.python.parents[1].glob("lib/python3*/site-packages"))
+    files = {
+        "torch/__init__.py": (site / "torch/__init__.py").read_bytes(),
+        "torch/_dynamo/__init__.py": b"",
+        "torch/_dynamo/a.py": b"a = 3\n",
+        "torch/_dynamo/more.py": b"more = 1\n",
+        "torch/version.py": b"git_version = 'new'\n",
+    }
+    address, _ = serve({"/torch.whl": archive(files)})
+    assert thin_layer(fetch_python(f"{address}/torch.whl"), site) == {
+        "torch/_dynamo/a.py": b"a = 3\n",
+        "torch/_dynamo/more.py": b"more = 1\n",
+        "torch/_dynamo/unused.py": None,
+    }
+    build = Build("2.15.0.dev20260816+cpu", Channel.NIGHTLY)
+    with thin_environment(cache, build, f"{address}/torch.whl", base) as (made, fetched):
+        assert fetched == len(archive(files))
+        assert (made.build, made.facts.torch) == (build, build.version)
+        assert made.facts.git_version == f"{build.version} over 2.15.0", "what has no git version is known by its own"
+        assert told(made).startswith(f"3 {build.version} over 2.15.0")

@@ -1,0 +1,122 @@
+"""What may be typed for a build, and what is said when there is none."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchbisect.bisect.search.find import Status
+from torchbisect.bisect.search.verdict_status import finding_of
+from torchbisect.bisect.sources.selection import check_order, choose_build, find_build, parse_build
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import InputError
+from torchbisect.core.verdict import Answer, Verdict
+
+RELEASES = [Build(version) for version in ("2.4.1", "2.5.0", "2.8.0", "2.9.0", "2.9.1", "2.10.0")]
+NIGHTLIES = [
+    Build(f"2.14.0.dev202602{day:02}+cpu", Channel.NIGHTLY, date=datetime.date(2026, 2, day)) for day in (10, 12, 15)
+]
+BUILDS = [*RELEASES, *NIGHTLIES]
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("2.8.0", "2.8.0"),
+        ("2.8", "2.8.0"),
+        ("v2.8.0", "2.8.0"),
+        (" 2.8.0 ", "2.8.0"),
+        ("torch==2.8.0", "2.8.0"),
+        ("2.14.0.dev20260212", "2.14.0.dev20260212+cpu"),
+        ("2.14.0.dev20260212+cpu", "2.14.0.dev20260212+cpu"),
+        ("2026-02-12", "2.14.0.dev20260212+cpu"),
+        ("20260212", "2.14.0.dev20260212+cpu"),
+    ],
+)
+def test_a_build_is_found_by_each_of_its_names(text: str, version: str) -> None:
+    assert find_build(BUILDS, text).version == version
+
+
+def test_installed_means_the_one_that_is_there() -> None:
+    there = Build("2.13.0+cpu", Channel.INSTALLED)
+    assert find_build([*BUILDS, there], "installed") is there
+
+
+@pytest.mark.parametrize(
+    "text", ["", "two", "2026-02-30", "2.14.0.dev20261340", "2.14.0.dev5", "v", "2026/02/12", "main", "8"]
+)
+def test_what_is_no_build_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        find_build(BUILDS, text)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_nearest_builds_are_named() -> None:
+    with pytest.raises(InputError, match=r"no torch 2\.7\.0 .*; the nearest are 2\.4\.1, 2\.5\.0, 2\.8\.0, 2\.9\.0 \("):
+        find_build(BUILDS, "2.7.0")
+    with pytest.raises(
+        InputError, match=r"the nearest are 2\.14\.0\.dev20260210, 2\.14\.0\.dev20260212, 2\.14\.0\.dev20260215 "
+    ):
+        find_build(BUILDS, "2026-02-14")
+    with pytest.raises(InputError, match=r"cu126"):
+        find_build(BUILDS, "2.14.0.dev20260212+cu126")
+
+
+def test_a_day_without_a_nightly_slides_with_a_notice() -> None:
+    choice = choose_build(BUILDS, "2026-02-14")
+    assert choice.build.date == datetime.date(2026, 2, 15)
+    assert choice.notice == "there is no nightly 2026-02-14: 2.14.0.dev20260215 was taken in its place"
+    assert choose_build(BUILDS, "2.9.1").notice is None
+    with pytest.raises(InputError):
+        choose_build(BUILDS, "2.9.7")
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_either_understood_or_refused(text: str) -> None:
+    refusal = None
+    try:
+        selector = parse_build(text)
+    except InputError as refused:
+        refusal = str(refused)
+    assert len(refusal.splitlines()) == 1 if refusal else selector.installed or selector.version or selector.date
+
+
+@given(st.dates(datetime.date(2020, 1, 1), datetime.date(2030, 1, 1)))
+def test_a_day_reads_the_same_in_all_its_forms(day: datetime.date) -> None:
+    forms = [f"{day:%Y%m%d}", day.isoformat(), f"2.14.0.dev{day:%Y%m%d}", f"2.14.0.dev{day:%Y%m%d}+cpu"]
+    assert {parse_build(form).date for form in forms} == {day}
+
+
+def test_ends_on_the_wrong_side_are_refused_and_told_what_to_do() -> None:
+    older, newer = Build("2.8.0"), Build("2.10.0")
+    check_order(older, newer, "regression")
+    check_order(newer, older, "fix")
+    check_order(newer, older, "both")
+    with pytest.raises(InputError, match="--find fix"):
+        check_order(newer, older, "regression")
+    with pytest.raises(InputError, match="--find regression"):
+        check_order(older, newer, "fix")
+    with pytest.raises(InputError, match="two different"):
+        check_order(older, older)
+    rolled = Build("2.3.0.dev20240320", Channel.NIGHTLY, date=datetime.date(2024, 3, 20))
+    before = Build("2.4.0.dev20240316", Channel.NIGHTLY, date=datetime.date(2024, 3, 16))
+    check_order(before, rolled, "regression")
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (Answer.SAME, Status.BAD),
+        (Answer.NONE, Status.GOOD),
+        (Answer.OTHER, Status.UNTESTABLE),
+        (Answer.UNTESTABLE, Status.UNTESTABLE),
+    ],
+)
+def test_only_same_and_none_are_evidence(answer: Answer, status: Status) -> None:
+    finding = finding_of(Verdict(answer, "import-failed" if not status.testable else None, "line", 2.0))
+    assert finding.status is status
+    assert finding.reason == (None if status.testable else "import-failed")
+    assert finding_of(Verdict(answer)).reason is not None or status.testable

@@ -1,0 +1,56 @@
+"""Environments in a real container engine, from an index of small wheels."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+from engine import BASE
+
+from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.install import NETWORK_VARIABLE
+from torchbisect.containers.docker.limits import Confinement
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.store.cache import Cache
+from torchbisect.core.retry import Patience
+
+SHORT = Patience(first=0.01, longest=0.05, total=0.15)
+
+
+@pytest.fixture
+def confinement() -> Confinement:
+    """Tight limits, so that they are soon met."""
+    return Confinement(memory=256 << 20, scratch=32 << 20, processes=64)
+
+
+@pytest.fixture
+def in_docker(
+    engine_host: str,
+    tmp_path: Path,
+    tree: Any,
+    serve_tree: Any,
+    confinement: Confinement,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., DockerEnvironments]]:
+    """Makes environments in the engine, in a volume of this test's, from its own index on this machine's loopback."""
+    monkeypatch.setenv(NETWORK_VARIABLE, "host")
+    served = serve_tree(tree)
+    volume = f"torchbisect-test-{uuid.uuid4().hex[:12]}"
+    made: list[DockerEnvironments] = []
+
+    def begin(**options: Any) -> DockerEnvironments:
+        options = {"base": BASE, "confinement": confinement, "volume": volume, "patience": SHORT, **options}
+        made.append(DockerEnvironments(Cache(tmp_path / "cache"), Indexes(f"{served.url}/simple"), **options))
+        return made[-1]
+
+    yield begin
+    for environments in made:
+        environments.close()
+    if made:
+        client = docker.from_env(timeout=60)
+        client.volumes.get(volume).remove()
+        client.close()

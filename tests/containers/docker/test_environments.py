@@ -1,0 +1,323 @@
+"""Environments in a real engine: the same answers as on this machine, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+import torch
+
+from torchbisect.containers.docker.engine import LABEL, Engine
+from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.install import NETWORK_VARIABLE
+from torchbisect.containers.docker.volume import MAKING
+from torchbisect.containers.environment import Environment, Environments
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.inventory import kept_in_engine
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import InputError, InstallFailed
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import Answer
+from torchbisect.probe import script_folder
+from torchbisect.probe.agent_client import Agent
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.observation import Kind
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.pool import Pool
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
+from torchbisect.probe.test_command import CommandProbe
+
+pytestmark = pytest.mark.e2e
+
+Make = Callable[..., DockerEnvironments]
+
+
+def counted() -> dict[str, int]:
+    """What there is in the engine of ours and of anybody's."""
+    client = docker.from_env(timeout=60)
+    try:
+        return {
+            "containers": len(client.containers.list(all=True, filters={"label": LABEL})),
+            "volumes": len(client.volumes.list()),
+            "networks": len(client.networks.list()),
+        }
+    finally:
+        client.close()
+
+
+def test_a_build_is_installed_and_runs(tree: Any, in_docker: Make) -> None:
+    tree.add("torch", "2.8.0+cpu")
+    tree.add("einops", "0.8.0", source="")
+    environments: Environments = in_docker(packages=["einops"])
+    build = Build("2.8.0")
+    assert not environments.has(build)
+    environment: Environment = environments.environment(build)
+    assert environment.facts.torch == "2.8.0+cpu"
+    assert environments.has(build)
+    done = environment.run(["-c", "import sys, torch, einops; print(torch.__version__); sys.exit(7)"], timeout=60)
+    assert (done.status, done.output, done.errors) == (7, "2.8.0+cpu\n", "")
+    again = in_docker(packages=["einops"])
+    assert again.environment(build).facts == environment.facts
+
+
+def test_lines_go_in_and_out_byte_for_byte(tree: Any, in_docker: Make) -> None:
+    tree.add("torch", "2.8.0")
+    environment = in_docker().environment(Build("2.8.0"))
+    echo = "for line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.flush()"
+    process = environment.start(["-c", f"import sys\nprint('why', file=sys.stderr)\n{echo}"])
+    for line in (b"plain\n", b"\x00\xff\xfe \r \x1b[0m\n", b"x" * 300_000 + b"\n", b"\n"):
+        process.send(line)
+        assert process.read_line(60) == line
+    assert process.read_line(0.05) is None
+    assert process.kill() == -signal.SIGKILL
+    assert process.kill() == -signal.SIGKILL
+    assert process.errors() == "why\n"
+    assert process.read_line(1) == b""
+    with pytest.raises(BrokenPipeError):
+        process.send(b"x")
+    ended = environment.start(["-c", "print('a'); print('b', end=''); exit(3)"])
+    assert [ended.read_line(60) for _ in range(4)] == [b"a\n", b"b", b"", b""]
+    assert ended.kill() == 3
+
+
+def test_a_folder_goes_in_and_its_name_is_replaced(tree: Any, in_docker: Make, tmp_path: Path) -> None:
+    tree.add("torch", "2.8.0")
+    environment = in_docker().environment(Build("2.8.0"))
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "data.txt").write_text("the data")
+    (folder / "link").symlink_to("/etc/hostname")
+    (folder / "script.py").write_text(
+        "import os, sys\nprint(open(sys.argv[1]).read(), os.environ['PLACE'], os.getcwd(), sys.stdin.read() == '')\n"
+        "print(sorted(os.listdir()))"
+    )
+    data = str(folder / "inner" / "data.txt")
+    extra = {"PLACE": f"{folder}/inductor"}
+    done = environment.run(["script.py", data], timeout=60, directory=str(folder), extra=extra)
+    assert done.output == "the data /tmp/work/inductor /tmp/work True\n['inner', 'script.py']\n", done.errors
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"tag": "cp311-cp311-win_amd64"}, "no-wheel"),
+        ({"requires": ("nosuch",)}, "dependency-missing"),
+        ({"source": "import nosuchmodule\n"}, "import-failed"),
+        ({"source": "__version__ = '2.7.9'\n"}, "other-version"),
+    ],
+)
+def test_a_build_that_can_not_be_had_is_refused_by_name(
+    options: dict[str, Any], reason: str, tree: Any, in_docker: Make
+) -> None:
+    tree.add("torch", "2.8.0", **options)
+    environments = in_docker()
+    with pytest.raises(InstallFailed) as caught:
+        environments.environment(Build("2.8.0"))
+    assert caught.value.reason == reason
+    assert not environments.has(Build("2.8.0"))
+    assert environments.store.helper(["ls", "/torchbisect/making"]) == ""
+
+
+def test_files_of_two_environments_are_one_on_disk(tree: Any, in_docker: Make) -> None:
+    tree.add("torch", "2.7.0")
+    tree.add("torch", "2.8.0")
+    environments = in_docker()
+    for version in ("2.7.0", "2.8.0"):
+        environments.environment(Build(version))
+    files = "/torchbisect/venvs/*/lib/python3*/site-packages/numpy/*.py"
+    listed = environments.store.helper(["sh", "-c", f"stat -c %h {files}"])
+    assert listed.split() == ["3", "3"]
+    assert len(environments.store.environments()) == 2
+    assert not environments.evict_oldest()
+    environments.release(Build("2.7.0"))
+    assert environments.evict_oldest()
+    assert [environments.has(Build(version)) for version in ("2.7.0", "2.8.0")] == [False, True]
+    assert environments.environment(Build("2.7.0")).facts.torch == "2.7.0"
+
+
+def test_prefetching_can_be_stopped(tree: Any, in_docker: Make) -> None:
+    tree.add("torch", "2.8.0")
+    environments = in_docker()
+    cancel = threading.Event()
+    cancel.set()
+    environments.prefetch(Build("2.8.0"), cancel)
+    assert not environments.has(Build("2.8.0"))
+    environments.prefetch(Build("2.8.0"), threading.Event())
+    assert environments.has(Build("2.8.0"))
+
+
+def test_the_torch_of_this_machine_is_in_no_container(in_docker: Make) -> None:
+    with pytest.raises(InputError, match="--torch"):
+        in_docker().environment(Build("2.8.0", Channel.INSTALLED))
+
+
+def test_an_image_that_lacks_what_is_needed(engine_host: str, in_docker: Make) -> None:
+    with pytest.raises(InputError, match="lacks uv"):
+        in_docker(image="torchbisect-test-base:bookworm")
+    with pytest.raises(InputError, match="correct --image"):
+        in_docker(image="torchbisect-no-such-image:1")
+
+
+def test_many_runs_leave_nothing(tree: Any, in_docker: Make) -> None:
+    tree.add("torch", "2.8.0")
+    environments = in_docker()
+    environment = environments.environment(Build("2.8.0"))
+    before = counted()
+    for number in range(100):
+        assert environment.run(["-S", "-c", f"print({number})"], timeout=60).output == f"{number}\n"
+    assert counted() == before
+    environments.close()
+    assert counted()["containers"] == before["containers"] - 1
+
+
+KILLED = """
+import sys
+from torchbisect.containers.docker.engine import Engine
+engine = Engine()
+create = engine.client.containers.create
+container = create(sys.argv[1], command=["600"], entrypoint=["sleep"], labels=engine.labels("run"))
+container.start()
+print(container.id, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_run_left_is_swept_by_the_next(engine_host: str) -> None:
+    command = [sys.executable, "-c", KILLED, "torchbisect-test-base:bookworm"]
+    engine = Engine()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        identity = owner.stdout.readline().decode().strip()
+        engine.sweep()
+        assert engine.client.containers.get(identity).status == "running"
+        os.kill(owner.pid, signal.SIGKILL)
+        owner.wait()
+    assert engine.sweep() >= 1
+    with pytest.raises(docker.errors.NotFound):
+        engine.client.containers.get(identity)
+    engine.close()
+
+
+def test_what_is_kept_is_shown(tree: Any, in_docker: Make) -> None:
+    """Pruning itself is left to the engine that a test has for itself: here it would take others' images too."""
+    tree.add("torch", "2.8.0")
+    environments = in_docker()
+    environments.environment(Build("2.8.0"))
+    things = {thing.name: thing for thing in kept_in_engine(environments.engine)}
+    volume = things[environments.store.volume]
+    assert volume.kind == "volume"
+    assert volume.busy
+    assert volume.size > 10_000
+    image = things[environments.image.name]
+    assert image.kind == "image"
+    assert image.size > 10**6
+
+
+def test_a_test_of_the_users_own_finds_its_folder(tree: Any, in_docker: Make, tmp_path: Path) -> None:
+    """A copy of it, in which the test may write what it likes; what the script imports lies beside the script."""
+    tree.add("torch", "2.8.0")
+    environment = in_docker().environment(Build("2.8.0"))
+    folder, scripts = tmp_path / "folder", tmp_path / "scripts"
+    for place in (folder, folder / ".git", folder / "data", scripts):
+        place.mkdir()
+    (folder / "test.sh").write_text(
+        'test "$(cat data/limit)" = 3 && test ! -e .git && echo x > written && test "$PWD" != "$TORCHBISECT_SCRATCH" '
+        '&& exec python "$TORCHBISECT_SCRIPT"\nexit 9'
+    )
+    (folder / "data" / "limit").write_text("3")
+    (folder / "link").symlink_to("/etc/hostname")
+    os.mkfifo(folder / "pipe")
+    (scripts / "beside.py").write_text("STATUS = 4")
+    repro = Repro("import beside, torch; raise SystemExit(beside.STATUS)", directory=str(scripts))
+    with CommandProbe(environment, Journal(), "sh test.sh", directory=str(folder)) as probe:
+        done = probe.run(repro)
+        assert (done.status, done.errors) == (4, "")
+        assert not (folder / "written").exists()
+        (folder / "large").touch()
+        os.truncate(folder / "large", script_folder.LARGEST + 1)
+        with pytest.raises(InputError, match="more than 256 MB"):
+            probe.run(Repro("another"))
+
+
+COMPILE = """
+import os, torch
+f = torch.compile(lambda x: torch.relu(x.sin()) + 1)
+x = torch.linspace(-1, 1, 64)
+assert torch.allclose(f(x), torch.relu(x.sin()) + 1)
+print(torch.__version__, os.listdir("/sys/class/net"))
+"""
+
+BESIDE = """
+import torch
+from sizes import WIDTH
+print(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(WIDTH)).shape)
+"""
+# What Python's own math has stands for the width: two that make a tensor and one that is not there.
+NAMES = ("math import pi; WIDTH = int(pi)", "math import e; WIDTH = int(e)", "math import nothing as WIDTH")
+
+
+def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
+    engine_host: str, interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The torch that is installed here, installed there, and inductor's C++ compiled and run behind the walls."""
+    monkeypatch.setenv(NETWORK_VARIABLE, "host")
+    volume = f"torchbisect-test-{uuid.uuid4().hex[:12]}"
+    environments = DockerEnvironments(
+        Cache(tmp_path), Indexes.gather(), base="torchbisect-test-base:bookworm", volume=volume
+    )
+    try:
+        environment = environments.environment(Build(str(interpreter.installed_torch)))
+        done = environment.run(["-c", COMPILE], timeout=600)
+        assert done.status == 0, done
+        assert done.output.split(maxsplit=1) == [environment.facts.torch, "['lo']\n"]
+        (tmp_path / "sizes").mkdir()
+        (tmp_path / "sizes" / "__init__.py").write_text("from .wide import WIDTH\n")
+        (tmp_path / "sizes" / "wide.py").write_text("WIDTH = 3\n")
+        with Agent(environment) as agent:
+            seen = agent.observe(Repro(BESIDE, directory=str(tmp_path)), Settings())
+        assert (seen.compiled.how, seen.compiled.output, seen.differences) == ("finished", "torch.Size([3])\n", ())
+        signature = Signature(Kind.VALUES, attribute="value", place="output")
+        asked = [Question(Repro(BESIDE.replace("sizes import WIDTH", name)), signature) for name in NAMES]
+        with Probe(environment, Journal()) as probe, Pool(probe, 2) as pool:
+            for helper in pool._starting:
+                helper.result()
+            pool.expect(asked[1:])
+            assert [pool.ask(question).answer for question in asked] == [Answer.NONE, Answer.NONE, Answer.UNTESTABLE]
+        _a_commits_python_is_asked(environments, environment)
+    finally:
+        environments.close()
+        client = docker.from_env(timeout=60)
+        client.volumes.get(volume).remove()
+        client.close()
+
+
+def _a_commits_python_is_asked(environments: DockerEnvironments, base: Environment) -> None:
+    """With other files over the same binaries, in a copy that is gone again afterwards."""
+    planted = "torch/_dynamo/backends/debugging.py"
+    text = (Path(torch.__file__).parents[1] / planted).read_text()
+    wrong = "return lambda *inputs: [output + 1 for output in gm.forward(*inputs)]"
+    changed = text.replace("return gm.forward", wrong, 1)
+    assert changed != text
+    repro = Repro("import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))")
+    layer = {planted: changed.encode(), "torch/_dynamo/none.py": None, "torch/_dynamo/new.py": b"new = 1\n"}
+    with environments.overlaid(base.build, layer, "c0ffee" * 6) as environment:
+        assert environment.build.commit == environment.facts.git_version == "c0ffee" * 6
+        code = "import torch._dynamo.new; print(torch.version.git_version)"
+        assert environment.run(["-c", code], timeout=60).output == "c0ffee" * 6 + "\n"
+        with Agent(environment) as agent:
+            assert agent.observe(repro, Settings()).differences[0].kind is Kind.VALUES
+    with Agent(base) as agent:
+        assert agent.observe(repro, Settings()).differences == ()
+    assert environments.store.helper(["ls", MAKING]) == ""

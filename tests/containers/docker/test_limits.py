@@ -1,0 +1,68 @@
+"""What containers are told and what they tell, as far as it needs no engine; and what is said when there is none."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchbisect.containers.docker.engine import Engine
+from torchbisect.containers.docker.limits import Confinement
+from torchbisect.containers.docker.processes import as_status
+from torchbisect.containers.docker.volume import archive
+from torchbisect.core.errors import MachineError
+
+
+def test_without_an_engine_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is run: a stranger's script isn't let out because an engine is down."""
+    for address in (f"unix://{tmp_path}/none.sock", "tcp://127.0.0.1:9", "nonsense://x"):
+        monkeypatch.setenv("DOCKER_HOST", address)
+        with pytest.raises(MachineError, match="dockerd") as caught:
+            Engine()
+        assert "--sandbox venv" in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert caught.value.exit_code == 5
+
+
+@given(st.integers(0, 255))
+def test_an_exit_code_is_a_status_as_on_this_machine(code: int) -> None:
+    status = as_status(code)
+    assert status == code or (status < 0 and 128 - status == code)
+    assert as_status(137) == -9
+
+
+@given(
+    st.builds(
+        Confinement,
+        memory=st.integers(1 << 26, 1 << 36),
+        scratch=st.integers(1 << 20, 1 << 33),
+        processes=st.integers(1, 4096),
+        cpus=st.none() | st.floats(0.1, 64),
+        gpu=st.none() | st.just("0"),
+        runtime=st.none() | st.just("runsc"),
+    )
+)
+def test_whatever_the_limits_the_walls_stand(confinement: Confinement) -> None:
+    options = confinement.options()
+    assert options["network_mode"] == "none"
+    assert options["read_only"] is True
+    assert options["cap_drop"] == ["ALL"]
+    assert options["security_opt"] == ["no-new-privileges:true"]
+    assert options["user"] == "65534:65534"
+    assert options["memswap_limit"] == options["mem_limit"] == confinement.memory
+    assert options["pids_limit"] == confinement.processes
+    assert set(options["tmpfs"]) == {"/tmp"}
+    assert "privileged" not in options
+    assert ("device_requests" in options) is (confinement.gpu is not None)
+    assert options.get("runtime") == confinement.runtime
+
+
+@given(st.dictionaries(st.text("abc", min_size=1, max_size=5), st.binary(max_size=50), max_size=4))
+def test_files_are_packed_whole(files: dict[str, bytes]) -> None:
+    with tarfile.open(fileobj=io.BytesIO(archive(files))) as packed:
+        found = {entry.name: packed.extractfile(entry) for entry in packed}
+        assert {name: file.read() for name, file in found.items() if file} == files

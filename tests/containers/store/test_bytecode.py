@@ -1,0 +1,50 @@
+"""Byte code handed from one folder of modules to the next, and believed by a real Python only for the same source."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.bytecode import KEEP, forget_unused, lend, store_of
+
+#: Says which of the modules Python had to compile.
+IMPORT = "import sys; sys.path.insert(0, sys.argv[1]); import same, changed; print(same.VALUE, changed.VALUE)"
+
+
+def imported(site: Path) -> tuple[str, list[str]]:
+    """What the modules say, and those whose byte code was written at that."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-v", "-c", IMPORT, str(site)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    wrote = [line for line in done.stderr.splitlines() if line.startswith("# created") and str(site) in line]
+    return done.stdout.strip(), sorted(Path(line.split("'")[1]).name.partition(".")[0] for line in wrote)
+
+
+def site_with(place: Path, changed: int) -> Path:
+    place.mkdir()
+    (place / "same.py").write_text("VALUE = 1\n")
+    (place / "changed.py").write_text(f"VALUE = {changed}\n")
+    return place
+
+
+def test_what_was_compiled_once_is_not_compiled_again_and_what_changed_is(tmp_path: Path) -> None:
+    interpreter = Interpreter.of(sys.executable)
+    store = store_of(tmp_path / "bytecode", interpreter)
+    first = site_with(tmp_path / "first", 2)
+    assert lend(store, first, interpreter) == 0.0
+    assert imported(first) == ("1 2", ["changed", "same"])
+    store.mkdir(parents=True)
+    subprocess.run([sys.executable, "-c", KEEP, str(first), str(store)], check=True)
+    assert len(list(store.iterdir())) == 2
+
+    second = site_with(tmp_path / "second", 3)
+    assert lend(store, second, interpreter) == 0.5
+    assert imported(second) == ("1 3", ["changed"])
+    (second / "same.py").write_text("VALUE = 7\n")
+    assert imported(second)[0] == "7 3", "byte code is held against the source at each import"
+
+    forget_unused(tmp_path / "bytecode")
+    assert len(list(store.iterdir())) == 0, "the second folder's was written anew, and the first's never was a link"

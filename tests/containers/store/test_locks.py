@@ -1,0 +1,71 @@
+"""Locks hold between threads and between processes, and die with their holder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.store.locks import FileLock
+from torchbisect.core.errors import MachineError
+
+HOLD = """
+import sys
+from pathlib import Path
+from torchbisect.containers.store.locks import FileLock
+assert FileLock(Path(sys.argv[1])).try_acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_one_holder_alone(tmp_path: Path) -> None:
+    first, second = FileLock(tmp_path / "l"), FileLock(tmp_path / "l")
+    assert first.try_acquire()
+    assert not second.try_acquire()
+    first.release()
+    first.release()
+    assert second.try_acquire()
+    second.release()
+
+
+def test_sharers_keep_out_who_wants_it_alone(tmp_path: Path) -> None:
+    sharers = [FileLock(tmp_path / "l", shared=True) for _ in range(3)]
+    assert all(lock.try_acquire() for lock in sharers)
+    alone = FileLock(tmp_path / "l")
+    for lock in sharers:
+        assert not alone.try_acquire()
+        lock.release()
+    with alone:
+        assert not sharers[0].try_acquire()
+
+
+def test_a_process_that_is_killed_gives_its_lock_up(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        said: list[str] = []
+        lock = FileLock(path)
+        assert not lock.try_acquire()
+        holder.kill()
+        assert lock.acquire(waiting="waiting", notify=said.append)
+        assert path.exists()
+        lock.release()
+
+
+def test_a_wait_can_be_given_up(tmp_path: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    with FileLock(tmp_path / "l"):
+        assert not FileLock(tmp_path / "l").acquire(cancel=cancel)
+
+
+def test_a_place_that_takes_no_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(MachineError, match="can't be written to"):
+        FileLock(tmp_path / "file" / "l").try_acquire()

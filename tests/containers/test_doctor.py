@@ -1,0 +1,45 @@
+"""The checks of ``doctor`` on the machine that runs the tests: what there is, and what to do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchbisect.containers import doctor
+from torchbisect.containers.index.indexes import Indexes
+
+
+def test_all_is_looked_at_and_what_is_amiss_has_advice(
+    tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.add("torch", "2.8.0")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    found = doctor.checks(sys.executable, cache=tmp_path, indexes=Indexes(tree.url))
+    names = ["python", "uv", "C++ compiler", "disk", "memory", "limits", "index", "GPU", "docker"]
+    assert [check.name for check in found] == names
+    assert all(check.detail for check in found)
+    assert all(check.advice for check in found if not check.ok)
+    assert "\n" not in "".join(check.detail + check.advice for check in found)
+    docker = found[-1]
+    assert docker.ok
+    assert "dockerd" in docker.advice
+
+
+def test_a_machine_that_lacks_things(tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    assert not doctor.compiler_check().ok
+    assert not doctor.python_check(tmp_path / "none").ok
+    assert not doctor.index_check(Indexes(tree.url)).ok
+    assert not doctor.index_check(Indexes("http://127.0.0.1:9/simple")).ok
+
+
+def test_a_compiler_that_cxx_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "c++-of-mine"
+    program.write_text("#!/bin/sh\necho mine 1.0\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("CXX", str(program))
+    assert "mine 1.0" in doctor.compiler_check().detail

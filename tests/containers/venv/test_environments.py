@@ -1,0 +1,296 @@
+"""Environments made by the real uv from real indexes: what comes, what is kept, and what goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchbisect.core.build import Build, Channel
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.store.disk import size_of
+from torchbisect.containers.environment import Environment
+from torchbisect.core.errors import DiskFull, InputError, InstallFailed
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.venv.environments import Venvs
+
+#: They run uv many times over: too slow for the tier that every change runs, though they need no torch.
+pytestmark = pytest.mark.torch
+
+Make = Callable[..., Venvs]
+
+
+def test_an_environment_holds_the_build_and_tells_so(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.8.0+cpu")
+    said: list[str] = []
+    venvs = make(tree.url, notify=said.append)
+    build = Build("2.8.0")
+    assert not venvs.has(build)
+    environment: Environment = venvs.environment(build)
+    assert environment.build == build
+    assert environment.facts.torch == "2.8.0+cpu"
+    assert environment.facts.git_version == "c0ffee"
+    assert environment.facts.python == ".".join(map(str, sys.version_info[:3]))
+    assert said == ["installing torch 2.8.0"]
+    assert venvs.has(build)
+    again = make(tree.url, notify=said.append)
+    assert again.environment(build).facts == environment.facts
+    assert len(said) == 1
+    assert list(cache.making.iterdir()) == []
+
+
+def test_it_runs_and_starts_away_from_everything(tree: Any, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "hush")
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    tree.add("torch", "2.8.0")
+    environment = make(tree.url).environment(Build("2.8.0"))
+    code = "import json, os, sys, torch; print(json.dumps([torch.__file__, dict(os.environ), os.getcwd(), sys.argv]))"
+    done = environment.run(["-c", code, "an argument"], timeout=30, extra={"MORE": "1"})
+    module, variables, folder, argv = json.loads(done.output)
+    assert str(environment.python.parent.parent) in module
+    assert variables["MORE"] == "1"
+    assert "hush" not in variables.values()
+    assert "PYTHONPATH" not in variables
+    assert variables["HOME"] == variables["TMPDIR"] == folder
+    assert not Path(folder).exists()
+    assert argv == ["-c", "an argument"]
+    process = environment.start(["-c", "import os; print(os.getcwd(), flush=True); input()"])
+    line = process.read_line(30)
+    assert line
+    home = Path(line.decode().strip())
+    assert home.is_dir()
+    assert home != Path(folder)
+    process.kill()
+    assert not home.exists()
+
+
+def test_older_builds_get_what_they_forgot_to_ask_for(tree: Any, make: Make) -> None:
+    for version in ("2.2.2", "2.6.0", "2.8.0", "2.13.0"):
+        tree.add("torch", version)
+    venvs = make(tree.url)
+    code = "import numpy, setuptools; print(numpy.__version__, setuptools.__version__)"
+    got = {
+        version: venvs.environment(Build(version)).run(["-c", code], timeout=30).output.split()
+        for version in ("2.2.2", "2.6.0", "2.8.0", "2.13.0")
+    }
+    assert got == {
+        "2.2.2": ["1.26.4", "69.5.1"],
+        "2.6.0": ["2.1.0", "69.5.1"],
+        "2.8.0": ["2.1.0", "80.9.0"],
+        "2.13.0": ["2.1.0", "82.0.0"],
+    }
+
+
+def test_packages_come_beside_torch(tree: Any, make: Make) -> None:
+    tree.add("torch", "2.8.0")
+    tree.add("einops", "0.8.0", source="__version__ = '0.8.0'\n")
+    environment = make(tree.url, packages=["einops==0.8.0"]).environment(Build("2.8.0"))
+    assert environment.run(["-c", "import einops; print(einops.__version__)"], timeout=30).output == "0.8.0\n"
+
+
+def test_a_wheel_is_installed_from_its_own_address(tree: Any, make: Make) -> None:
+    wheel = tree.add("torch", "2.9.0.dev20250801+cpu")
+    address = wheel.as_uri().replace("+", "%2B")
+    environment = make(tree.url).environment(Build("2.9.0.dev20250801", Channel.NIGHTLY, wheel=address))
+    assert environment.facts.torch == "2.9.0.dev20250801+cpu"
+
+
+def test_leases_keep_an_environment_and_their_end_frees_it(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.8.0")
+    first, second = make(tree.url), make(tree.url)
+    build = Build("2.8.0")
+    first.environment(build)
+    first.environment(build)
+    second.environment(build)
+    key = first.key(build)
+    for release in (first.release, first.release, second.release):
+        assert not cache.evict(key)
+        assert cache.evict_oldest() is False
+        release(build)
+    assert first.has(build)
+    assert cache.evict(key)
+    assert not first.has(build)
+    assert not cache.evict(key)
+    first.release(build)
+    assert first.environment(build).facts.torch == "2.8.0"
+
+
+def test_a_killed_process_leaves_no_lease(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.8.0")
+    venvs = make(tree.url)
+    venvs.environment(Build("2.8.0"))
+    key = venvs.key(Build("2.8.0"))
+    code = (
+        "import sys; from pathlib import Path; from torchbisect.containers.store.cache import Cache\n"
+        "lease = Cache(Path(sys.argv[1])).lease(sys.argv[2]); lease.acquire()\n"
+        "print('leased', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(cache.root), key]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"leased\n"
+        venvs.release(Build("2.8.0"))
+        assert not cache.evict(key)
+        other.kill()
+    assert cache.evict(key)
+
+
+def test_one_install_serves_all_who_ask_at_once(tree: Any, make: Make) -> None:
+    tree.add("torch", "2.8.0")
+    said: list[str] = []
+    crowd = [make(tree.url, notify=said.append) for _ in range(4)]
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda one=one: found.append(one.environment(Build("2.8.0")).facts.torch))  # type: ignore[misc]
+        for one in crowd
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert found == ["2.8.0"] * 4
+    assert said.count("installing torch 2.8.0") == 1
+
+
+def test_prefetching_makes_it_and_says_nothing_of_what_fails(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.8.0")
+    venvs = make(tree.url)
+    venvs.prefetch(Build("2.8.0"), threading.Event())
+    assert venvs.has(Build("2.8.0"))
+    venvs.prefetch(Build("2.9.0"), threading.Event())
+    assert not venvs.has(Build("2.9.0"))
+    assert cache.evict(venvs.key(Build("2.8.0")))
+
+
+def test_prefetching_can_be_stopped_in_the_middle(tree: Any, make: Make, serve_tree: Any, cache: Cache) -> None:
+    tree.add("torch", "2.8.0")
+    reached, stop = threading.Event(), threading.Event()
+
+    def change(path: str, told: Any) -> Any:
+        if path.endswith(".whl"):
+            reached.set()
+            stop.wait(30)
+        return told
+
+    venvs = make(f"{serve_tree(tree, change).url}/simple")
+    cancel = threading.Event()
+    fetching = threading.Thread(target=venvs.prefetch, args=(Build("2.8.0"), cancel))
+    fetching.start()
+    assert reached.wait(30)
+    cancel.set()
+    fetching.join(timeout=10)
+    assert not fetching.is_alive()
+    stop.set()
+    assert not venvs.has(Build("2.8.0"))
+    assert list(cache.making.iterdir()) == []
+
+
+def test_room_is_made_from_the_longest_unused(tree: Any, make: Make, cache: Cache) -> None:
+    for minor in (5, 6, 7):
+        tree.add("torch", f"2.{minor}.0")
+    venvs = make(tree.url)
+    builds = [Build(f"2.{minor}.0") for minor in (5, 6, 7)]
+    for build in builds:
+        venvs.environment(build)
+    venvs.close()
+    for age, build in zip((10, 30, 20), builds):
+        os.utime(cache.venvs / venvs.key(build) / "torchbisect-facts.json", (time.time() - age,) * 2)
+    said: list[str] = []
+    assert cache.evict_oldest(said.append)
+    assert [venvs.has(build) for build in builds] == [True, False, True]
+    assert "2.6.0" in said[0]
+    with pytest.raises(DiskFull, match="--cache-dir"):
+        cache.make_room(10**18)
+    assert not any(venvs.has(build) for build in builds)
+
+
+def test_wheels_that_no_environment_links_are_given_back(tree: Any, make: Make, cache: Cache) -> None:
+    tree.add("torch", "2.5.0")
+    tree.add("torch", "2.6.0")
+    venvs = make(tree.url)
+    venvs.environment(Build("2.5.0"))
+    venvs.environment(Build("2.6.0"))
+    assert cache.unlinked_packages() == []
+    venvs.release(Build("2.5.0"))
+    assert cache.evict(venvs.key(Build("2.5.0")))
+    assert cache.unlinked_packages() == ["torch"]
+    venvs._installer.forget(["torch"])
+    assert cache.unlinked_packages() == []
+    assert venvs.environment(Build("2.5.0")).facts.torch == "2.5.0"
+    assert venvs.environment(Build("2.6.0")).run(["-c", "import torch"], timeout=30).status == 0
+
+
+def test_what_a_dead_run_left_is_swept_and_what_a_living_one_makes_is_not(tree: Any, make: Make, cache: Cache) -> None:
+    for name in ("torch-dead", "torch-living", "gone-x"):
+        (cache.making / name / "lib").mkdir(parents=True)
+        (cache.making / name / "lib" / "file").touch()
+    (cache.wheels / ".tmpdead").mkdir()
+    maker = cache.maker("torch-living")
+    with maker:
+        cache.sweep()
+        assert [place.name for place in cache.making.iterdir()] == ["torch-living"]
+    assert not (cache.wheels / ".tmpdead").exists()
+
+
+def test_a_cache_that_can_not_be_one(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="--cache-dir"):
+        Cache(tmp_path / "file")
+    with pytest.raises(InputError, match="--cache-dir"):
+        Cache("/proc/torchbisect")
+
+
+def test_the_interpreter_without_a_torch(tmp_path: Path, cache: Cache, tree: Any) -> None:
+    venv.create(tmp_path / "env", symlinks=True, with_pip=False)
+    venvs = Venvs(cache, Interpreter.of(tmp_path / "env"), Indexes(tree.url))
+    with pytest.raises(InputError, match="has no torch"):
+        venvs.environment(Build("2.8.0", Channel.INSTALLED))
+    venvs.close()
+
+
+def test_a_cache_is_kept_under_its_limit_by_giving_up_the_longest_unused(tree: Any, make: Make, cache: Cache) -> None:
+    for minor in (5, 6, 7):
+        tree.add("torch", f"2.{minor}.0", source=f"BALLAST = {'x' * 400_000!r}\n__version__ = '2.{minor}.0'\n")
+    builds = [Build(f"2.{minor}.0") for minor in (5, 6, 7)]
+    said: list[str] = []
+    venvs = make(tree.url, notify=said.append)
+    for build in builds[:2]:
+        venvs.environment(build)
+        venvs.release(build)
+    cache.limit = size_of(cache.root) + 200_000
+    os.utime(cache.venvs / venvs.key(builds[0]) / "torchbisect-facts.json", (time.time() - 60,) * 2)
+    venvs.environment(builds[2])
+    assert [venvs.has(build) for build in builds] == [False, True, True]
+    assert size_of(cache.root) <= cache.limit
+    assert any("2.5.0" in line for line in said)
+    cache.limit = 1
+    venvs.release(builds[1])
+    cache.keep_to_limit(notify=said.append)
+    assert [venvs.has(build) for build in builds] == [False, False, True], "what is in use stays, and that is said"
+    assert "over its limit" in said[-1]
+
+
+def test_one_package_is_exchanged_in_a_copy_and_the_environment_stays_as_it_is(tree: Any, make: Make) -> None:
+    for version in ("3.4.0", "3.5.0"):
+        tree.add("triton", version, source=f"VERSION = {version!r}\n")
+    tree.add("torch", "2.8.0", requires=("triton==3.4.0",))
+    venvs = make(tree.url)
+    said = ["-c", "import triton, torch; print(triton.VERSION, torch.__version__)"]
+    with venvs.altered(Build("2.8.0"), "triton==3.5.0") as environment:
+        assert environment.facts.triton == "3.5.0"
+        assert environment.run(said, timeout=60).output == "3.5.0 2.8.0\n"
+        copy = environment.python
+    assert not copy.exists()
+    assert venvs.environment(Build("2.8.0")).run(said, timeout=60).output == "3.4.0 2.8.0\n"
+    with pytest.raises(InstallFailed), venvs.altered(Build("2.8.0"), "triton==9.9"):
+        pass

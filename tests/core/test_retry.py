@@ -1,0 +1,58 @@
+"""Asking again: how long, how it is told, and what it becomes in the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchbisect.containers.process.commands import Cancelled
+from torchbisect.core.errors import IndexUnreachable
+from torchbisect.core.retry import Patience, Transient, keep_asking
+
+
+def test_waits_grow_to_the_longest_and_each_is_told() -> None:
+    waits: list[float] = []
+    said: list[str] = []
+    answers = iter([*[Transient("no route")] * 5, "answer"])
+
+    def ask() -> str:
+        told = next(answers)
+        if isinstance(told, Transient):
+            raise told
+        return told
+
+    patience = Patience(first=1.0, longest=6.0, total=60.0)
+    assert keep_asking(ask, "the index", notify=said.append, patience=patience, wait=waits.append) == "answer"
+    assert waits == [1.0, 2.0, 4.0, 6.0, 6.0]
+    assert said[0] == "the index did not answer (no route): next try in 1 s"
+    assert len(said) == len(waits)
+
+
+def test_patience_ends() -> None:
+    def ask() -> None:
+        raise Transient("no route")
+
+    with pytest.raises(IndexUnreachable, match=r"the index did not answer \(no route\).*same command goes on"):
+        keep_asking(ask, "the index", patience=Patience(0.001, 0.001, 0.02))
+
+
+def test_other_errors_are_not_held_back() -> None:
+    asked = []
+
+    def ask() -> None:
+        asked.append(1)
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        keep_asking(ask, "the index")
+    assert len(asked) == 1
+
+
+def test_a_wait_can_be_cut_short() -> None:
+    def ask() -> None:
+        raise Transient("no route")
+
+    def wait(seconds: float) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        keep_asking(ask, "the index", wait=wait)

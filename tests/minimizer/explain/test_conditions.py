@@ -1,0 +1,159 @@
+"""What a mismatch is said to need, by random truths and by what is known."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from torchbisect.core.repro import Repro
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.minimizer.explain.conditions import explain
+from torchbisect.minimizer.explain.neighbors import changed, dimensions
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
+
+SOURCE = """import torch
+
+@torch.compile(backend='eager')
+def f(x, y):
+    return x[:, [0]] * 3 + y
+
+f(torch.ones(2, 3, requires_grad=True), torch.randn(2, 1))
+"""
+
+
+def truth(holds: Callable[[str], bool]) -> Callable[[str], Verdict]:
+    return lambda source: Verdict(Answer.SAME if holds(source) else Answer.NONE)
+
+
+def test_every_neighbour_is_another_script_that_parses() -> None:
+    seen = {ast.unparse(ast.parse(SOURCE)) + "\n"}
+    for dimension in dimensions(SOURCE):
+        assert dimension.variants
+        for change in dimension.variants.values():
+            text = changed(SOURCE, [change])
+            ast.parse(text)
+            assert text not in seen
+            seen.add(text)
+    kinds = {dimension.kind for dimension in dimensions(SOURCE)}
+    assert kinds == {"dtype", "requires_grad", "contiguity", "size", "grad mode", "dynamic", "constant"}
+
+
+def test_changes_do_not_move_one_another() -> None:
+    changes = [next(iter(dimension.variants.values())) for dimension in dimensions(SOURCE)]
+    text = changed(SOURCE, changes)
+    assert text.count("select(-1, 0)") == 2
+    assert "torch.ones(1, 1, dtype=torch.float64, requires_grad=False)" in text
+    assert "dynamic=True" in text
+    assert "set_grad_enabled(False)" in text
+
+
+def test_what_is_necessary_and_what_does_not_matter() -> None:
+    found = explain(SOURCE, truth(lambda text: "requires_grad=True" in text and "set_grad" not in text))
+    necessary = [one for one in found if one.necessary]
+    assert len(necessary) == 2
+    assert "requires_grad of torch.ones(2, 3, requires_grad=True) has to be True (not False)" in [
+        one.words for one in necessary
+    ]
+    for one in necessary:
+        assert one.tried > 1, "asked together with other changes too"
+        assert one.shown == 0
+    for one in found:
+        if not one.necessary:
+            assert "does not matter" in one.words
+            assert one.shown == one.tried > 0
+
+
+def test_the_boundary_of_a_size_and_of_dtypes() -> None:
+    def holds(text: str) -> bool:
+        ones = next(node for node in ast.walk(ast.parse(text)) if ast.unparse(node).startswith("torch.ones("))
+        assert isinstance(ones, ast.Call)
+        rows = ones.args[0]
+        assert isinstance(rows, ast.Constant)
+        return int(str(rows.value)) >= 2 and not any(word in ast.unparse(ones) for word in ("int", "bool", "complex"))
+
+    words = " | ".join(one.words for one in explain(SOURCE, truth(holds)) if one.necessary)
+    assert "size 0 of torch.ones(2, 3, requires_grad=True) has to be at least 2 (not 1)" in words
+    assert "has to be any float dtype (not complex64, int64, int32, bool)" in words
+
+
+def test_no_evidence_makes_no_statement() -> None:
+    assert explain(SOURCE, lambda _: Verdict(Answer.UNTESTABLE, "fails-in-eager")) == ()
+    assert explain(SOURCE, lambda _: Verdict(Answer.OTHER, "raises")) == ()
+
+
+@given(st.integers(0, 2**32), st.floats(0.1, 0.9))
+@settings(suppress_health_check=[HealthCheck.nested_given], max_examples=20)
+def test_every_statement_is_true_of_the_runs(seed: int, share: float) -> None:
+    """Whatever the answers: nothing is called necessary that a run has shown to be otherwise."""
+    answers: dict[str, bool] = {}
+
+    def ask(text: str) -> Verdict:
+        assert text not in answers, "asked twice"
+        answers[text] = hash((seed, text)) % 1000 < share * 1000
+        return Verdict(Answer.SAME if answers[text] else Answer.NONE)
+
+    found = explain(SOURCE, ask)
+    assert sum(answers.values()) >= max((one.shown for one in found), default=0)
+    for one in found:
+        assert 0 <= one.shown <= one.tried
+        assert not (one.necessary and one.shown)
+        assert one.tried
+
+
+def test_the_same_questions_again() -> None:
+    first: list[str] = []
+    second: list[str] = []
+
+    def into(kept: list[str]) -> Callable[[str], Verdict]:
+        def ask(text: str) -> Verdict:
+            kept.append(text)
+            return Verdict(Answer.NONE)
+
+        return ask
+
+    explain(SOURCE, into(first))
+    explain(SOURCE, into(second))
+    assert first == second
+
+
+NEEDY = """import torch
+
+@torch.compile(backend='eager')
+def f(x):
+    wrong = torch.compiler.is_compiling() and x.requires_grad and x.shape[0] > 2 and x.is_floating_point()
+    return x * (3 if wrong else 2)
+
+f(torch.ones(4, requires_grad=True))
+"""
+
+
+@pytest.mark.torch
+def test_what_a_mismatch_of_the_installed_torch_needs(probe: Probe) -> None:
+    mismatch = probe.mismatch(Repro(NEEDY))
+    assert mismatch is not None
+    found = explain(NEEDY, lambda text: probe.ask(Question(Repro(text), mismatch.signature)))
+    necessary = {one.words: one for one in found if one.necessary}
+    tensor = "torch.ones(4, requires_grad=True)"
+    assert f"requires_grad of {tensor} has to be True (not False)" in necessary
+    assert f"size 0 of {tensor} has to be at least 3 (not 1, 2)" in necessary
+    harmless = [one.words for one in found if not one.necessary]
+    assert f"the dtype of {tensor} has to be any float dtype (not complex64)" in necessary
+    assert any(words.startswith(f"the memory of {tensor} does not matter") for words in harmless)
+    for one in necessary.values():
+        assert one.tried > one.shown == 0
+
+
+def test_the_seconds_are_bounded() -> None:
+    asked = []
+
+    def ask(text: str) -> Verdict:
+        asked.append(text)
+        return Verdict(Answer.NONE, seconds=50.0)
+
+    explain(SOURCE, ask)
+    assert len(asked) == 3

@@ -1,0 +1,119 @@
+"""A range that one variant doesn't reach across, from pages and files on a real server."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
+
+import pytest
+
+from torchbisect.bisect.sources import nightly
+from torchbisect.bisect.sources.listing import Listing
+from torchbisect.bisect.sources.url_probe import Heads
+from torchbisect.containers.index.pages import project_page
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.pipeline.variant_ranges import Pairing, Source
+
+FIRST, LAST = datetime.date(2026, 3, 1), datetime.date(2026, 5, 30)
+#: cu128 ends here, and cu126 goes on.
+END = datetime.date(2026, 4, 7)
+
+
+@dataclass
+class Index:
+    """Days by variant; those before ``listed`` are on no page any more."""
+
+    days: dict[str, list[datetime.date]]
+    listed: datetime.date
+    python: str
+    url: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    def name(self, day: datetime.date, variant: str) -> str:
+        return f"torch-2.13.0.dev{day:%Y%m%d}+{variant}-{self.python}-{self.python}-manylinux_2_28_x86_64.whl"
+
+    def answer(self, path: str) -> bytes | None:
+        variant, _, rest = unquote(path).removeprefix("/nightly/").partition("/")
+        days = self.days.get(variant, [])
+        if rest == "torch/":
+            names = [self.name(day, variant) for day in days if day >= self.listed]
+            return "".join(f'<a href="/nightly/{variant}/{name}">{name}</a>\n' for name in names).encode()
+        return b"wheel" if rest in {self.name(day, variant) for day in days} else None
+
+
+@pytest.fixture
+def index() -> Iterator[Index]:
+    days = [FIRST + datetime.timedelta(days=number) for number in range((LAST - FIRST).days + 1)]
+    abi = Interpreter.of(sys.executable).abi
+    variants = {"cu128": [day for day in days if day <= END], "cu126": days, "cpu": days[:5]}
+    made = Index(variants, datetime.date(2026, 4, 1), abi)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            made.asked.append(f"{self.command} {self.path}")
+            body = made.answer(self.path)
+            self.send_response(200 if body is not None else 404)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body or b"")
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    made.url = f"http://127.0.0.1:{server.server_address[1]}/nightly"
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+def found(index: Index, variant: str, first: datetime.date, last: datetime.date) -> tuple[Listing, dict[str, Source]]:
+    interpreter = Interpreter.of(sys.executable)
+    page = project_page(nightly.index_url(variant, index.url), "torch")
+    listed = nightly.nightlies(page.packages if page else [], interpreter, variant)
+    with Heads() as heads:
+        pairing = Pairing(Source(interpreter, variant), index.url, heads.exists, print, others=False)
+        return pairing.between(first, last, listed)
+
+
+def test_a_variant_that_has_both_ends_is_searched_alone(index: Index) -> None:
+    listing, elsewhere = found(index, "cu126", FIRST, LAST)
+    assert [build.date for build in listing.builds] == index.days["cu126"]
+    assert not elsewhere
+    assert listing.notice is None
+    assert not any("cu128" in line for line in index.asked)
+
+
+def test_a_variant_that_ends_goes_on_in_another_which_shares_a_day_with_it(index: Index) -> None:
+    listing, elsewhere = found(index, "cu128", FIRST, LAST)
+    days = [build.date for build in listing.builds]
+    assert days == [*index.days["cu128"], *index.days["cu126"][index.days["cu126"].index(END) :]]
+    assert days.count(END) == 2
+    own = [build for build in listing.builds if (build.wheel or "") not in elsewhere]
+    assert [build.date for build in own] == index.days["cu128"]
+    assert {source.variant for source in elsewhere.values()} == {"cu126"}
+    assert listing.notice is not None
+    assert "the range is split" in listing.notice
+    assert "2026-04-07 to 2026-05-30 cu126" in listing.notice
+
+
+def test_where_nothing_else_has_the_end_the_range_is_what_there_is(index: Index) -> None:
+    listing, elsewhere = found(index, "cpu", FIRST, LAST)
+    assert [build.date for build in listing.builds] == index.days["cpu"]
+    assert not elsewhere
+
+
+def test_a_single_day_that_only_another_variant_has(index: Index) -> None:
+    listing, elsewhere = found(index, "cu128", LAST, LAST)
+    assert [build.version for build in listing.builds] == ["2.13.0.dev20260530+cu126"]
+    assert len(elsewhere) == 1

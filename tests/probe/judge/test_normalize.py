@@ -1,0 +1,117 @@
+"""What is left of a message once everything that changes from run to run is out of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchbisect.probe.judge.normalize import LONGEST, common_share, jaccard, keywords, normalise
+
+# Pieces of real messages, so that random texts come near to what torch writes.
+_PIECES = st.sampled_from(
+    [
+        "Failed running call_function <built-in function getitem>(*(FakeTensor(..., size=(8,)), 0), **{}):",
+        "shape '[7, 3]' is invalid for input of size 8",
+        'from user code:\n  File "/tmp/x.py", line 3, in f\n    return x.view(7, 3)\n',
+        "Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace",
+        "Node redefined name aot0_primals_1!",
+        "L['self'].weight",
+        "buf12 and arg3_1",
+        "at 0x7f00dead",
+        "/tmp/torchinductor/ab/cab.cpp:12:3: error: no matching function",
+        "C++ compile error",
+        "torch 2.8.0+cpu",
+        "expected Float but got Double, float32",
+        "\x1b[31mred\x1b[0m",
+        "^^^^^",
+        "args[0]: TensorBox(StorageBox(",
+        "tensor([s0, 3], dtype=torch.int64)",
+        "<n>",
+        "'",
+        "((",
+        "\n\n",
+    ]
+)
+_TEXTS = st.lists(st.one_of(_PIECES, st.text(max_size=12)), max_size=8).map(" ".join) | st.lists(_PIECES).map("\n".join)
+
+
+@given(_TEXTS)
+def test_it_changes_nothing_the_second_time(text: str) -> None:
+    once = normalise(text)
+    assert normalise(once) == once
+
+
+@given(_TEXTS)
+def test_it_never_grows_beyond_its_bound_and_never_fails(text: str) -> None:
+    assert len(normalise(text * 40)) <= LONGEST
+
+
+def _message(numbers: list[int], name: str) -> str:
+    a, b, c, address = numbers
+    return (
+        f"Dynamo failed to run FX node: call_method view(*(FakeTensor(..., size=({a}, {b})), {c}), **{{}}): got "
+        f"RuntimeError(\"shape '[{a}, {b}]' is invalid for input of size {c}\") at {hex(address)} for buf{a} in "
+        f"'{name}'\n\nfrom user code:\n   File \"/tmp/{name}.py\", line {b}, in {name}\n    return x.view({a}, {b})\n\n"
+        "Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace\n"
+    )
+
+
+@given(
+    st.lists(st.integers(0, 10**6), min_size=4, max_size=4),
+    st.lists(st.integers(0, 10**6), min_size=4, max_size=4),
+    st.from_regex(r"[a-z]{1,8}", fullmatch=True),
+    st.from_regex(r"[a-z]{1,8}", fullmatch=True),
+)
+def test_shapes_lines_addresses_and_names_do_not_count(
+    left: list[int], right: list[int], name: str, renamed: str
+) -> None:
+    assert normalise(_message(left, name), {name}) == normalise(_message(right, renamed), {renamed})
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ("Node redefined name aot0_primals_1!", "Node redefined name aot#!"),
+        ("expected dtype torch.float32 but got torch.float16", "expected dtype torch.float32 but got torch.float16"),
+        ("KeyError: L['self'].layers[3].weight is gone", "KeyError: <name> is gone"),
+        ("cannot open /usr/lib/x86/libfoo.so", "cannot open <path>"),
+        ("needs torch 2.8.0+cpu or newer", "needs torch <version> or newer"),
+        (
+            "'InstructionTranslator' object has no attribute 'parent'",
+            "'InstructionTranslator' object has no attribute 'parent'",
+        ),
+        ("size=torch.Size([2, 3, s0])", "size=<shape>"),
+    ],
+)
+def test_each_kind_of_noise(message: str, left: str) -> None:
+    assert normalise(message) == left
+
+
+def test_of_a_compiler_only_the_first_error_stays() -> None:
+    output = (
+        "CppCompileError: C++ compile error\n\nCommand:\ng++ /tmp/a/b.cpp -o /tmp/a/b.so\n\nOutput:\n"
+        "/tmp/a/b.cpp:7:12: error: no matching function for call to 'transpose_mxn'\n"
+        "/tmp/a/b.cpp:9:1: error: expected ';'\n"
+    )
+    assert (
+        normalise(output)
+        == "CppCompileError: C++ compile error error: no matching function for call to 'transpose_mxn'"
+    )
+
+
+def test_a_message_that_is_all_advice_is_not_emptied() -> None:
+    assert normalise("Set TORCH_LOGS for more")
+
+
+def test_two_different_bugs_keep_different_words() -> None:
+    first = keywords(normalise("specifying inputs= with .backward() not yet implemented for compiled autograd"))
+    second = keywords(normalise("Node redefined name aot0_primals_1!"))
+    assert common_share(first, second) == 0
+
+
+@given(st.frozensets(st.text(max_size=3)), st.frozensets(st.text(max_size=3)))
+def test_shares_are_shares_and_do_not_depend_on_the_order(left: frozenset[str], right: frozenset[str]) -> None:
+    for share in (common_share, jaccard):
+        assert 0 <= share(left, right) == share(right, left) <= 1
+    assert jaccard(left, left) == 1

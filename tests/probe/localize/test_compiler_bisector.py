@@ -1,0 +1,45 @@
+"""Torch's own bisector over the parts of its compiler."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchbisect.containers.environment import Environment
+from torchbisect.probe.localize.compiler_bisector import PassFound, find_pass
+
+CELU = """\
+import torch
+def act(x, alpha):
+    return torch.celu_(x, alpha)
+try:
+    torch.compile(act, dynamic=True)(torch.linspace(-1, 1, 4), {alpha})
+except RuntimeError:
+    pass
+else:
+    assert {alpha}, "not rejected"
+"""
+
+
+@pytest.mark.torch
+def test_the_decomposition_is_named(environment: Environment) -> None:
+    found = find_pass(environment, CELU.format(alpha="0.0"))
+    assert found is not None
+    assert (found.backend, found.subsystem) == ("aot_eager_decomp_partition", "decomposition")
+    assert "celu" in found.text
+
+
+@pytest.mark.torch
+def test_no_time_no_answer(environment: Environment) -> None:
+    assert find_pass(environment, CELU.format(alpha="0.0"), timeout=0.2) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (PassFound("eager", None, None, None), "eager, no single part of it"),
+        (PassFound("inductor", "lowerings", 4, "aten.\n roll"), "inductor, lowerings, application 4: aten. roll"),
+        (PassFound("inductor", "inductor_cse", 0, "inductor_cse"), "inductor, inductor_cse"),
+    ],
+)
+def test_in_words(found: PassFound, text: str) -> None:
+    assert found.text == text

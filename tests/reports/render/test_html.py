@@ -1,0 +1,214 @@
+"""``report.html``: safe whatever is in it, and drawn right."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torchbisect.reports.model.report import Bisect, Regression, Report, Step
+from torchbisect.reports.model.report import Tested as Asked
+from torchbisect.reports.render import html
+from torchbisect.reports.render.charts import curve, heat, histogram, round_steps, timeline
+from torchbisect.reports.render.script_diff import side_by_side
+
+#: A whole report takes long to make up.
+FEW = settings(max_examples=settings.default.max_examples // 4)
+
+VOID = {"meta", "circle", "path", "rect", "line", "use", "br"}
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser would, and keeps what could do harm."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.names: list[str] = []
+        self.ids: list[str] = []
+        self.text: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            self.names.append(name)
+            if name in ("href", "src", "action", "xlink:href", "style"):
+                self.addresses.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> ends nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def check_page(page: str) -> Reader:
+    """What must hold of every page."""
+    read = Reader(page)
+    assert read.open == []
+    assert not {"script", "img", "iframe", "object", "embed", "link", "base", "form", "a"} & set(read.tags)
+    assert all(address.startswith("#mark-") for address in read.addresses)
+    assert {address[1:] for address in read.addresses} <= set(read.ids)
+    assert len(set(read.ids)) == len(read.ids)
+    assert not [name for name in read.names if name.startswith("on")]
+    assert read.tags.count("h1") == 1
+    assert "default-src 'none'" in page
+    assert all(c == "\n" or c == "\t" or unicodedata.category(c)[0] != "C" for c in page)
+    return read
+
+
+def test_the_whole_page(whole: Report) -> None:
+    read = check_page(html.render(whole))
+    text = " ".join(" ".join(read.text).split())
+    for words in (
+        "Mismatch",
+        "compiled gives requires_grad=False where eager gives True",
+        "Shown in 5 of 5 runs.",
+        '@torch.compile(backend="eager")',
+        "Already bad in 2.2.2",
+        "untestable: import-failed",
+        "torch._dynamo.config.disable = True",
+        "12 lines and 224 bytes, from 143 lines and 5312 bytes",
+        "0 of 12",
+    ):
+        assert words in text
+    assert read.tags.count("svg") >= 3
+
+
+@given(st.from_type(Report))
+@FEW
+def test_no_text_breaks_out(report: Report) -> None:
+    check_page(html.render(report))
+
+
+@pytest.mark.parametrize("verdict", ["none", "untestable"])
+def test_a_page_of_little(whole: Report, verdict: Any) -> None:
+    report = Report("complete", verdict, whole.environment, whole.command, reason="12 calls were compared")
+    read = check_page(html.render(report))
+    assert "12 calls were compared" in " ".join(read.text)
+    assert "table" not in read.tags
+
+
+def test_no_path_of_the_machine(whole: Report) -> None:
+    assert whole.environment is not None
+    report = replace(
+        whole,
+        command="torchbisect run /home/ann/x.py",
+        environment=replace(whole.environment, collect_env="/home/ann/env", platform="/home/ann/p"),
+        reason="/home/ann/r",
+    )
+    assert "ann" not in html.render(report)
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_colours_can_be_told_apart(whole: Report, scheme: int) -> None:
+    """WCAG 2.2, AA: 4.5 to 1 for text on every ground it stands on."""
+    blocks = re.findall(r":root \{(.*?)\}", html.render(whole), re.DOTALL)
+    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", blocks[scheme]))
+    for ink in ("ink", "quiet", "good", "bad", "untestable", "accent"):
+        for ground in ("paper", "raised") + (("gone", "new") if ink in ("ink", "quiet") else ()):
+            bright, dark = sorted((luminance(colours[ink]), luminance(colours[ground])), reverse=True)
+            assert (bright + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
+
+
+@given(st.lists(st.text("ab1.", min_size=1, max_size=6), unique=True, min_size=1, max_size=60), st.data())
+def test_the_timeline_has_every_build_in_its_order(names: list[str], data: st.DataObject) -> None:
+    asked = data.draw(st.lists(st.sampled_from(names), unique=True))
+    verdicts = [data.draw(st.sampled_from(["good", "bad", "untestable"])) for _ in asked]
+    ends = data.draw(st.tuples(st.none() | st.sampled_from(names), st.none() | st.sampled_from(names)))
+    bisect = Bisect(
+        regression=Regression(*ends),
+        tested=tuple(Asked(name, verdict) for name, verdict in zip(asked, verdicts)),
+        listed=tuple(names),
+    )
+    drawn = timeline(bisect, {})
+    assert [mark.label for mark in drawn.marks] == names
+    assert {mark.label: mark.kind for mark in drawn.marks if mark.kind != "unasked"} == dict(zip(asked, verdicts))
+    places = [mark.x for mark in drawn.marks]
+    assert places == sorted(set(places))
+    assert places[-1] < drawn.width
+    named = [mark.x for mark in drawn.marks if mark.named]
+    assert all(right - left >= 24 for left, right in itertools.pairwise(named))
+    if ends[1] is not None:
+        assert next(mark for mark in drawn.marks if mark.label == ends[1]).named
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 9000)), min_size=2, max_size=30))
+def test_the_curve_stays_in_its_picture(points: list[tuple[int, int]]) -> None:
+    drawn = curve([Step(asked, 0.0, size) for asked, size in points], 500)
+    assert drawn is not None
+    across = [float(x) for x in re.findall(r"[MH]([\d.-]+)", drawn.path)]
+    up = [float(y) for y in re.findall(r"(?:V|M[\d.]+ )([\d.-]+)", drawn.path)]
+    assert all(0 <= x <= drawn.width for x in across)
+    assert all(0 <= y <= drawn.height for y in up)
+
+
+def test_no_curve_of_one_point() -> None:
+    assert curve([Step(0, 0.0, 100)], 3) is None
+
+
+@given(st.floats(0.001, 1e9))
+def test_steps_are_round_and_within(top: float) -> None:
+    steps = round_steps(top)
+    assert 2 <= len(steps) <= 6
+    assert 0 == steps[0] < steps[-1] <= top * 1.001
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["histogram", "map"]),
+        st.recursive(
+            st.none() | st.floats() | st.integers() | st.text(max_size=3),
+            lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["edges", "counts"]), inner),
+        ),
+    )
+)
+def test_odd_figures_draw_nothing_or_something(details: dict[str, Any]) -> None:
+    assert all(bar.height >= -1e9 for bar in histogram(details))
+    assert all(0 <= float(cell.label) <= 1 for cell in heat(details))
+
+
+def test_a_histogram_and_a_map() -> None:
+    bars = histogram({"histogram": {"edges": [0, 1, 2], "counts": [3, 6]}})
+    assert [round(bar.height / bars[1].height, 2) for bar in bars] == [0.5, 1.0]
+    cells = heat({"map": [[0, 1], [0.5, 2]]})
+    assert [cell.label for cell in cells] == ["0.000", "1.000", "0.500", "1.000"]
+
+
+@given(st.lists(st.sampled_from(["a = 1", "  b = 2", "", "c = 3"]), max_size=12), st.data())
+def test_side_by_side(lines: list[str], data: st.DataObject) -> None:
+    kept = [line.strip() for line in lines if data.draw(st.booleans())]
+    before, after = side_by_side("\n".join(lines), "\n".join(kept))
+    assert [line.text for line in before] == ("\n".join(lines).rstrip("\n").split("\n"))
+    assert [line.text for line in after] == ("\n".join(kept).rstrip("\n").split("\n"))
+    left = [line.text.strip() for line in before if not line.changed and line.text.strip()]
+    assert left == [line.text.strip() for line in after if not line.changed and line.text.strip()]
+    if kept == [line.strip() for line in lines]:
+        assert not any(line.changed for line in (*before, *after))

@@ -1,0 +1,59 @@
+"""Suggested labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torchbisect.reports.model.report import Bisect, Localisation, Mismatch, Regression, Report
+from torchbisect.reports.render.labels import ALLOWED, suggest
+
+#: A whole report takes long to make up.
+FEW = settings(max_examples=settings.default.max_examples // 4)
+
+
+@given(st.from_type(Report))
+@FEW
+def test_only_labels_that_triage_knows(report: Report) -> None:
+    labels = suggest(report)
+    assert set(labels) <= ALLOWED
+    assert len(set(labels)) == len(labels)
+    assert "high priority" not in labels
+
+
+@pytest.mark.parametrize(
+    ("kind", "component", "labels"),
+    [
+        ("metadata", "dynamo", ["oncall: pt2", "module: dynamo", "module: correctness (silent)", "triage review"]),
+        ("raises", "module: inductor", ["oncall: pt2", "module: inductor"]),
+        ("raises", "made up", ["oncall: pt2"]),
+        ("crash", None, ["oncall: pt2", "module: crash", "triage review"]),
+        ("missing-raise", "decompositions", ["oncall: pt2", "module: decompositions", "module: error checking"]),
+    ],
+)
+def test_what_follows_from_kind_and_component(
+    whole: Report, kind: str, component: str | None, labels: list[str]
+) -> None:
+    report = replace(whole, mismatch=Mismatch(kind, "x"), localisation=Localisation("eager", component), bisect=None)
+    assert list(suggest(report)) == labels
+
+
+def test_dynamic_false_says_dynamic_shapes_only(whole: Report) -> None:
+    report = replace(whole, localisation=Localisation("inductor", "module: inductor", fixed_by=("dynamic = False",)))
+    assert [label for label in suggest(report) if label in ("module: inductor", "module: dynamic shapes")] == [
+        "module: dynamic shapes"
+    ]
+
+
+def test_a_regression_needs_both_ends(whole: Report) -> None:
+    both = replace(whole, bisect=Bisect(regression=Regression("2.4.1", "2.5.0")))
+    one = replace(whole, bisect=Bisect(regression=Regression(None, "2.2.2")))
+    assert "module: regression" in suggest(both)
+    assert "module: regression" not in suggest(one)
+
+
+def test_nothing_wrong_gets_no_label(whole: Report) -> None:
+    assert suggest(replace(whole, verdict="none", mismatch=None)) == ()

@@ -1,0 +1,52 @@
+"""The summary on a terminal."""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from torchbisect.reports.model.report import Report
+from torchbisect.reports.render.terminal import summary
+
+#: A whole report takes long to make up.
+FEW = settings(max_examples=settings.default.max_examples // 4)
+
+
+def shown(report: Report, files: tuple[Path, ...] = (), width: int = 120) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=width, color_system=None).print(summary(report, files))
+    return stream.getvalue()
+
+
+def test_a_whole_run(whole: Report) -> None:
+    text = shown(whole, (Path("out/report.md"),))
+    assert text.startswith("mismatch      compiled gives requires_grad=False where eager gives True")
+    assert "first shown by eager, points to module: dynamo" in text
+    assert "Already bad in 2.2.2" in text
+    assert "2.9.1 (first fixed)" in text
+    assert "12 lines, 224 bytes (from 143 lines, 5312 bytes)" in text
+    assert '@torch.compile(backend="eager")' in text
+    assert "out/report.md" in text
+    assert "2.8.0: exit 1; 2.13.0: exit 0" in text
+
+
+def test_nothing_wrong(whole: Report) -> None:
+    report = replace(whole, verdict="none", mismatch=None, localisation=None, minimal=None, bisect=None)
+    assert shown(report).split() == ["no", "mismatch", "torch", "2.8.0+cpu"]
+
+
+def test_an_interrupted_run_says_what_to_do(whole: Report) -> None:
+    assert "the same command goes on" in shown(replace(whole, state="interrupted"))
+
+
+@given(st.from_type(Report), st.sampled_from([20, 80, 200]))
+@FEW
+def test_no_report_moves_the_cursor(report: Report, width: int) -> None:
+    text = shown(report, (Path("out/a\x1b[2Jb"),), width)
+    assert all(c == "\n" or unicodedata.category(c)[0] != "C" for c in text)

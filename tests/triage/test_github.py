@@ -1,0 +1,334 @@
+"""The client of GitHub's API, against a server on loopback that keeps issues and comments as GitHub does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from click.testing import CliRunner, Result
+
+from torchbisect.core.errors import InputError, MachineError
+from torchbisect.reports import files
+from torchbisect.reports.model.report import Report
+from torchbisect.reports.render.markdown import LIMIT
+from torchbisect.triage import github_actions
+from torchbisect.triage.github import GitHub, Reference
+
+PLACE = Reference("pytorch", "pytorch", 12)
+
+
+class Hub:
+    """What the server keeps: comments, and the troubles that it is to make next."""
+
+    def __init__(self) -> None:
+        self.comments: list[dict[str, Any]] = []
+        self.issue: dict[str, Any] = {"number": 12, "title": "t", "body": "b", "user": {"login": "ann"}, "labels": []}
+        self.troubles: list[tuple[int, dict[str, str], str]] = []
+        self.lose_answers = 0
+        self.asked: list[str] = []
+        self.tokens: set[str | None] = set()
+        self.base = ""
+
+    def say(self, login: str, body: str) -> dict[str, Any]:
+        comment = {"id": 1000 + len(self.comments), "user": {"login": login}, "body": body, "html_url": "http://c/"}
+        self.comments.append(comment)
+        return comment
+
+
+class Handler(BaseHTTPRequestHandler):
+    """GitHub's answers, one page holding three."""
+
+    hub: Hub
+
+    def do_GET(self) -> None:
+        self.answer("GET")
+
+    def do_POST(self) -> None:
+        self.answer("POST")
+
+    def do_PATCH(self) -> None:
+        self.answer("PATCH")
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+    def answer(self, method: str) -> None:
+        sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        split = urlsplit(self.path)
+        self.hub.asked.append(f"{method} {split.path}")
+        self.hub.tokens.add(self.headers.get("Authorization"))
+        if self.hub.troubles:
+            status, headers, text = self.hub.troubles.pop(0)
+            return self.send(status, {"message": text}, headers)
+        body = json.loads(sent)["body"] if sent else ""
+        path = split.path
+        if method == "PATCH":
+            comment = next(c for c in self.hub.comments if path.endswith(f"/comments/{c['id']}"))
+            comment["body"] = body
+            return self.send(200, comment)
+        if method == "POST":
+            made = self.hub.say("github-actions[bot]", body)
+            if self.hub.lose_answers:
+                self.hub.lose_answers -= 1
+                return self.send(502, {})
+            return self.send(201, made)
+        if path == "/repos/pytorch/pytorch/issues/12":
+            return self.send(200, self.hub.issue)
+        if path.endswith("/comments"):
+            return self.page(self.hub.comments, split.query)
+        if path == "/search/issues":
+            return self.page([{**self.hub.issue, "number": n} for n in range(7)], split.query, wrapped=True)
+        return self.send(404, {"message": "Not Found"})
+
+    def page(self, items: list[dict[str, Any]], query: str, wrapped: bool = False) -> None:
+        number = int(parse_qs(query).get("page", ["1"])[0])
+        found = items[3 * number - 3 : 3 * number]
+        more = f'<{self.hub.base}{urlsplit(self.path).path}?page={number + 1}&q=x>; rel="next"'
+        headers = {"Link": more} if len(items) > 3 * number else {}
+        self.send(200, {"items": found} if wrapped else found, headers)
+
+    def send(self, status: int, data: Any, headers: dict[str, str] | None = None) -> None:
+        text = json.dumps(data).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    kept = Hub()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": kept}))
+    kept.base = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield kept
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class Waits(list[float]):
+    """Notes how long the client would have waited."""
+
+
+@pytest.fixture
+def waits() -> Waits:
+    return Waits()
+
+
+@pytest.fixture
+def github(hub: Hub, waits: Waits) -> Iterator[GitHub]:
+    with GitHub("secret", base=hub.base, sleep=waits.append) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pytorch/pytorch#12",
+        "https://github.com/pytorch/pytorch/issues/12",
+        "pytorch/pytorch/pull/12",
+        " https://github.com/pytorch/pytorch/issues/12#issuecomment-5 ",
+    ],
+)
+def test_references(text: str) -> None:
+    assert Reference.parse(text) == PLACE
+
+
+@pytest.mark.parametrize(
+    "text", ["", "12", "pytorch#12", "a/b#", "a/../b#1", "https://example.org/a/b/issues/1", "a/..#1"]
+)
+def test_what_is_no_reference(text: str) -> None:
+    with pytest.raises(InputError, match="OWNER/REPO#NUMBER"):
+        Reference.parse(text)
+
+
+def test_an_issue(hub: Hub, github: GitHub) -> None:
+    hub.issue["labels"] = [{"name": "oncall: pt2"}]
+    post = github.issue(PLACE)
+    assert (post.identity, post.author, post.title, post.body, post.labels) == (12, "ann", "t", "b", ("oncall: pt2",))
+    assert hub.tokens == {"Bearer secret"}
+
+
+def test_all_pages_are_read(hub: Hub, github: GitHub) -> None:
+    for number in range(8):
+        hub.say("ann", str(number))
+    assert [post.body for post in github.comments(PLACE)] == list("01234567")
+    assert [post.identity for post in github.search("is:issue")] == list(range(7))
+    assert len(list(github.search("is:issue", most=2))) == 2
+
+
+def test_one_comment_edited_and_never_a_second(hub: Hub, github: GitHub) -> None:
+    for number in range(5):
+        hub.say("ann", f"words {number}")
+    first = github.comment_once(PLACE, "<!-- m -->\none", "<!-- m -->")
+    again = github.comment_once(PLACE, "<!-- m -->\ntwo", "<!-- m -->")
+    assert first.identity == again.identity
+    assert [c["body"] for c in hub.comments[5:]] == ["<!-- m -->\ntwo"]
+    hub.asked.clear()
+    github.comment_once(PLACE, "<!-- m -->\ntwo", "<!-- m -->")
+    assert not [line for line in hub.asked if not line.startswith("GET")]
+
+
+def test_a_strangers_comment_is_not_taken_for_it(hub: Hub, github: GitHub) -> None:
+    hub.say("mallory", "<!-- m -->\nmine")
+    github.comment_once(PLACE, "<!-- m -->\none", "<!-- m -->")
+    assert [c["body"] for c in hub.comments] == ["<!-- m -->\nmine", "<!-- m -->\none"]
+
+
+def test_an_answer_that_is_lost_does_not_write_twice(hub: Hub, github: GitHub, waits: Waits) -> None:
+    hub.lose_answers = 1
+    github.comment_once(PLACE, "<!-- m -->\none", "<!-- m -->")
+    assert [c["body"] for c in hub.comments] == ["<!-- m -->\none"]
+    assert waits == [1.0]
+
+
+def test_server_errors_are_asked_again(hub: Hub, github: GitHub, waits: Waits) -> None:
+    hub.troubles = [(502, {}, ""), (503, {}, ""), (500, {}, "")]
+    assert github.issue(PLACE).title == "t"
+    assert waits == [1.0, 2.0, 4.0]
+
+
+def test_a_server_that_stays_down_is_the_machines_fault(hub: Hub, github: GitHub) -> None:
+    hub.troubles = [(502, {}, "")] * 9
+    with pytest.raises(MachineError, match="GitHub answered 502: nothing was lost"):
+        github.issue(PLACE)
+
+
+def test_nobody_there(waits: Waits) -> None:
+    with GitHub(base="http://127.0.0.1:9", sleep=waits.append) as github, pytest.raises(MachineError, match="reached"):
+        github.issue(PLACE)
+
+
+def test_a_short_rate_limit_is_waited_out(hub: Hub, github: GitHub, waits: Waits) -> None:
+    reset = str(int(time.time()) + 30)
+    hub.troubles = [
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}, "API rate limit exceeded"),
+        (429, {"retry-after": "7"}, "slow down"),
+        (403, {}, "You have exceeded a secondary rate limit"),
+    ]
+    assert github.issue(PLACE).title == "t"
+    assert 25 <= waits[0] <= 30
+    assert waits[1:] == [7.0, 60.0]
+
+
+def test_a_long_rate_limit_is_said(hub: Hub, github: GitHub, waits: Waits) -> None:
+    reset = str(int(time.time()) + 1800)
+    hub.troubles = [(403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}, "API rate limit exceeded")]
+    with pytest.raises(MachineError, match="rate limit is used up; it can be asked again in 30 min"):
+        github.issue(PLACE)
+    assert waits == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "token is not valid"),
+        (403, "no right to do this"),
+        (404, "no such issue"),
+        (410, "deleted"),
+        (422, "not take"),
+    ],
+)
+def test_refusals_say_what_to_do(hub: Hub, github: GitHub, waits: Waits, status: int, words: str) -> None:
+    hub.troubles = [(status, {}, "Bad \x1b[31mthing")]
+    with pytest.raises(InputError, match=words) as caught:
+        github.issue(PLACE)
+    assert "pytorch/pytorch#12" in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+    assert waits == []
+
+
+def test_pages_elsewhere_are_not_followed(hub: Hub, github: GitHub) -> None:
+    for number in range(4):
+        hub.say("ann", str(number))
+    hub.base = "http://evil.example"
+    with pytest.raises(MachineError, match="another place"):
+        list(github.comments(PLACE))
+
+
+def test_what_would_not_fit_is_not_sent(hub: Hub, github: GitHub) -> None:
+    with pytest.raises(InputError, match="bytes"):
+        github.comment_once(PLACE, "<!-- m -->" + "é" * LIMIT, "<!-- m -->")
+    with pytest.raises(InputError, match="does not start"):
+        github.comment_once(PLACE, "x", "<!-- m -->")
+    assert hub.asked == []
+
+
+def step(*arguments: str, **environment: str) -> Result:
+    """A step of the workflow, as it is run there."""
+    return CliRunner().invoke(github_actions.main, arguments, env=environment, catch_exceptions=False)
+
+
+def test_the_steps_of_the_workflow(hub: Hub, whole: Report, tmp_path: Path) -> None:
+    body = "```python\nimport torch\nimport einops\ntorch.compile(abs)(torch.ones(1))\n```\ntorch==2.8.0\n@octocat"
+    (tmp_path / "issue.json").write_text(json.dumps({**hub.issue, "body": body}))
+    out = tmp_path / "out"
+    done = step("read", str(tmp_path / "issue.json"), str(out), GITHUB_OUTPUT=str(tmp_path / "outputs"))
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "outputs").read_text() == "runnable=true\ntorch=2.8.0\ndevice=cpu\npackages=einops\n"
+    assert "torch.compile(abs)" in (out / "repro.py").read_text()
+
+    files.write(replace(whole, reason="@octocat"), out)
+    (out / "report.md").write_text("tampered with")
+    done = step("comment", "pytorch/pytorch#12", str(out), "--api", hub.base, GH_TOKEN="t0ken")
+    assert done.exit_code == 0, done.output
+    assert hub.tokens == {"Bearer t0ken"}
+    (comment,) = hub.comments
+    assert comment["body"].startswith("<!-- torchbisect:report -->")
+    assert "tampered" not in comment["body"]
+
+
+def test_the_outcome_of_a_run(whole: Report, tmp_path: Path) -> None:
+    files.write(whole, tmp_path / "out")
+    places = {"GITHUB_OUTPUT": str(tmp_path / "outputs"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    assert step("outcome", str(tmp_path / "out"), "--status", "0", **places).exit_code == 0
+    assert (tmp_path / "outputs").read_text() == f"status=0\nverdict=mismatch\nreport={tmp_path / 'out'}\n"
+    assert (tmp_path / "summary").read_text() == (tmp_path / "out" / "report.md").read_text()
+
+
+def test_a_step_with_nothing_to_run(hub: Hub, tmp_path: Path) -> None:
+    (tmp_path / "issue.json").write_text(json.dumps(hub.issue))
+    done = step("read", str(tmp_path / "issue.json"), str(tmp_path))
+    assert "runnable: false" in done.output
+    assert not (tmp_path / "repro.py").exists()
+    (tmp_path / "reply.md").write_text("tampered with")
+    done = step("comment", "pytorch/pytorch#12", str(tmp_path), "--api", hub.base)
+    assert done.exit_code == 0, done.output
+    assert hub.comments[0]["body"].startswith("<!-- torchbisect:issue -->\nThis issue can't be run as it stands")
+
+
+def test_a_step_with_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "issue.json").write_text("{")
+    command = [
+        sys.executable,
+        "-m",
+        "torchbisect.triage.github_actions",
+        "read",
+        str(tmp_path / "issue.json"),
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("torchbisect: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["[]", '{"number": "x"}', '{"number": 1, "labels": [3]}'])
+def test_what_is_no_issue(tmp_path: Path, text: str) -> None:
+    (tmp_path / "issue.json").write_text(text)
+    with pytest.raises(InputError, match="no issue as GitHub's API gives it"):
+        step("read", str(tmp_path / "issue.json"), str(tmp_path))

@@ -1,0 +1,185 @@
+"""Where issues come from, and what can't be used. No torch and no network."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from issue_flood import flood
+
+from torchbisect.cli.main import main
+from torchbisect.core.errors import InputError
+from torchbisect.minimizer.budget import Budget
+from torchbisect.pipeline.options import Options
+from torchbisect.reports.model.report import Report
+from torchbisect.triage.issue_sources import jobs_from, jobs_searched
+from torchbisect.triage.jobs import Done, Job, Task
+
+SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
+
+
+def test_two_hundred_recorded_issues_are_read_for_what_they_are(tmp_path: Path) -> None:
+    recorded = flood()
+    assert len(recorded) == 200
+    # The file as the API gives one list, and as people save them, one a line.
+    (tmp_path / "list.json").write_text(json.dumps([one.data for one in recorded]))
+    (tmp_path / "lines.jsonl").write_text("\n".join(json.dumps(one.data) for one in recorded))
+    jobs = jobs_from(tmp_path / "lines.jsonl")
+    assert jobs == jobs_from(tmp_path / "list.json")
+    assert [job.name for job in jobs] == [one.name for one in recorded]
+    assert [job.source is None for job in jobs] == [one.state == "nothing-to-run" for one in recorded]
+    assert all(job.trouble for job in jobs if job.source is None)
+
+
+def test_what_the_command_line_of_github_prints(tmp_path: Path) -> None:
+    url = "https://github.com/pytorch/pytorch/issues/9"
+    issue = {"number": 9, "title": "x", "body": f"On 2.8.0:\n```python\n{SCRIPT}```", "url": url}
+    (tmp_path / "gh.json").write_text(json.dumps([issue]))
+    (job,) = jobs_from(tmp_path / "gh.json")
+    assert (job.name, job.url, job.source) == ("pytorch/pytorch#9", url, SCRIPT)
+
+
+def test_a_bad_line_is_an_issue_that_can_not_be_run(tmp_path: Path) -> None:
+    good = json.dumps({"number": 3, "body": f"```python\n{SCRIPT}```"})
+    (tmp_path / "x.jsonl").write_text(f'{{"number": \n[1]\n\n"x"\n{good}\n')
+    bad, odd, text, job = jobs_from(tmp_path / "x.jsonl")
+    assert "line 1 of x.jsonl" in bad.trouble
+    assert odd.source is text.source is None
+    assert (job.name, job.source) == ("#3", SCRIPT)
+
+
+@given(st.lists(st.text(max_size=30), max_size=5))
+def test_no_file_is_too_odd(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    path = tmp_path_factory.getbasetemp() / "odd.jsonl"
+    path.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
+    try:
+        jobs_from(path)
+    except InputError:
+        pass
+
+
+def test_a_folder_of_scripts(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.py").write_text(SCRIPT)
+    (tmp_path / "a.py").write_text("for x in\n")
+    (tmp_path / "notes.txt").write_text("none")
+    broken, job = jobs_from(tmp_path)
+    assert (broken.name, broken.source) == ("a.py", None)
+    assert "line 1" in broken.trouble
+    assert (job.name, job.source, job.path) == ("deep/b.py", SCRIPT, str(tmp_path / "deep" / "b.py"))
+
+
+@pytest.fixture
+def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A server on loopback that finds three issues, two on its first page; the queries that it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = parse_qs(urlsplit(self.path).query)
+            asked.extend(wanted.get("q", ()))
+            second = wanted.get("page") == ["2"]
+            items = [{"number": number, "body": f"```python\n{SCRIPT}```"} for number in ((3,) if second else (1, 2))]
+            text = json.dumps({"items": items}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            if not second:
+                here = f"http://127.0.0.1:{server.server_port}/search/issues?page=2"
+                self.send_header("Link", f'<{here}>; rel="next"')
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("GITHUB_API_URL", f"http://127.0.0.1:{server.server_port}")
+    yield asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_search(github: list[str]) -> None:
+    assert [job.name for job in jobs_searched("repo:a/b label:x", 200, print)] == ["#1", "#2", "#3"]
+    assert [job.name for job in jobs_searched("repo:a/b is:pr", 2, print)] == ["#1", "#2"]
+    assert github[0] == "repo:a/b label:x is:issue"
+    assert "repo:a/b is:pr" in github
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--search"),
+        (("x.jsonl", "--search", "y"), "either"),
+        (("nowhere.jsonl",), "nowhere.jsonl"),
+        (("empty.jsonl",), "no issue in it"),
+        ((".",), "no *.py"),
+        (("x.jsonl", "--executor", "ray"), "--address"),
+        (("x.jsonl", "--address", "127.0.0.1:1"), "--executor ray"),
+        (("x.jsonl", "--gpus", "1"), "--gpus"),
+    ],
+)
+def test_what_can_not_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.jsonl").touch()
+    result = CliRunner().invoke(main, ["triage", *words])
+    assert result.exit_code == 2
+    (line,) = [line for line in result.output.splitlines() if line.startswith("torchbisect:")]
+    assert said in line
+
+
+paths = st.text("ab/. ", min_size=1).map(Path)
+words = st.lists(st.text(max_size=5), max_size=3).map(tuple)
+
+
+@given(
+    st.from_type(Job),
+    st.builds(
+        Options,
+        budget=st.sampled_from([None, Budget.parsed("90s"), Budget.parsed("200q")]),
+        script=paths,
+        out=paths,
+        cache_dir=st.none() | paths,
+        packages=words,
+        torch=st.none() | st.text(),
+    ),
+)
+def test_a_task_crosses_processes(job: Job, options: Options) -> None:
+    task = Task(job, options)
+    assert Task.from_json(json.loads(json.dumps(task.to_json()))) == task
+
+
+@pytest.mark.parametrize("report", [None, Report("complete", "none", None, "torchbisect run x.py")])
+def test_an_answer_crosses_processes(report: Report | None) -> None:
+    done = Done("a", report, "words", again=True)
+    assert Done.from_json(json.loads(json.dumps(done.to_json()))) == done
+
+
+def test_what_makes_it_another_question() -> None:
+    def key(job: Job, options: Options) -> str:
+        return Task.of(job, options, Path("out"), stated=False).key
+
+    job, options = Job("a", source=SCRIPT), Options(Path())
+    assert key(job, options) == key(Job("a", "another title", source=SCRIPT), options)
+    assert key(job, options) != key(Job("a", source=SCRIPT + "\n"), options)
+    assert key(job, options) != key(job, Options(Path(), torch="2.8.0"))
+    assert key(job, options) != key(Job("a", source=SCRIPT, packages=("numpy",)), options)
+
+
+def test_the_torch_that_an_issue_states() -> None:
+    job, options = Job("a", source=SCRIPT, torch="2.8.0"), Options(Path(), torch=None)
+    assert Task.of(job, options, Path("out"), stated=True).options.torch == "2.8.0"
+    assert Task.of(job, options, Path("out"), stated=False).options.torch is None

@@ -1,0 +1,80 @@
+"""The same jobs on a real Ray cluster: two nodes on loopback, one of which is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from running import COMMAND, Tool
+
+from torchbisect.triage.database import Database
+
+ray = pytest.importorskip("ray", reason="needs the extra: python -m pip install 'torchbisect[ray]'")
+
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
+
+WRONG = "import torch\nf = lambda x: x.sin() * (1 + torch.compiler.is_compiling())\n"
+RIGHT = "import torch\nf = lambda x: x.sin() + {0}\n"
+CALL = "print(torch.compile(f, backend='eager')(torch.ones({0})))\n"
+COUNT = 8
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two nodes with one CPU each, on loopback."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray takes 127.0.0.1 for a name of this machine and goes to its outer address, unless told that there is no other.
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    here: dict[str, Any] = {"node_ip_address": "127.0.0.1", "num_cpus": 1, "object_store_memory": 80 << 20}
+    made = Cluster(initialize_head=True, head_node_args={**here, "include_dashboard": False})
+    made.add_node(**here)
+    yield made
+    made.shutdown()
+
+
+def test_a_node_dies_and_nothing_is_lost(cluster: Any, tool: Tool) -> None:
+    assert cluster.address.startswith("127.0.0.1:")
+    scripts = tool.folder / "scripts"
+    scripts.mkdir()
+    for number in range(COUNT):
+        text = (WRONG if number % 4 == 0 else RIGHT.format(number)) + CALL.format(number + 1)
+        (scripts / f"s{number}.py").write_text(text)
+    command = [str(COMMAND), "triage", "scripts", "--no-bisect", "--no-minimize", "--cache-dir", str(tool.cache)]
+    command += ["--executor", "ray", "--address", cluster.address]
+    process = subprocess.Popen(
+        command, cwd=tool.folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=dict(os.environ)
+    )
+    assert process.stderr is not None
+    killed, lines = False, []
+    for line in process.stderr:
+        lines.append(line)
+        if line.startswith("[2/") and not killed:
+            (node,) = cluster.worker_nodes
+            cluster.remove_node(node, allow_graceful=False)
+            killed = True
+    assert process.wait(timeout=60) == 0, "".join(lines)
+    assert killed
+    with Database(tool.folder / "torchbisect-triage" / "triage.sqlite") as database:
+        found = {row.name: row for row in database.rows()}
+    wanted = {f"s{number}.py": "none" if number % 4 else "mismatch" for number in range(COUNT)}
+    assert {name: row.state for name, row in found.items()} == wanted
+    for row in found.values():
+        assert (tool.folder / "torchbisect-triage" / row.report / "report.html").is_file()
+    again = tool.run(
+        "triage", "scripts", "--no-bisect", "--no-minimize", "--executor", "ray", "--address", "127.0.0.1:1"
+    )
+    assert again.returncode == 0, "nothing is left to ask, so no cluster is needed"
+    assert "0 of them new, 0 to run" in again.stderr
+
+
+def test_no_cluster_there(tool: Tool) -> None:
+    tool.write(RIGHT.format(1) + CALL.format(2))
+    done = tool.run("triage", ".", "--executor", "ray", "--address", "127.0.0.1:1", "--no-bisect")
+    assert done.returncode == 5
+    assert "no Ray cluster answers at 127.0.0.1:1" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,1 @@
+"""Many issues: reading them, running them on workers, and the table of what was found."""

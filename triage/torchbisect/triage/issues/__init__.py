@@ -1,0 +1,1 @@
+"""Read an issue: its body, code blocks, stated versions and packages."""

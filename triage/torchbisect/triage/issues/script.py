@@ -1,0 +1,308 @@
+"""Of the blocks of an issue the one that is the script, put together and mended as little as it takes to run."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from torchbisect.triage.issues.code_blocks import Block, parses
+
+_COMPILES = re.compile(r"\btorch\.compile\b|\.compile\(|_dynamo\.optimize\b|\bdynamo\.optimize\b|\bimport compile\b")
+_LOG = re.compile(
+    r"^(?:\[rank\d+\]:\s*)?Traceback \(most recent call last\)|^\s*File \"[^\"]+\", line \d+, in |"
+    r"^Collecting environment information|^PyTorch version: |^[VIWEC]\d{4} \d\d:\d\d:\d\d|^\w+(?:\.\w+)*Error: ",
+    re.MULTILINE,
+)
+_SHELL = re.compile(
+    r"^\s*(?:\$ |# )?(?:python3?|pip3?|conda|curl|wget|git|export|CUDA_VISIBLE_DEVICES=\S+|TORCH\w*=\S+) "
+)
+_NOT_PYTHON = frozenset(
+    {"bash", "sh", "shell", "console", "text", "txt", "cpp", "c++", "c", "diff", "json", "yaml", "log"}
+)
+# What torch writes itself: inductor's output, traced graphs. They parse, but they aren't what somebody ran.
+_GENERATED = re.compile(
+    r"\basync_compile\b|\bextern_kernels\b|# AOT ID|torch\._inductor\.codecache|class GraphModule\(|"
+    r"class (?:joint_helper|Repro)\(|load_config\(b'|# No stacktrace found"
+)
+_MEANT = re.compile(r"repro|script|following|code|example|fails?\b|bug|minimi[sz]|simplif|trigger|run this")
+_SMALLER = re.compile(r"minimal|minimi[sz]|simplif|smaller|reduced|boils down")
+_NOT_MEANT = re.compile(
+    r"\bworks\b|work-?around|\bfixed\b|\bfix is\b|instead of|no error|without (?:the )?(?:bug|error)|"
+    r"\bpasses\b|output code|generated|graph|\bpatch\b|does not (?:fail|reproduce)"
+)
+_LEFT_OUT = re.compile(
+    r"^\s*#\s*(?:(?:\.\.\.|…).*|(?:your|rest of|other|more|some) .*|omitted.*|snip.*|\[.*\])\s*$", re.I | re.M
+)
+
+#: Imports that people leave out, by the name that is then unknown.
+USUAL = {
+    "torch": "import torch",
+    "nn": "from torch import nn",
+    "F": "import torch.nn.functional as F",
+    "optim": "from torch import optim",
+    "Tensor": "from torch import Tensor",
+    "dynamo": "import torch._dynamo as dynamo",
+    "np": "import numpy as np",
+    "numpy": "import numpy",
+    "partial": "from functools import partial",
+    "dataclass": "from dataclasses import dataclass",
+    "nullcontext": "from contextlib import nullcontext",
+    **{
+        name: f"from typing import {name}" for name in ("Any", "Callable", "Dict", "List", "Optional", "Tuple", "Union")
+    },
+    **{
+        name: f"import {name}"
+        for name in ("contextlib", "copy", "functools", "itertools", "math", "operator", "os", "random", "sys", "time")
+    },
+}
+
+
+@dataclass(frozen=True)
+class Script:
+    """The script of an issue.
+
+    Attributes:
+        text: what to run.
+        notes: what was done to what the issue says, a line each.
+        unknown: names that it uses and never defines.
+        left_out: the lines where its writer left something out.
+        error: why it is no Python, where it isn't.
+        packages: what it imports that is neither Python's own nor torch.
+        compiles: whether it calls ``torch.compile`` in any form.
+        cuda: whether it asks for a GPU.
+    """
+
+    text: str
+    notes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    left_out: tuple[int, ...] = ()
+    error: str | None = None
+    packages: tuple[str, ...] = ()
+    compiles: bool = False
+    cuda: bool = False
+
+
+def find_script(found: Sequence[Block]) -> Script | None:
+    """The script among the blocks of an issue, or ``None`` if no block could be one."""
+    mended = [mend(block.text) for block in found]
+    scored = [(_score(block, script), number) for number, (block, script) in enumerate(zip(found, mended))]
+    usable = [(score, -number) for score, number in scored if score > 0]
+    if not usable:
+        return None
+    best = -max(usable)[1]
+    others = [number for score, number in scored if score > 0 and number != best]
+    return _judged(_completed(best, others, mended))
+
+
+def _score(block: Block, script: Script) -> int:
+    """How likely a block is the script; 0 and less: it isn't one."""
+    text = script.text
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not lines or block.language in _NOT_PYTHON or all(_SHELL.match(line) for line in lines):
+        return 0
+    if _LOG.search(text) and script.error:
+        return 0
+    torch_code = re.search(r"^\s*(?:import|from) torch\b|\btorch\.\w", text, re.MULTILINE) is not None
+    if script.error and not (torch_code and re.search(r"^\s*(?:import|from|def|class) ", text, re.MULTILINE)):
+        return 0
+    if not torch_code and not _COMPILES.search(text) and not re.search(r"^\s*(?:def|class|import|from) ", text, re.M):
+        return 0
+    score = 10
+    score += 8 if _COMPILES.search(text) else 0
+    score += 4 if re.search(r"^\s*(?:import|from) torch\b", text, re.MULTILINE) else 0
+    score += 3 if _calls_something(text) else 0
+    score += 2 if block.language in ("python", "py", "python3", "pycon") else 0
+    score += 2 if not block.section or re.search(r"bug|repro", block.section, re.IGNORECASE) else 0
+    score += 3 if _MEANT.search(block.before) or re.search("repro", block.section, re.IGNORECASE) else 0
+    score += 3 if _SMALLER.search(block.before) else 0
+    score -= 7 if _NOT_MEANT.search(block.before) else 0
+    score -= 9 if re.search(r"error logs|versions|environment", block.section, re.IGNORECASE) else 0
+    score -= 9 if _GENERATED.search(text) else 0
+    score -= 6 if script.error else 0
+    return max(score, 1)
+
+
+def _calls_something(text: str) -> bool:
+    """Whether something is run at the top, and not only defined."""
+    tree = _tree(text)
+    if tree is None:
+        return False
+    doing = [
+        node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom))
+    ]
+    return any(isinstance(part, ast.Call) for node in doing for part in ast.walk(node))
+
+
+def mend(text: str) -> Script:
+    """Take off prompts and mend what keeps a block from being Python, as far as that is certain."""
+    notes: list[str] = []
+    if re.search(r"^\s*(?:>>>|In \[\d+\]:)", text, re.MULTILINE):
+        text = _without_prompts(text)
+        notes.append("prompts and printed results were taken off")
+    plain = text.replace("\u00a0", " ").replace("“", '"').replace("”", '"').replace("‘", "'").replace("’", "'")
+    if plain != text and not parses(text):
+        text = plain
+        notes.append("typographic quotes and spaces were replaced")
+    magic = re.sub(r"(?m)^[ \t]*[%!].*\n?", "", text)
+    if magic != text and not parses(text):
+        text = magic
+        notes.append("notebook commands were taken out")
+    dotted = re.sub(r"(?m)^([ \t]*)(?:…|\[\.\.\.\]|\.{4,})[ \t]*$", r"\1...", text)
+    text = dotted if not parses(text) else text
+    for _ in range(3):
+        straight = _straightened(text)
+        if straight is None:
+            break
+        text = straight
+        notes.append("a line that was indented for no reason was moved")
+    return Script(text=text.strip("\n") + "\n", notes=tuple(dict.fromkeys(notes)), error=_syntax_error(text))
+
+
+def _without_prompts(text: str) -> str:
+    kept = []
+    for line in text.split("\n"):
+        found = re.match(r"^\s*(?:>>>|\.\.\.|In \[\d+\]:|\.{3,}:)(?: (.*))?$", line)
+        if found:
+            kept.append(found.group(1) or "")
+    return "\n".join(kept)
+
+
+def _straightened(text: str) -> str | None:
+    """The text with one stray indentation at module level taken off, where that is what is wrong."""
+    try:
+        ast.parse(text)
+    except IndentationError as error:
+        if not error.lineno or not re.search("unexpected indent|unindent does not match", str(error)):
+            return None
+        lines = text.split("\n")
+        lines[error.lineno - 1] = lines[error.lineno - 1].lstrip()
+        return "\n".join(lines)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return None
+
+
+def _syntax_error(text: str) -> str | None:
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        return f"line {error.lineno or 1}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+def _tree(text: str) -> ast.Module | None:
+    return ast.parse(text) if parses(text) else None
+
+
+def bound_names(tree: ast.AST) -> set[str]:
+    """Every name that is given a meaning anywhere in the tree."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.split(".")[0])
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            names.add(node.name)
+    return names
+
+
+def unknown_names(text: str) -> list[str]:
+    """Names that a script uses and never gives a meaning, in the order of their first use."""
+    tree = _tree(text)
+    if tree is None or any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in ast.walk(tree)):
+        return []
+    known = bound_names(tree) | set(dir(builtins)) | {"__file__", "__name__"}
+    used = [(n.lineno, n.col_offset, n.id) for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id not in known]
+    return list(dict.fromkeys(name for _, _, name in sorted(used)))
+
+
+def _completed(best: int, others: Sequence[int], mended: Sequence[Script]) -> Script:
+    """The best block, with the blocks before it that define what it uses, and the next that runs what it defines."""
+    script, first = mended[best], best
+    for number in sorted((n for n in others if n < best), reverse=True):
+        tree = _tree(mended[number].text)
+        if tree is not None and bound_names(tree) & set(unknown_names(script.text)) - {"torch"}:
+            script, first = _joined(mended[number], script), number
+    if not _calls_something(script.text) or not _COMPILES.search(script.text):
+        defined = bound_names(_tree(script.text) or ast.Module([], []))
+        for number in sorted(n for n in others if n > best and n != first):
+            if defined & set(unknown_names(mended[number].text)) - {"torch"}:
+                script = _joined(script, mended[number])
+                break
+    return script
+
+
+def _joined(first: Script, second: Script) -> Script:
+    notes = dict.fromkeys([*first.notes, *second.notes, "several blocks of the issue were put together"])
+    return replace(first, text=first.text + "\n" + second.text, notes=tuple(notes), error=first.error or second.error)
+
+
+def _judged(script: Script) -> Script:
+    """What can be said of a script without running it."""
+    if script.error:
+        return replace(script, compiles=_COMPILES.search(script.text) is not None)
+    added = [USUAL[name] for name in unknown_names(script.text) if name in USUAL]
+    text, notes = script.text, list(script.notes)
+    if added:
+        head = _future_imports(text)
+        text = "\n".join([*text.split("\n")[:head], *added, *text.split("\n")[head:]])
+        notes.append(f"imports that were left out were added: {', '.join(added)}")
+    return replace(
+        script,
+        text=text,
+        notes=tuple(notes),
+        unknown=tuple(unknown_names(text)),
+        left_out=_left_out(text),
+        packages=_packages(text),
+        compiles=_COMPILES.search(text) is not None,
+        cuda=re.search(r"""["']cuda(?::\d+)?["']|\.cuda\(""", text) is not None,
+    )
+
+
+def _future_imports(text: str) -> int:
+    """The number of lines at the top that must stay there: a docstring, and imports from ``__future__``."""
+    tree = _tree(text)
+    last = 0
+    for node in tree.body if tree else []:
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if future or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node is tree.body[0]):  # type: ignore[union-attr]
+            last = node.end_lineno or last
+    return last
+
+
+def _left_out(text: str) -> tuple[int, ...]:
+    """Lines with ``...`` where a statement should be, or a comment that says that something isn't there."""
+    lines = {text[: found.start()].count("\n") + 1 for found in _LEFT_OUT.finditer(text)}
+    tree = _tree(text)
+    stubs = {
+        id(statement)
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+    }
+    for node in ast.walk(tree or ast.Module([], [])):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is ...:
+            lines |= {node.lineno} if id(node) not in stubs else set()
+    return tuple(sorted(lines))
+
+
+def _packages(text: str) -> tuple[str, ...]:
+    tree = _tree(text)
+    names = set()
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.split(".")[0])
+    return tuple(sorted(names - set(sys.stdlib_module_names) - {"torch", "triton"}))
