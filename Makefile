@@ -1,10 +1,11 @@
-# Two commands on a fresh machine: `make demo` and `make test`. Both stand on `make setup`.
+# On a fresh machine: `make demo` shows the tool, `make test` tests it. Everything stands on `make setup`.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: setup demo check test test-pure test-torch test-e2e test-corpus clean
+.PHONY: setup demo check quick test test-long test-corpus docs clean
 
 setup: $(STAMP)
 
@@ -23,23 +24,30 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test-pure: setup
-	$(BIN)/python -m pytest -q -m "not torch and not e2e"
+# Under a minute: lint, types and every test that needs no torch.
+quick: check
+	HYPOTHESIS_PROFILE=small $(PYTEST) --numprocesses auto -m "not torch and not e2e and not long"
 
-test-torch: setup
-	$(BIN)/python -m pytest -q -m torch
+# Under twelve minutes on two cores: also the installed torch, one whole run over real releases, one real container.
+test: check
+	$(PYTEST) --numprocesses 2 --no-loadscope-reorder --durations 25 -m "not long"
 
-test-e2e: setup
-	$(BIN)/python -m pytest -q -m e2e
+# The rest: older releases, kills in every stage, attacks on the container, Ray, a real browser.
+test-long: setup
+	$(PYTEST) --numprocesses 2 --no-loadscope-reorder --durations 25 -m long
 
-# Hours: every bug of a corpus over all releases. What it came to is kept in docs/corpus.md.
+# Hours: every bug of a corpus over all releases. docs/corpus.md keeps the result.
 CORPUS ?= ../shared/corpus
 test-corpus: setup
-	TORCHBISECT_CORPUS=$(abspath $(CORPUS)) $(BIN)/python -m pytest -q tests/corpus
+	TORCHBISECT_CORPUS=$(abspath $(CORPUS)) $(PYTEST) tests/corpus
 
-# Two at a time: an install waits for the disk and the network while a compile has a core.
-test: check
-	$(BIN)/python -m pytest -q --numprocesses 2 --no-loadscope-reorder --durations 25
+docs: $(VENV)/.docs-ready
+	$(BIN)/python docs/import_graph.py
+	$(BIN)/mkdocs build --strict
+
+$(VENV)/.docs-ready: setup
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt ".[docs]"
+	touch $@
 
 clean:
-	rm -rf $(VENV) demo-out corpus-out build dist
+	rm -rf $(VENV) demo-out corpus-out build dist site

@@ -24,7 +24,7 @@ CORPUS = Path(os.environ.get("TORCHBISECT_CORPUS") or "-")
 CASES = sorted(path.parent.name for path in CORPUS.glob("*/truth.json"))
 
 pytestmark = [
-    pytest.mark.e2e,
+    pytest.mark.long,
     pytest.mark.skipif(not CASES, reason="make test-corpus names the folder of the corpus, and it has to be there"),
     pytest.mark.timeout(6 * 3600),
 ]

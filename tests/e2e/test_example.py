@@ -52,6 +52,7 @@ def test_the_whole_way(tool: Tool) -> None:
     assert str(tool.folder) not in text
 
 
+@pytest.mark.long
 def test_in_containers_the_report_is_the_same(
     tool: Tool, own_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from running import Tool
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.long
 
 # On torch 2.8.0 the compiled function leaves the set as it was; 2.9.0 has the fix.
 SCRIPT = '''\

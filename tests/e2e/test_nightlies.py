@@ -15,7 +15,7 @@ from nightly_index import DYNAMO, DYNAMO_SCRIPT, NightlyIndex
 from pytorch_clone import Clone, history_of
 from running import Tool
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.long
 
 GOOD, BAD, COUNT = 7, 9, 14
 

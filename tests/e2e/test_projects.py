@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from running import Tool
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.long
 
 # torch 2.13 keeps what a deque of no length forgets.
 LIBRARY = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from running import Tool
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.long
 
 # Both flags are wrong on torch 2.8.0; 2.9.0 mends the first, 2.12.0 the second.
 SCRIPT = """\

@@ -65,7 +65,7 @@ def test_graph_breaks_and_recompiles_are_found_where_asked_for(probe: Probe, mon
     assert probe.ask(Question(straight, found.signature)).answer is Answer.NONE
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="the C++ example is built by CMake, which is not installed")
 def test_a_program_in_cpp_is_tested_against_the_builds_own_libtorch(environment: Environment, tmp_path: Path) -> None:
     """Both tests share one build: compiling against libtorch takes most of a minute."""

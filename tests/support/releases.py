@@ -17,7 +17,7 @@ from torchbisect.containers.venv.environments import Venvs, installed_build
 from torchbisect.core.build import Build, Channel
 
 #: The torches of tables that are held against two of them, for ``parametrize``.
-TORCHES = ["installed", pytest.param("2.8.0", marks=pytest.mark.e2e)]
+TORCHES = ["installed", pytest.param("2.8.0", marks=pytest.mark.long)]
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,7 @@ def test_what_the_steps_call_is_there(path: Path) -> None:
     assert called <= set(github_actions.main.commands)
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 def test_the_shell_of_the_action(tmp_path: Path) -> None:
     """The composite action's own script, run by a real shell: what it is given reaches torchbisect as one word."""
     lines = ACTION.read_text(encoding="utf-8").split("      run: |\n")[2].split("\n")

@@ -36,7 +36,7 @@ from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.long
 
 #: The first date with the dynamo bug; the date before it can't be imported.
 DYNAMO_DATE = 37

@@ -23,7 +23,7 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.store.cache import Cache
 from torchbisect.core.build import Build
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.long
 
 
 def state(environment: DockerEnvironment) -> str:

@@ -254,7 +254,7 @@ def check(observe: Callable[..., Observation], source: str) -> None:
 SLOWLY: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 # A fork of an agent takes seconds where a property of pure code takes milliseconds; three hundred and more in all by
 # ``HYPOTHESIS_PROFILE=wide``.
-MANY = settings.default.max_examples // 5
+MANY = max(1, settings.default.max_examples // 5)
 
 
 @settings(max_examples=MANY, **SLOWLY)

@@ -19,7 +19,7 @@ from torchbisect.reports.render.html import render
 from torchbisect.triage.page import render as triage_page
 from torchbisect.triage.rows import Row
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ("--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update")

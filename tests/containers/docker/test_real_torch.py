@@ -1,0 +1,101 @@
+"""A real torch in a container: installed, compiled with, asked, and overlaid with the Python of another commit."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import docker
+import pytest
+import torch
+
+from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.install import NETWORK_VARIABLE
+from torchbisect.containers.docker.volume import MAKING
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.core.build import Build
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import Answer
+from torchbisect.probe.agent_client import Agent
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.observation import Kind
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.pool import Pool
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
+
+pytestmark = [pytest.mark.torch, pytest.mark.e2e]
+
+COMPILE = """
+import os, torch
+f = torch.compile(lambda x: torch.relu(x.sin()) + 1)
+x = torch.linspace(-1, 1, 64)
+assert torch.allclose(f(x), torch.relu(x.sin()) + 1)
+print(torch.__version__, os.listdir("/sys/class/net"))
+"""
+
+BESIDE = """
+import torch
+from sizes import WIDTH
+print(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(WIDTH)).shape)
+"""
+# What Python's own math has stands for the width: two that make a tensor and one that is not there.
+NAMES = ("math import pi; WIDTH = int(pi)", "math import e; WIDTH = int(e)", "math import nothing as WIDTH")
+
+
+def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
+    engine_host: str, interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The torch that is installed here, installed there, and inductor's C++ compiled and run behind the walls."""
+    monkeypatch.setenv(NETWORK_VARIABLE, "host")
+    volume = f"torchbisect-test-{uuid.uuid4().hex[:12]}"
+    environments = DockerEnvironments(
+        Cache(tmp_path), Indexes.gather(), base="torchbisect-test-base:bookworm", volume=volume
+    )
+    try:
+        environment = environments.environment(Build(str(interpreter.installed_torch)))
+        done = environment.run(["-c", COMPILE], timeout=600)
+        assert done.status == 0, done
+        assert done.output.split(maxsplit=1) == [environment.facts.torch, "['lo']\n"]
+        (tmp_path / "sizes").mkdir()
+        (tmp_path / "sizes" / "__init__.py").write_text("from .wide import WIDTH\n")
+        (tmp_path / "sizes" / "wide.py").write_text("WIDTH = 3\n")
+        with Agent(environment) as agent:
+            seen = agent.observe(Repro(BESIDE, directory=str(tmp_path)), Settings())
+        assert (seen.compiled.how, seen.compiled.output, seen.differences) == ("finished", "torch.Size([3])\n", ())
+        signature = Signature(Kind.VALUES, attribute="value", place="output")
+        asked = [Question(Repro(BESIDE.replace("sizes import WIDTH", name)), signature) for name in NAMES]
+        with Probe(environment, Journal()) as probe, Pool(probe, 2) as pool:
+            for helper in pool._starting:
+                helper.result()
+            pool.expect(asked[1:])
+            assert [pool.ask(question).answer for question in asked] == [Answer.NONE, Answer.NONE, Answer.UNTESTABLE]
+        _a_commits_python_is_asked(environments, environment)
+    finally:
+        environments.close()
+        client = docker.from_env(timeout=60)
+        client.volumes.get(volume).remove()
+        client.close()
+
+
+def _a_commits_python_is_asked(environments: DockerEnvironments, base: Environment) -> None:
+    """With other files over the same binaries, in a copy that is gone again afterwards."""
+    planted = "torch/_dynamo/backends/debugging.py"
+    text = (Path(torch.__file__).parents[1] / planted).read_text()
+    wrong = "return lambda *inputs: [output + 1 for output in gm.forward(*inputs)]"
+    changed = text.replace("return gm.forward", wrong, 1)
+    assert changed != text
+    repro = Repro("import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))")
+    layer = {planted: changed.encode(), "torch/_dynamo/none.py": None, "torch/_dynamo/new.py": b"new = 1\n"}
+    with environments.overlaid(base.build, layer, "c0ffee" * 6) as environment:
+        assert environment.build.commit == environment.facts.git_version == "c0ffee" * 6
+        code = "import torch._dynamo.new; print(torch.version.git_version)"
+        assert environment.run(["-c", code], timeout=60).output == "c0ffee" * 6 + "\n"
+        with Agent(environment) as agent:
+            assert agent.observe(repro, Settings()).differences[0].kind is Kind.VALUES
+    with Agent(base) as agent:
+        assert agent.observe(repro, Settings()).differences == ()
+    assert environments.store.helper(["ls", MAKING]) == ""
