@@ -33,7 +33,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneEngine
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the slowest tests first where several processes share the tests, else last."""
+    """Leave out long tests unless ``-m`` names them; run the slowest first where several processes share the tests."""
+    if "long" not in config.option.markexpr:
+        long = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
     shared = hasattr(config, "workerinput")
     items.sort(key=slowness, reverse=shared)
 
