@@ -21,8 +21,8 @@ from torchbisect.containers.environment import Environment
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import Venvs, installed_build
-from torchbisect.core.build import Build
+from torchbisect.containers.venv.environments import VenvEnvironments
+from torchbisect.core.build import Build, Channel
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.agent_client import Agent
 
@@ -43,12 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interpreter = Interpreter.of(sys.executable)
     with tempfile.TemporaryDirectory() as folder:
         cache = Cache(folder)
-        venvs = Venvs(cache, interpreter, Indexes.gather())
+        venvs = VenvEnvironments(cache, interpreter, Indexes.gather())
         contained = DockerEnvironments(cache, Indexes.gather(), image=options.image)
         build = Build(str(interpreter.installed_torch))
         try:
             rows = [
-                ("venv", _measure(venvs.environment(installed_build(interpreter)), options.rounds)),
+                (
+                    "venv",
+                    _measure(
+                        venvs.environment(Build(str(interpreter.installed_torch), Channel.INSTALLED)), options.rounds
+                    ),
+                ),
                 ("docker", _measure(contained.environment(build), options.rounds)),
             ]
         finally:

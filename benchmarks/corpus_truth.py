@@ -25,7 +25,7 @@ from packaging.version import Version
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, Verdict
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scripts = [script for script in _scripts(options.corpus) if _wanted(script, options.case)]
     releases = options.torch or {release for script in scripts for release in script.truth}
     builds = sorted((Build(release, Channel.RELEASE) for release in releases), key=lambda build: Version(build.version))
-    venvs = Venvs(Cache(options.cache_dir), Interpreter.of(Path(sys.executable)), Indexes.gather())
+    venvs = VenvEnvironments(Cache(options.cache_dir), Interpreter.of(Path(sys.executable)), Indexes.gather())
     journal, seen, judged, wrong = Journal(options.journal), {}, 0, 0
     for build in reversed(builds):
         with Probe(venvs.environment(build), journal, _PATIENT) as probe:

@@ -27,7 +27,7 @@ from torchbisect.containers.index.pages import packages
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import parse_size
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.repro import Repro
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows += _left_out(listing, interpreter)
         builds = list(_newest_of_each_minor(listing.builds))
         asked = builds if options.all or number == 0 else [builds[0], builds[-1]]
-        venvs = Venvs(cache, interpreter, indexes)
+        venvs = VenvEnvironments(cache, interpreter, indexes)
         for build in asked:
             rows.append(Row(_short(interpreter.version), Version(build.version), _said(venvs, build, journal)))
             print(rows[-1], file=sys.stderr)
@@ -102,7 +102,7 @@ def _left_out(listing: Listing, interpreter: Interpreter) -> Iterator[Row]:
             yield Row(_short(interpreter.version), Version(out.version), out.reason)
 
 
-def _said(venvs: Venvs, build: Build, journal: Journal) -> str:
+def _said(venvs: VenvEnvironments, build: Build, journal: Journal) -> str:
     try:
         with Probe(venvs.environment(build), journal, _PATIENT) as probe:
             for name, source, kind in _ASKED:

@@ -33,7 +33,8 @@ from pathlib import Path
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import Venvs, installed_build
+from torchbisect.containers.venv.environments import VenvEnvironments
+from torchbisect.core.build import Build, Channel
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.minimize import Budget, minimize
@@ -334,9 +335,9 @@ def main() -> int:
 def _probe(cache: Path, python: str) -> Iterator[Probe]:
     """A probe of the torch that a Python has."""
     interpreter = Interpreter.of(python)
-    venvs = Venvs(Cache(cache), interpreter, Indexes.gather())
+    venvs = VenvEnvironments(Cache(cache), interpreter, Indexes.gather())
     try:
-        with Probe(venvs.environment(installed_build(interpreter)), Journal()) as probe:
+        with Probe(venvs.environment(Build(str(interpreter.installed_torch), Channel.INSTALLED)), Journal()) as probe:
             yield probe
     finally:
         venvs.close()

@@ -20,7 +20,8 @@ from collections.abc import Callable, Sequence
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import Venvs, installed_build
+from torchbisect.containers.venv.environments import VenvEnvironments
+from torchbisect.core.build import Build, Channel
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
@@ -49,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     interpreter = Interpreter.of(options.python)
     with tempfile.TemporaryDirectory() as cache:
-        environment = Venvs(Cache(cache), interpreter, Indexes.gather()).environment(installed_build(interpreter))
+        environment = VenvEnvironments(Cache(cache), interpreter, Indexes.gather()).environment(
+            Build(str(interpreter.installed_torch), Channel.INSTALLED)
+        )
         print(f"torch {environment.facts.torch}, median of {options.rounds}")
         print(f"{'backend':10} {'fresh process':>14} {'changed':>9} {'ratio':>6} {'unchanged':>10} {'ratio':>6}")
         with Probe(environment, Journal(), check_every=0) as probe:

@@ -19,7 +19,7 @@ import pytest
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.retry import Patience
 
 #: What a wheel named torch holds in these tests: just enough for its version to be read back.
@@ -227,13 +227,13 @@ def cache(tmp_path: Path) -> Cache:
 
 
 @pytest.fixture
-def make(cache: Cache, interpreter: Interpreter) -> Iterator[Callable[..., Venvs]]:
+def make(cache: Cache, interpreter: Interpreter) -> Iterator[Callable[..., VenvEnvironments]]:
     """Makes what makes environments from the index at an address, with little patience; closed after the test."""
-    made: list[Venvs] = []
+    made: list[VenvEnvironments] = []
 
-    def begin(url: str, **options: Any) -> Venvs:
+    def begin(url: str, **options: Any) -> VenvEnvironments:
         options = {"patience": Patience(first=0.01, longest=0.05, total=0.15), "comfort": 0, **options}
-        made.append(Venvs(cache, interpreter, Indexes(url), **options))
+        made.append(VenvEnvironments(cache, interpreter, Indexes(url), **options))
         return made[-1]
 
     yield begin

@@ -12,7 +12,7 @@ from torchbisect.containers.inventory import kept_here, prune_here
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import size_of
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build
 
 
@@ -21,7 +21,7 @@ def test_all_that_is_kept_is_shown_and_what_is_used_stays(tree: Any, tmp_path: P
     tree.add("torch", "2.7.0")
     tree.add("torch", "2.8.0")
     cache = Cache(tmp_path / "cache")
-    venvs = Venvs(cache, interpreter, Indexes(tree.url), comfort=0)
+    venvs = VenvEnvironments(cache, interpreter, Indexes(tree.url), comfort=0)
     for version in ("2.7.0", "2.8.0"):
         venvs.environment(Build(version))
     venvs.release(Build("2.7.0"))
@@ -39,7 +39,7 @@ def test_all_that_is_kept_is_shown_and_what_is_used_stays(tree: Any, tmp_path: P
     prune_here(cache, journal=True)
     assert [thing.kind for thing in kept_here(cache)] == ["wheels", "journal"]
     assert sum(thing.size for thing in kept_here(cache)) == 0
-    again = Venvs(cache, interpreter, Indexes(tree.url), comfort=0)
+    again = VenvEnvironments(cache, interpreter, Indexes(tree.url), comfort=0)
     assert again.environment(Build("2.8.0")).facts.torch == "2.8.0"
     again.close()
 

@@ -13,7 +13,7 @@ from torchbisect.containers.environment import Environment
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import Venvs, installed_build
+from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build, Channel
 
 #: The torches of tables that are held against two of them, for ``parametrize``.
@@ -34,11 +34,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def torch_of(cache: Path) -> Iterator[Callable[[str], Environment]]:
     """The environment of a release by its version, or of ``installed``."""
     interpreter = Interpreter.of(Path(sys.executable))
-    venvs = Venvs(Cache(cache), interpreter, Indexes.gather())
+    venvs = VenvEnvironments(Cache(cache), interpreter, Indexes.gather())
 
     def environment(version: str) -> Environment:
         here = version == "installed"
-        return venvs.environment(installed_build(interpreter) if here else Build(version, Channel.RELEASE))
+        return venvs.environment(
+            Build(str(interpreter.installed_torch), Channel.INSTALLED) if here else Build(version, Channel.RELEASE)
+        )
 
     yield environment
     venvs.close()

@@ -6,10 +6,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build
+
+if TYPE_CHECKING:
+    from torchbisect.containers.venv.venv import Venv
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,31 @@ class Environments(Protocol):
 
         Raises:
             InstallFailed, InputError, MachineError: as ``environment`` does.
+        """
+
+    @property
+    def replaces_packages(self) -> bool:
+        """True if ``with_package`` can be used."""
+
+    def with_package(self, build: Build, requirement: str) -> AbstractContextManager[Environment]:
+        """Return a copy of a build's environment with one package in another version, as a context manager.
+
+        Args:
+            build: the build to copy; its own environment stays as it is.
+            requirement: the package and its version, such as ``triton==3.5.0``.
+
+        Raises:
+            InstallFailed: if the index has no such package, or torch can't be imported beside it.
+            InputError: if packages can't be replaced here (see ``replaces_packages``), or as ``environment`` does.
+            MachineError: as ``environment`` does.
+        """
+
+    def host_venv(self, build: Build) -> Venv:
+        """Lease the environment of a build as a virtual environment on this machine.
+
+        Raises:
+            InputError: if these environments lie in containers.
+            InstallFailed, MachineError: as ``environment`` does.
         """
 
     def has(self, build: Build) -> bool:

@@ -21,7 +21,7 @@ from torchbisect.containers.index.pages import packages, project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import choose_variant, find_gpus
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable, InputError
 from torchbisect.core.retry import DEFAULT_PATIENCE, Patience
@@ -54,8 +54,8 @@ class Channels:
             InputError: ``--python`` names none.
             MachineError: no container engine answers.
         """
-        maker = self._release_maker if self.options.sandbox == "docker" else None
-        return maker.image.interpreter if isinstance(maker, DockerEnvironments) else Interpreter.of(self.options.python)
+        in_container = self.options.sandbox == "docker"
+        return self._release_maker.interpreter if in_container else Interpreter.of(self.options.python)
 
     @functools.cached_property
     def cache(self) -> Cache:
@@ -218,7 +218,7 @@ class Channels:
                 confinement=Confinement(gpu="0" if cuda else None),
                 notify=self.display.status,
             )
-        return Venvs(
+        return VenvEnvironments(
             self.cache, interpreter or self.interpreter, indexes, packages=options.packages, notify=self.display.status
         )
 

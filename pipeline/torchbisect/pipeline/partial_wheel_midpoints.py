@@ -10,7 +10,6 @@ from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.partial_wheel import thin_environment
 from torchbisect.bisect.sources.suspects import paths_of
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.pipeline.build_oracle import Asker
 from torchbisect.pipeline.session import Tools
@@ -99,9 +98,8 @@ class Thin:
     def _over(self, build: Build, url: str, base: Build) -> Iterator[Environment]:
         """The Python of a build over the binaries of another, for as long as it is asked."""
         channels = self._tools.channels
-        lender = channels.maker(base).environment(base)
+        lender = channels.maker(base).host_venv(base)
         try:
-            assert isinstance(lender, Venv)
             notify = self._tools.display.status
             with thin_environment(channels.cache, build, url, lender, notify=notify) as (environment, fetched):
                 self.fetched += fetched

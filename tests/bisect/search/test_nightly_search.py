@@ -24,7 +24,7 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache, remove_tree
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
@@ -49,7 +49,7 @@ class Bench:
 
     index: Any
     builds: list[Build]
-    venvs: Venvs
+    venvs: VenvEnvironments
     journal: Journal
     scripts: ModuleType
     asked: int = 0
@@ -128,7 +128,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     indexes = Indexes(own.index_url, (url, *own.extra_index_urls), own.find_links)
     place = in_memory("torchbisect-tests-") or tmp_path_factory.mktemp("cache")
     cache = Cache(place)
-    venvs = Venvs(cache, interpreter, indexes, notify=print)
+    venvs = VenvEnvironments(cache, interpreter, indexes, notify=print)
     page = project_page(url.removesuffix("/torch"), "torch")
     assert page is not None
     listing = nightlies(page, interpreter)

@@ -22,12 +22,12 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.errors import DiskFull, InputError, InstallFailed
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 
 #: They run uv many times over: too slow for the tier that every change runs, though they need no torch.
 pytestmark = pytest.mark.torch
 
-Make = Callable[..., Venvs]
+Make = Callable[..., VenvEnvironments]
 
 
 def test_an_environment_holds_the_build_and_tells_so(tree: Any, make: Make, cache: Cache) -> None:
@@ -252,7 +252,7 @@ def test_a_cache_that_can_not_be_one(tmp_path: Path) -> None:
 
 def test_the_interpreter_without_a_torch(tmp_path: Path, cache: Cache, tree: Any) -> None:
     venv.create(tmp_path / "env", symlinks=True, with_pip=False)
-    venvs = Venvs(cache, Interpreter.of(tmp_path / "env"), Indexes(tree.url))
+    venvs = VenvEnvironments(cache, Interpreter.of(tmp_path / "env"), Indexes(tree.url))
     with pytest.raises(InputError, match="has no torch"):
         venvs.environment(Build("2.8.0", Channel.INSTALLED))
     venvs.close()
@@ -286,11 +286,11 @@ def test_one_package_is_exchanged_in_a_copy_and_the_environment_stays_as_it_is(t
     tree.add("torch", "2.8.0", requires=("triton==3.4.0",))
     venvs = make(tree.url)
     said = ["-c", "import triton, torch; print(triton.VERSION, torch.__version__)"]
-    with venvs.altered(Build("2.8.0"), "triton==3.5.0") as environment:
+    with venvs.with_package(Build("2.8.0"), "triton==3.5.0") as environment:
         assert environment.facts.triton == "3.5.0"
         assert environment.run(said, timeout=60).output == "3.5.0 2.8.0\n"
         copy = environment.python
     assert not copy.exists()
     assert venvs.environment(Build("2.8.0")).run(said, timeout=60).output == "3.4.0 2.8.0\n"
-    with pytest.raises(InstallFailed), venvs.altered(Build("2.8.0"), "triton==9.9"):
+    with pytest.raises(InstallFailed), venvs.with_package(Build("2.8.0"), "triton==9.9"):
         pass

@@ -11,14 +11,14 @@ from torchbisect.containers.store.cache import Cache
 from torchbisect.core.errors import InstallFailed
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.venv.environments import Venvs, installed_build
+from torchbisect.containers.venv.environments import VenvEnvironments
 
 pytestmark = pytest.mark.torch
 
 
 def test_it_is_used_as_it_is(tmp_path: Path, interpreter: Interpreter) -> None:
-    build = installed_build(interpreter)
-    venvs = Venvs(Cache(tmp_path), interpreter, Indexes(tmp_path.as_uri()))
+    build = Build(str(interpreter.installed_torch), Channel.INSTALLED)
+    venvs = VenvEnvironments(Cache(tmp_path), interpreter, Indexes(tmp_path.as_uri()))
     try:
         assert venvs.has(build)
         environment = venvs.environment(build)

@@ -14,12 +14,12 @@ from torchbisect.core.build import Build
 from torchbisect.containers.store.cache import Cache
 from torchbisect.core.errors import IndexUnreachable, InputError, InstallFailed, TorchbisectError
 from torchbisect.core.retry import Patience
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 
 #: They run uv many times over: too slow for the tier that every change runs, though they need no torch.
 pytestmark = pytest.mark.torch
 
-Make = Callable[..., Venvs]
+Make = Callable[..., VenvEnvironments]
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another platform": ({"tag": "cp311-cp311-win_amd64"}, "no-wheel"),
@@ -139,12 +139,12 @@ from torchbisect.containers.store.cache import Cache
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.venv.environments import Venvs
+from torchbisect.containers.venv.environments import VenvEnvironments
 try:
     cache = Cache("/mnt/cache")
     with open("/mnt/ballast", "wb") as ballast:
         ballast.write(bytes(cache.free() - int(sys.argv[2])))
-    venvs = Venvs(cache, Interpreter.of(sys.executable), Indexes(sys.argv[1]), comfort=0, notify=print)
+    venvs = VenvEnvironments(cache, Interpreter.of(sys.executable), Indexes(sys.argv[1]), comfort=0, notify=print)
     venvs.environment(Build("2.8.0"))
 except TorchbisectError as error:
     print(type(error).__name__, error)

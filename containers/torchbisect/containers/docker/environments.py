@@ -1,4 +1,4 @@
-"""Environments in containers: the same as ``Venvs`` gives, for scripts that must not touch this machine."""
+"""Environments in containers: the same as ``VenvEnvironments`` gives, for scripts that must not touch this machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -33,6 +34,7 @@ from torchbisect.containers.store.copies import copy_name, standing_for
 from torchbisect.containers.store.locks import FileLock
 from torchbisect.containers.venv.readback import dump_facts, parse_facts, read_facts
 from torchbisect.containers.venv.recipes import RECIPE
+from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, silent
@@ -145,6 +147,8 @@ class DockerEnvironments:
 
     Locks are files of this machine's: two machines that use one engine at a time don't see each other's.
     """
+
+    replaces_packages: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -260,6 +264,14 @@ class DockerEnvironments:
                 lock.release()
         finally:
             self.release(build)
+
+    def with_package(self, build: Build, requirement: str) -> AbstractContextManager[DockerEnvironment]:
+        """Raise ``InputError``: an installed environment in the volume is never changed."""
+        raise InputError(f"{requirement} can't replace a package of torch {build} in a container: use --sandbox venv")
+
+    def host_venv(self, build: Build) -> Venv:
+        """Raise ``InputError``: no environment in the volume is a virtual environment on this machine."""
+        raise InputError(f"torch {build} is in a container and not in a virtual environment: use --sandbox venv")
 
     def evict_oldest(self) -> bool:
         """Throw away the environment that was longest unused among those that nobody leases; whether there was one."""

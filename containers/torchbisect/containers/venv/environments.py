@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from torchbisect.core.build import Build, Channel
 from torchbisect.containers.store.bytecode import KEEP, lend, store_of
@@ -39,8 +40,10 @@ COMFORT = 8 * 10**9
 _ENOUGH = 0.25
 
 
-class Venvs:
+class VenvEnvironments:
     """The environments of one run. Safe to use from several threads, and beside other processes on the same cache."""
+
+    replaces_packages: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -113,8 +116,12 @@ class Venvs:
         """Whether the environment of a build is there already, so that asking for it costs nothing."""
         return build.channel is Channel.INSTALLED or self._cache.finished(self.key(build))
 
+    def host_venv(self, build: Build) -> Venv:
+        """Lease the environment of a build as a virtual environment on this machine; see ``Environments``."""
+        return self.environment(build)
+
     @contextlib.contextmanager
-    def altered(self, build: Build, requirement: str) -> Iterator[Venv]:
+    def with_package(self, build: Build, requirement: str) -> Iterator[Venv]:
         """A copy of a build's environment with one package in another version, for as long as the context lasts.
 
         Raises:
@@ -333,10 +340,3 @@ def sweep_homes() -> None:
                 if lock.try_acquire():
                     shutil.rmtree(place, ignore_errors=True)
                     lock.release()
-
-
-def installed_build(interpreter: Interpreter) -> Build:
-    """The build beside an interpreter. Raises ``InputError`` if it has no torch."""
-    if interpreter.installed_torch is None:
-        raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
-    return Build(interpreter.installed_torch, Channel.INSTALLED)

@@ -13,7 +13,6 @@ from torchbisect.bisect.sources.history import PYTORCH, Commit, History
 from torchbisect.bisect.sources.source_build import Builder, by_building
 from torchbisect.bisect.sources.suspects import Suspect, rank
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.pipeline.build_oracle import Asker
@@ -122,10 +121,9 @@ class Commits:
         """By a build of each commit, with the command that was typed."""
         tools, command = self._tools, self._tools.options.build_cmd
         maker = tools.channels.maker(build)
-        older = maker.environment(build)
+        older = maker.host_venv(build)  # the command line takes --build-cmd with --sandbox venv alone
         try:
             assert command is not None
-            assert isinstance(older, Venv)  # the command line saw to it
             builder = Builder(self._history, command, tools.channels.cache, older, tools.display.status)
 
             def ask(commit: Commit) -> Finding:

@@ -10,7 +10,6 @@ from torchbisect.bisect.sources.dependency_diff import Changed, changed_facts
 from torchbisect.bisect.sources.suspects import generates_code
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.python.variants import find_gpus
-from torchbisect.containers.venv.environments import Venvs
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.pipeline.build_oracle import Asker
@@ -47,7 +46,7 @@ class Dependencies:
         said = f"between {older} and {newer}, {change}"
         makers = [self._tools.channels.maker(build) for build in (older, newer)]
         exchangeable = change.name == "triton" and change.before and change.after
-        if not exchangeable or not all(isinstance(maker, Venvs) for maker in makers):
+        if not exchangeable or not all(maker.replaces_packages for maker in makers):
             return said
         if not generates_code(self._component) or not (find_gpus() or "triton" in question.signature.text.lower()):
             return f"{said}; it plays no part in what goes wrong here"
@@ -64,12 +63,11 @@ class Dependencies:
     @contextmanager
     def _altered(self, build: Build, triton: str) -> Iterator[Environment]:
         maker = self._tools.channels.maker(build)
-        assert isinstance(maker, Venvs)
         with ExitStack() as stack:
             try:
-                environment = stack.enter_context(maker.altered(build, f"triton=={triton}"))
+                environment = stack.enter_context(maker.with_package(build, f"triton=={triton}"))
             except InstallFailed:
-                environment = stack.enter_context(maker.altered(build, f"{_ONCE}=={triton}"))
+                environment = stack.enter_context(maker.with_package(build, f"{_ONCE}=={triton}"))
             if environment.facts.triton != triton:
                 raise InstallFailed("other-version", f"triton {triton} did not come in place of {build}'s own")
             yield environment
