@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 
 from torchbisect.core.trace import Trace
@@ -47,43 +47,57 @@ __all__ = ["Budget", "Progress", "Reduction", "Statistics", "minimize"]
 Tracer = Callable[[str], "Trace | None"]
 Pass = Callable[[Search], None]
 
+
+def _in_turn(*passes: Pass) -> Pass:
+    """Return a pass that runs several passes, one after the other."""
+
+    def run(search: Search) -> None:
+        for one in passes:
+            one(search)
+
+    return run
+
+
+# Passes that first make the script larger are handed the passes that make it smaller again.
+_inline = partial(inline.run, finish=remove_unused.run)
+_module_to_function = partial(module_to_function.run, finish=_in_turn(remove_unused.run, substitute.run))
+_unwrap_blocks = partial(unwrap_blocks.run, finish=_in_turn(delete_statements.run, fold.run, substitute.run))
+
 _OPENING: tuple[tuple[str, Pass], ...] = (
-    ("torch by name", imports.plain),
-    ("descend", isolate_call.run),
-    ("unrun", remove_unexecuted.run),
-    ("inline", inline.run),
-    ("outermost", delete_statements.outermost),
-    ("unused", remove_unused.run),
-    ("tails", truncate_functions.run),
-    ("values", replace_by_value.run),
+    ("imports.torch_by_name", imports.torch_by_name),
+    ("isolate_call", isolate_call.run),
+    ("remove_unexecuted", remove_unexecuted.run),
+    ("inline", _inline),
+    ("delete_statements.outermost", delete_statements.outermost),
+    ("remove_unused", remove_unused.run),
+    ("truncate_functions", truncate_functions.run),
+    ("replace_by_value", replace_by_value.run),
 )
 _ROUND: tuple[tuple[str, Pass], ...] = (
-    ("unwrap", unwrap_blocks.run),
+    ("unwrap_blocks", _unwrap_blocks),
     ("fold", fold.run),
-    ("inline", inline.run),
-    ("unused", remove_unused.run),
-    ("tails", truncate_functions.run),
-    ("statements", delete_statements.run),
+    ("inline", _inline),
+    ("remove_unused", remove_unused.run),
+    ("truncate_functions", truncate_functions.run),
+    ("delete_statements", delete_statements.run),
     ("substitute", substitute.run),
-    ("classes", flatten_classes.run),
-    ("modules", module_to_function.run),
-    ("layers", replace_layers.run),
-    ("parameters", delete_parameters.run),
-    ("functions", autograd_function_args.run),
-    ("elements", delete_elements.run),
-    ("subexpressions", hoist_subexpressions.run),
-    ("shortcuts", return_argument.run),
+    ("flatten_classes", flatten_classes.run),
+    ("module_to_function", _module_to_function),
+    ("replace_layers", replace_layers.run),
+    ("delete_parameters", delete_parameters.run),
+    ("autograd_function_args", autograd_function_args.run),
+    ("delete_elements", delete_elements.run),
+    ("hoist_subexpressions", hoist_subexpressions.run),
+    ("return_argument", return_argument.run),
     ("registries", registries.run),
-    ("leaves", promote_input.run),
-    ("constants", shrink_constants.run),
+    ("promote_input", promote_input.run),
+    ("shrink_constants", shrink_constants.run),
     ("imports", imports.run),
-    ("forms", idioms.run),
+    ("idioms", idioms.run),
 )
-
-
-_FINISH: tuple[tuple[str, Pass], ...] = (("lift", lift.run), ("naming", rename.run))
+_FINISH: tuple[tuple[str, Pass], ...] = (("lift", lift.run), ("rename", rename.run))
 PASSES = tuple(dict((*_OPENING, *_ROUND, *_FINISH)).items())
-"""Every pass by its name."""
+"""Every pass by its name: its module's, with its function's where a module has several."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +214,7 @@ def _turn(search: Search, tracer: Tracer, backend: str | None) -> None:
         for name, run in _ROUND:
             search.ledger.stage = name
             run(search)
-        search.ledger.stage = "values"
+        search.ledger.stage = "replace_by_value"
         _retrace(search, tracer)
         replace_by_value.run(search)
     for name, run in _FINISH:

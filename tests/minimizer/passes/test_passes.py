@@ -52,13 +52,18 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
 @pytest.mark.parametrize(
     ("name", "program", "words", "left"),
     [
-        ("unused", "import os, sys\nx: int = 1\ndef f(a: int) -> int:\n    return sys\nf(1)", ["f(1)"], "import sys"),
-        ("unused", "class A:\n    N = 2\n    M = 3\nkeep(A().N)", ["keep"], "class A:\n    N = 2\nkeep(A().N)"),
-        ("statements", "a = 1\nb = 2\nif a:\n    c = 3\n    keep(b)\nd = 4", ["keep"], "b = 2\nif a:"),
-        ("unwrap", "with open(p) as f:\n    for i in range(3):\n        keep()", ["keep"], "keep()"),
-        ("unwrap", "a, b = (f(), g())\nkeep(a)", ["keep", "f()\n"], "a = f()\nb = g()\nkeep(a)"),
         (
-            "unwrap",
+            "remove_unused",
+            "import os, sys\nx: int = 1\ndef f(a: int) -> int:\n    return sys\nf(1)",
+            ["f(1)"],
+            "import sys",
+        ),
+        ("remove_unused", "class A:\n    N = 2\n    M = 3\nkeep(A().N)", ["keep"], "class A:\n    N = 2\nkeep(A().N)"),
+        ("delete_statements", "a = 1\nb = 2\nif a:\n    c = 3\n    keep(b)\nd = 4", ["keep"], "b = 2\nif a:"),
+        ("unwrap_blocks", "with open(p) as f:\n    for i in range(3):\n        keep()", ["keep"], "keep()"),
+        ("unwrap_blocks", "a, b = (f(), g())\nkeep(a)", ["keep", "f()\n"], "a = f()\nb = g()\nkeep(a)"),
+        (
+            "unwrap_blocks",
             "for i, (a, b) in enumerate(zip((1, 2), (3,))):\n    keep(i, a, b)\n    other(i)",
             ["keep", "other"],
             "keep(0, 1, 3)\nother(0)",
@@ -69,22 +74,27 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             ["keep", "h"],
             "b = (2, 3)\nc = g(b)\nkeep(c)",
         ),
-        ("elements", "keep(a, b=1, c=[1, 2, {'k': 3}])", ["keep", "3"], "keep(a, c=[3])"),
-        ("subexpressions", "keep(torch.relu(x.view(2) @ w) + 1)", ["keep", "w"], "keep(w)"),
-        ("constants", "keep(torch.randn(17, 32, 32), 0.25)", ["keep", "3"], "keep(torch.randn(1, 1, 3), 1)"),
+        ("delete_elements", "keep(a, b=1, c=[1, 2, {'k': 3}])", ["keep", "3"], "keep(a, c=[3])"),
+        ("hoist_subexpressions", "keep(torch.relu(x.view(2) @ w) + 1)", ["keep", "w"], "keep(w)"),
+        ("shrink_constants", "keep(torch.randn(17, 32, 32), 0.25)", ["keep", "3"], "keep(torch.randn(1, 1, 3), 1)"),
         ("inline", "def f(a, b=2):\n    c = a + b\n    return c\nkeep(f(g()))", ["keep"], "a = g()\nc = a + 2"),
         ("substitute", "n = 4\nh = x + n\nkeep(h)", ["keep", "x"], "keep(x + 4)"),
         ("fold", "class C:\n    n: int = 4\nkeep(C().n, [a, b][0] if True else c)", ["keep"], "keep(4, a)"),
-        ("parameters", "def f(x, y, z):\n    return x + y\nkeep(f(a, 1, b))", ["keep"], "def f(x):\n    return x + 1"),
-        ("parameters", "def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
         (
-            "parameters",
+            "delete_parameters",
+            "def f(x, y, z):\n    return x + y\nkeep(f(a, 1, b))",
+            ["keep"],
+            "def f(x):\n    return x + 1",
+        ),
+        ("delete_parameters", "def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
+        (
+            "delete_parameters",
             "def f(c, n, x):\n    return x + n\ng = partial(f, C(), 3)\nkeep(g(1))",
             ["keep", "g(1)"],
             "def f(x):\n    return x + 3\ng = partial(f)",
         ),
         (
-            "parameters",
+            "delete_parameters",
             "class N(Module):\n    def forward(self, x, y):\n        return 1\nclass M:\n    def __init__(self, x):\n"
             "        pass\nm = M(3)\nn = N()\nkeep(n(2, 4), m)",
             ["keep"],
@@ -100,15 +110,20 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "a, p = ('w', n.w)\nkeep(p, n.w)",
         ),
         (
-            "unwrap",
+            "unwrap_blocks",
             "layers = [make() for i in range(3)]\nkeep(layers[2], get('body.layers.2'))",
             ["keep", "layers[0]", "layers.0"],
             "layers = [make()]\nkeep(layers[0], get('body.layers.0'))",
         ),
-        ("unwrap", "keep([f(i, n) for i, n in enumerate(names)])", ["keep", "f("], "keep([f(0, next(iter(names)))])"),
-        ("unwrap", "keep([f(n) for i, n in enumerate(iterable=x)])", ["keep", "f("], "enumerate(iterable=x)"),
-        ("unwrap", "for i, n in enumerate(iterable=x):\n    keep(n)", ["keep(n)"], "in enumerate(iterable=x)"),
-        ("unwrap", "for a, b in enumerate(c[a:]):\n    continue\nkeep(1)", ["keep", "enumerate"], "keep(1)"),
+        (
+            "unwrap_blocks",
+            "keep([f(i, n) for i, n in enumerate(names)])",
+            ["keep", "f("],
+            "keep([f(0, next(iter(names)))])",
+        ),
+        ("unwrap_blocks", "keep([f(n) for i, n in enumerate(iterable=x)])", ["keep", "f("], "enumerate(iterable=x)"),
+        ("unwrap_blocks", "for i, n in enumerate(iterable=x):\n    keep(n)", ["keep(n)"], "in enumerate(iterable=x)"),
+        ("unwrap_blocks", "for a, b in enumerate(c[a:]):\n    continue\nkeep(1)", ["keep", "enumerate"], "keep(1)"),
         (
             "registries",
             "HOOKS = {}\ndef hook(name):\n    def add(function):\n        HOOKS[name] = function\n"
@@ -133,14 +148,14 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "keep(m.body.layers[1], ('a', 'b'))",
         ),
         (
-            "unwrap",
+            "unwrap_blocks",
             "class A:\n    def __enter__(self):\n        first()\n    def __exit__(self, *problem):\n"
             "        return False\nwith A():\n    keep()",
             ["keep", "first()", "A()"],
             "A().__enter__()\nkeep()",
         ),
         (
-            "classes",
+            "flatten_classes",
             "class A:\n    class B:\n        class C:\n            n = 1\n        def f(self):\n"
             "            return self.C.n\n    def g(self):\n        return self.B().f()\nkeep(A().g(), A.B.C)",
             ["keep"],
@@ -158,7 +173,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
         ),
         ("fold", "keep(getattr(a, 'forward')(x))", ["keep"], "keep(a.forward(x))"),
         (
-            "unused",
+            "remove_unused",
             "class A:\n    def on_start(self):\n        keep(1)\n    def on_end(self):\n        pass\n"
             "def emit(event):\n    getattr(A(), event)()\nemit('on_start')",
             ["keep", "on_start(self)"],
@@ -166,7 +181,7 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "def emit(event):\n    getattr(A(), event)()\nemit('on_start')",
         ),
         (
-            "classes",
+            "flatten_classes",
             "class A(M):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
             "    def one(self):\n        return 1\n    def two(self):\n        return 2\n"
             "class B(A):\n    def __init__(self, n):\n        super().__init__(n)\n        self.m = n\n"
@@ -176,16 +191,21 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "        super().__init__()\n        self.m = n\n\n    def two(self):\n        return 3\nkeep(B(1).two())",
         ),
         ("fold", "class A:\n    names: tuple = ('a', 'b')\nkeep(A().names)", ["keep"], "keep(('a', 'b'))"),
-        ("classes", "class A:\n    n = 1\nclass B(A):\n    pass\nkeep(B().n)", ["keep"], "n = 1\nkeep(A().n)"),
-        ("layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
-        ("layers", "keep(torch.nn.Parameter(torch.ones(1)))", ["keep", "grad"], "ones(1, requires_grad=True)"),
+        ("flatten_classes", "class A:\n    n = 1\nclass B(A):\n    pass\nkeep(B().n)", ["keep"], "n = 1\nkeep(A().n)"),
+        ("replace_layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
+        ("replace_layers", "keep(torch.nn.Parameter(torch.ones(1)))", ["keep", "grad"], "ones(1, requires_grad=True)"),
         ("imports", "import torch\nimport torch.nn.functional as F\nkeep(F.relu(x))", ["keep"], "keep(torch.relu(x))"),
-        ("torch by name", "import torch as th\nkeep(th.ones(2))", ["keep"], "import torch\nkeep(torch.ones(2))"),
-        ("forms", "def f(x):\n    return x + 1\nkeep(torch.compile(f)(y))", ["keep", "lambda"], "(lambda x: x + 1)"),
-        ("naming", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
+        (
+            "imports.torch_by_name",
+            "import torch as th\nkeep(th.ones(2))",
+            ["keep"],
+            "import torch\nkeep(torch.ones(2))",
+        ),
+        ("idioms", "def f(x):\n    return x + 1\nkeep(torch.compile(f)(y))", ["keep", "lambda"], "(lambda x: x + 1)"),
+        ("rename", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
         ("lift", "def f():\n    keep(torch.ones(1))\nf()", ["keep"], "def f(x):\n    keep(x)\nf(torch.ones(1))"),
         (
-            "unused",
+            "remove_unused",
             "def h(a):\n    return keep(a)\nclass F(torch.autograd.Function):\n    @staticmethod\n"
             "    def forward(ctx, x, a):\n        ctx.save_for_backward(a)\n        ctx.n = 1\n        return x\n"
             "    @staticmethod\n    def backward(ctx, g):\n        a, = ctx.saved_tensors\n        return g * 2, None\n"
@@ -195,22 +215,27 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             "        return (g * 2, None)",
         ),
         (
-            "unused",
+            "remove_unused",
             "class Step(NamedTuple):\n    a: int\n    b: int\n    c: int\nkeep(Step(1, 2, 3).c)",
             ["keep"],
             "class Step(NamedTuple):\n    c: int\nkeep(Step(3).c)",
         ),
-        ("unused", "a = torch.ones(2)\nb = keep()\nc = a", ["keep"], "keep()"),
-        ("unwrap", "rules = [f, g]\nfor rule in rules:\n    keep(rule(1))", ["f(1)", "g(1)"], "keep(f(1))\nkeep(g(1))"),
+        ("remove_unused", "a = torch.ones(2)\nb = keep()\nc = a", ["keep"], "keep()"),
+        (
+            "unwrap_blocks",
+            "rules = [f, g]\nfor rule in rules:\n    keep(rule(1))",
+            ["f(1)", "g(1)"],
+            "keep(f(1))\nkeep(g(1))",
+        ),
         (
             "fold",
             "class C(NamedTuple):\n    a: int\n    b: int\nkeep(C(1, b=f()).b, C(a, 2).a)",
             ["keep"],
             "keep(f(), a)",
         ),
-        ("unwrap", "keep([f(i) for i in [g, 2]])", ["keep", "f("], "keep([f(g)])"),
+        ("unwrap_blocks", "keep([f(i) for i in [g, 2]])", ["keep", "f("], "keep([f(g)])"),
         (
-            "unwrap",
+            "unwrap_blocks",
             "try:\n    a = f()\n    b = g(a)\n    keep(b)\nexcept ValueError:\n    pass",
             ["try", "g(a)"],
             "a = f()\nb = g(a)\ntry:\n    keep(b)",
@@ -222,14 +247,19 @@ def after(name: str, program: str, *words: str, trace: Trace | None = None) -> s
             ["keep"],
             "keep(f(1), f(2))",
         ),
-        ("unwrap", "w = [f()]\nfor d in w:\n    keep(d(1))", ["keep", "f()"], "w = f()\nkeep(w(1))"),
-        ("unwrap", "keep([f() for a in 'abc'])", ["keep", "f()"], "keep([f()])"),
+        ("unwrap_blocks", "w = [f()]\nfor d in w:\n    keep(d(1))", ["keep", "f()"], "w = f()\nkeep(w(1))"),
+        ("unwrap_blocks", "keep([f() for a in 'abc'])", ["keep", "f()"], "keep([f()])"),
         ("substitute", "a = []\nb = f()\na.append(b)\nkeep(a, a)", ["keep", "f"], "a = [f()]\nkeep(a, a)"),
         ("fold", "a = [f, g]\nkeep(next(iter(a))(1), a)", ["keep"], "keep(f(1), a)"),
         ("fold", "keep(functools.partial(f, 1, b=2)(3, b=4, c=5))", ["keep"], "keep(f(1, 3, b=4, c=5))"),
         ("fold", "o = argparse.Namespace(rate=3, n='a')\nkeep(o.rate, o.n, o.m)", ["keep"], "keep(3, 'a', o.m)"),
-        ("constants", "keep(x.view(4, 8), y.view(32))", ["keep"], "keep(x.view(1, 1), y.view(1))"),
-        ("shortcuts", "def f(x, y):\n    z = x * 2\n    return torch.cat((z, z))\nf(keep, 1)", ["keep"], "return x"),
+        ("shrink_constants", "keep(x.view(4, 8), y.view(32))", ["keep"], "keep(x.view(1, 1), y.view(1))"),
+        (
+            "return_argument",
+            "def f(x, y):\n    z = x * 2\n    return torch.cat((z, z))\nf(keep, 1)",
+            ["keep"],
+            "return x",
+        ),
     ],
 )  # fmt: skip
 def test_a_pass_does_what_it_says(name: str, program: str, words: list[str], left: str) -> None:
@@ -250,7 +280,7 @@ class Net(torch.nn.Module):
 model = Net(4)
 keep(model(x))
 """
-    text = after("modules", program, "keep", "double")
+    text = after("module_to_function", program, "keep", "double")
     assert "class" not in text
     assert "self" not in text
     assert "def model(x):" in text
@@ -299,7 +329,7 @@ class Scale(torch.autograd.Function):
         return g * b, None, None
 keep(Scale.apply(x, y, z))
 """
-    text = after("functions", program, "keep", "g * b")
+    text = after("autograd_function_args", program, "keep", "g * b")
     assert "Scale.apply(x)" in text or "Scale.apply(x, z)" in text
     assert "(ctx, t, a, b)" not in text
 
@@ -307,21 +337,21 @@ keep(Scale.apply(x, y, z))
 def test_what_did_not_run_goes_in_one_question() -> None:
     program = "def f(x):\n    if x:\n        a()\n    else:\n        b()\n"
     program += "    try:\n        c()\n    except E:\n        d()\nf(1)"
-    text = after("unrun", program, "f(1)", trace=Trace(frozenset({1, 2, 3, 6, 7, 10}), (), ()))
+    text = after("remove_unexecuted", program, "f(1)", trace=Trace(frozenset({1, 2, 3, 6, 7, 10}), (), ()))
     assert text == "def f(x):\n    a()\n    c()\nf(1)"
 
 
 def test_a_value_is_cut_out_with_what_made_it() -> None:
     program = "import torch\nimport loader\nbatch = loader.load()\nh = encode(batch)\nkeep(h)"
     value = Value(line=4, function="<module>", name="h", text="torch.randn(2, 3)", exact=False)
-    text = after("values", program, "keep", trace=Trace(frozenset(), (), (value,)))
+    text = after("replace_by_value", program, "keep", trace=Trace(frozenset(), (), (value,)))
     assert text == "import torch\nh = torch.randn(2, 3)\nkeep(h)"
 
 
 def test_what_a_shape_was_unpacked_to_is_written_out() -> None:
     program = "def f(x):\n    rows, width = x.shape\n    keep(x.view(rows, width), rows)\nf(y)"
     values = (Value(2, "f", "rows", "2", True), Value(2, "f", "width", "3", True))
-    text = after("values", program, "keep", trace=Trace(frozenset(), (), values))
+    text = after("replace_by_value", program, "keep", trace=Trace(frozenset(), (), values))
     assert text == "def f(x):\n    keep(x.view(2, 3), 2)\nf(y)"
 
 
@@ -349,7 +379,7 @@ train(3)
         Call(1, 0, "train.<locals>.step", 12, arguments, None, None, True, True, 1.0),
     )
     values = (Value(9, "train", "model", "torch.nn.Linear(3, 2)", False),)
-    text = after("descend", program, "register_hook", "compile", trace=Trace(frozenset(), calls, values))
+    text = after("isolate_call", program, "register_hook", "compile", trace=Trace(frozenset(), calls, values))
     assert "Watch(model).detach()\n\ndef step(x):" in text
     assert "model = torch.nn.Linear(3, 2)" in text
     assert "unrelated" not in text
@@ -375,7 +405,7 @@ train(True)
         Call(1, 0, "outer", 6, (tensor,), None, None, True, True, 0.1),
         Call(2, 1, "inner", 4, (tensor, tensor), None, None, True, False, 0.1),
     )
-    text = after("descend", program, "@", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "@", "compile", trace=Trace(frozenset(), calls, ()))
     assert "torch.compile(inner)(torch.randn(3, 3), torch.randn(3, 3))" in text
     assert "outer" not in text
     assert "torch.set_default_dtype(torch.float64)" in text
@@ -400,7 +430,7 @@ def trial(alpha):
         return Call(number, None, "check", 3, arguments, None, None, True, True, 0.1, raised)
 
     calls = called(0, "1.0", ""), called(1, "0.0", "RuntimeError")
-    text = after("descend", program, "except RuntimeError", "celu_", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "except RuntimeError", "celu_", trace=Trace(frozenset(), calls, ()))
     assert text.endswith("try:\n    torch.compile(check)(torch.ones(2), 0.0)\nexcept RuntimeError:\n    pass")
 
 
@@ -426,7 +456,7 @@ for epoch in range(3):
         Call(1, None, "make.<locals>.step", 9, tensor, None, None, True, True, 0.1),
     )
     values = (Value(line=4, function="make", name="log", text="[]", exact=True),)
-    text = after("descend", program, "return step", "compile", trace=Trace(frozenset(), calls, values))
+    text = after("isolate_call", program, "return step", "compile", trace=Trace(frozenset(), calls, values))
     assert "def make2():\n    size = 1\n    chosen = {1: size}[size]\n    log = []\n\n    class Event:" in text
     assert "torch.compile(make2())(torch.ones(2))" in text
 
@@ -444,7 +474,7 @@ run(torch.get_rng_state())
 """
     tensor = (Argument("x", "torch.ones(2)", exact=True),)
     calls = (Call(0, None, "f", 7, tensor, None, None, True, True, 0.1),)
-    text = after("descend", program, "* 2", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "* 2", "compile", trace=Trace(frozenset(), calls, ()))
     assert "set_rng_state" not in text
     assert "set_default_dtype" in text
 
@@ -467,7 +497,7 @@ torch.compile(run)(torch.ones(1), [1, 2])
         Call(0, None, "run", 7, (tensor, names), None, None, True, True, 0.1),
         Call(1, 0, "pick", 3, (names,), None, None, True, False, 0.1),
     )
-    text = after("descend", program, "isub", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "isub", "compile", trace=Trace(frozenset(), calls, ()))
     assert "def beside(x2, arg0):\n    return (pick(arg0), x2 + 1)" in text
     assert "torch.compile(beside)(torch.ones(1), [1, 2])" in text
 
@@ -489,9 +519,9 @@ def first(x):
 def second(x):
     return x
 """
-    assert after("unused", program + "keep(REGISTRY['a'])", "keep").count("def first") == 1
-    assert "second" not in after("unused", program + "keep(REGISTRY['a'])", "keep")
-    assert after("unused", program + "keep()", "keep") == "keep()"
+    assert after("remove_unused", program + "keep(REGISTRY['a'])", "keep").count("def first") == 1
+    assert "second" not in after("remove_unused", program + "keep(REGISTRY['a'])", "keep")
+    assert after("remove_unused", program + "keep()", "keep") == "keep()"
 
 
 def test_a_function_ends_at_the_statement_that_shows_it() -> None:
@@ -505,7 +535,7 @@ def f(x):
     return d, c
 keep(f(y))
 """
-    text = after("tails", program, "keep", "change")
+    text = after("truncate_functions", program, "keep", "change")
     assert text == "def f(x):\n    a = x + 1\n    b = culprit(a)\n    change(b, a)\n    return (b, b)\nkeep(f(y))"
 
 
@@ -530,7 +560,7 @@ main()
         Call(2, 0, "make.<locals>.step", 7, tensor, None, None, True, True, 0.1),
     )
     values = (Value(line=4, function="make", name="dropped", text="{'a'}", exact=True),)
-    text = after("descend", program, "* 2", "compile", trace=Trace(frozenset(), calls, values))
+    text = after("isolate_call", program, "* 2", "compile", trace=Trace(frozenset(), calls, values))
     assert "dropped = {'a'}\n\ndef helper(x):\n    return x + len(dropped)\n\ndef step(x):" in text
     assert "torch.compile(step)(torch.ones(2))" in text
     assert "make" not in text
@@ -631,7 +661,7 @@ def test_what_making_a_value_may_do_beside_it(value: str, acts: bool) -> None:
 def test_a_value_that_is_cut_out_of_a_function_is_not_drawn_there() -> None:
     program = "import torch\ndef f(x):\n    h = g(g(x, 1), g(3, 4))\n    keep(h)\nh = g(g(1), g(2))\nf(h)"
     values = (Value(3, "f", "h", "torch.randn(2, 3)", False), Value(5, "<module>", "h", "torch.randn(2)", False))
-    text = after("values", program, "keep", trace=Trace(frozenset(), (), values))
+    text = after("replace_by_value", program, "keep", trace=Trace(frozenset(), (), values))
     assert "    h = torch.ones(2, 3)\n" in text
     assert "\nh = torch.randn(2)" in text
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.passes.delete_parameters import fewer
 from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.syntax.calls import without_parameter
 from torchbisect.minimizer.syntax.tree import Edit, Replacement, walk
 
 
@@ -40,7 +40,7 @@ def _arguments(tree: ast.Module) -> Iterator[Edit]:
         first = 0 if "setup_context" in methods else 1
         returned = [node for node in walk(backward) if isinstance(node, ast.Return)] if backward else []
         for number in reversed(range(first, len(forward.args.args))):
-            changes: list[tuple[ast.AST, Replacement]] = [(forward.args, fewer(forward.args, number))]
+            changes: list[tuple[ast.AST, Replacement]] = [(forward.args, without_parameter(forward.args, number))]
             place = number - first
             changes += [(call.args[place], None) for call in calls if place < len(call.args)]
             tuples = [item.value for item in returned if isinstance(item.value, ast.Tuple)]

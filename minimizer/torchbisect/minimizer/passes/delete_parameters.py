@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.passes.inline import substituted
 from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.syntax.calls import without_parameter
 from torchbisect.minimizer.syntax.scope import bound_in, parameters
+from torchbisect.minimizer.syntax.substitution import substituted
 from torchbisect.minimizer.syntax.tree import Edit, Function, copied, walk
 
 
@@ -126,7 +127,7 @@ def _without(
     positional = [*function.args.posonlyargs, *function.args.args]
     name = positional[number].arg
     reads = any(isinstance(node, ast.Name) and node.id == name for item in function.body for node in walk(item))
-    arguments = fewer(function.args, number)
+    arguments = without_parameter(function.args, number)
     removals = [(item, None) for item in given if item is not None]
     if not reads:
         yield Edit(((function.args, arguments), *removals))
@@ -153,19 +154,6 @@ def _without(
 def _default(arguments: ast.arguments, number: int) -> ast.expr | None:
     first = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     return arguments.defaults[number - first] if number >= first else None
-
-
-def fewer(arguments: ast.arguments, number: int) -> ast.arguments:
-    """The parameters without one, and without its default."""
-    new = copied(arguments)
-    first = len(new.posonlyargs) + len(new.args) - len(new.defaults)
-    if number >= first:
-        del new.defaults[number - first]
-    if number < len(new.posonlyargs):
-        del new.posonlyargs[number]
-    else:
-        del new.args[number - len(new.posonlyargs)]
-    return new
 
 
 def _returns(tree: ast.Module) -> Iterator[Edit]:

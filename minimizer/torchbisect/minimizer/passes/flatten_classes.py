@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.passes.inline import names_of
 from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.syntax.names import names_of
 from torchbisect.minimizer.syntax.scope import bound_in, members_read
 from torchbisect.minimizer.syntax.tree import Edit, parents, walk
 

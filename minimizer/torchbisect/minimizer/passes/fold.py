@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.scope import members_read
+from torchbisect.minimizer.syntax.scope import members_read, module_parameters
 from torchbisect.minimizer.syntax.tree import Edit, copied, walk
 
 
@@ -190,24 +190,12 @@ def _first_weight(tree: ast.Module, node: ast.Call) -> Iterator[Edit]:
     if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "iter" and inner.args:
         inner = inner.args[0]
     if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and "parameters" in inner.func.attr:
-        for name in weights_of(tree):
+        for name in module_parameters(tree):
             weight = ast.Attribute(value=inner.func.value, attr=name, ctx=ast.Load())
             if inner.func.attr == "parameters":
                 yield Edit.of(node, weight)
             elif inner.func.attr == "named_parameters":
                 yield Edit.of(node, ast.Tuple(elts=[ast.Constant(name), weight], ctx=ast.Load()))
-
-
-def weights_of(tree: ast.Module) -> list[str]:
-    """The names of the parameters that the script's modules have of their own."""
-    return [
-        node.targets[0].attr
-        for node in walk(tree)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Attribute)
-        and isinstance(node.value, ast.Call)
-        and ast.unparse(node.value.func).endswith("Parameter")
-    ]
 
 
 def _item(node: ast.Subscript) -> Iterator[Edit]:

@@ -57,7 +57,7 @@ def unaliased(tree: ast.Module) -> ast.Module:
     return apply(tree, edits)
 
 
-def plain(search: Search) -> None:
+def torch_by_name(search: Search) -> None:
     """Torch under its own name, before anything else."""
     search.reworded(unaliased(search.tree))
 

@@ -10,31 +10,32 @@ generators.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from torchbisect.minimizer.passes import remove_unused
 from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.syntax.calls import arguments_of
+from torchbisect.minimizer.syntax.names import fresh, names_of
 from torchbisect.minimizer.syntax.scope import bound_in, enclosing, members_read, parameters, references
+from torchbisect.minimizer.syntax.substitution import substituted
 from torchbisect.minimizer.syntax.tree import (
     Comprehension,
     Edit,
     Function,
     apply,
     children,
-    copied,
     nodes,
     parents,
     walk,
 )
 
 
-def run(search: Search) -> None:
+def run(search: Search, finish: Callable[[Search], None]) -> None:
     """All in one question, since a bug rarely minds; else one after the other. Each may grow the tree a little."""
     whole, count, room = search.tree, 0, 2 * nodes(search.tree)
     while nodes(whole) < room and (found := next(inlined(whole), None)) is not None:
         whole, count = found[1], count + 1
-    if count > 1 and (search.attempt(whole) or search.venture(whole, remove_unused.run, 6)):
+    if count > 1 and (search.attempt(whole) or search.venture(whole, finish, 6)):
         return
     tried: set[str] = set()
     while True:
@@ -43,7 +44,7 @@ def run(search: Search) -> None:
             if key in tried:
                 continue
             tried.add(key)
-            if search.attempt(tree) or search.venture(tree, remove_unused.run, 6):
+            if search.attempt(tree) or search.venture(tree, finish, 6):
                 break
         else:
             return
@@ -131,34 +132,6 @@ def _returns_from(function: ast.FunctionDef, wanted: ast.Return) -> bool:
     return False
 
 
-def arguments_of(
-    function: ast.FunctionDef | ast.Lambda, call: ast.Call, *, skip: int = 0
-) -> dict[str, ast.expr] | None:
-    """What each parameter is bound to by a call, defaults included; ``None`` where that can't be read off."""
-    positional = [*function.args.posonlyargs, *function.args.args][skip:]
-    if any(isinstance(item, ast.Starred) for item in call.args) or any(
-        keyword.arg is None for keyword in call.keywords
-    ):
-        return None
-    found = {parameter.arg: value for parameter, value in zip(positional, call.args)}
-    if function.args.vararg is not None:
-        found[function.args.vararg.arg] = ast.Tuple(elts=call.args[len(positional) :], ctx=ast.Load())
-    elif len(call.args) > len(positional):
-        return None
-    found |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
-    defaults = dict(
-        zip([item.arg for item in positional][len(positional) - len(function.args.defaults) :], function.args.defaults)
-    )
-    defaults |= {
-        item.arg: value for item, value in zip(function.args.kwonlyargs, function.args.kw_defaults) if value is not None
-    }
-    names = [item.arg for item in parameters(function.args)][skip:]
-    whole = {name: found.get(name, defaults.get(name)) for name in names}
-    if set(found) - set(names) or any(value is None for value in whole.values()):
-        return None
-    return {name: value for name, value in whole.items() if value is not None}
-
-
 def _edit(tree: ast.Module, function: ast.FunctionDef, site: _Site) -> Edit | None:
     bound = arguments_of(function, site.call, skip=site.owner is not None)
     if bound is None:
@@ -185,71 +158,3 @@ def _edit(tree: ast.Module, function: ast.FunctionDef, site: _Site) -> Edit | No
     if isinstance(site.statement, ast.Expr) and site.statement.value is site.call:
         return Edit.of(site.statement, [*statements, ast.Expr(result)])
     return Edit(((site.statement, [*statements, site.statement]), (site.call, result)))
-
-
-def names_of(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
-    """Every name in a scope but those inside one definition."""
-    found: set[str] = set()
-    stack: list[ast.AST] = [scope]
-    while stack:
-        node = stack.pop()
-        if node is but:
-            continue
-        for field in ("id", "name", "arg", "asname"):
-            value = getattr(node, field, None)
-            if isinstance(value, str) and not isinstance(node, ast.keyword):
-                found.add(value.split(".")[0])
-        stack.extend(children(node))
-    return found
-
-
-def fresh(name: str, taken: set[str]) -> str:
-    """The name itself, or with the first number from two on that isn't taken."""
-    if name not in taken:
-        return name
-    number = 2
-    while f"{name}{number}" in taken:
-        number += 1
-    return f"{name}{number}"
-
-
-def substituted(node: ast.stmt, renames: dict[str, str], direct: dict[str, ast.expr]) -> ast.stmt:
-    """A copy with names exchanged for names and for expressions; inner scopes that bind a name themselves keep it."""
-    new = _Substitute(renames, direct).visit(copied(node))
-    assert isinstance(new, ast.stmt)
-    return new
-
-
-class _Substitute(ast.NodeTransformer):
-    def __init__(self, renames: dict[str, str], direct: dict[str, ast.expr]) -> None:
-        self.renames = renames
-        self.direct = direct
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id in self.direct and isinstance(node.ctx, ast.Load):
-            return copied(self.direct[node.id])
-        node.id = self.renames.get(node.id, node.id)
-        return node
-
-    def _inner(self, node: ast.FunctionDef | ast.Lambda) -> ast.AST:
-        own = {item.arg for item in parameters(node.args)}
-        body = node.body if isinstance(node.body, list) else [node.body]
-        own |= bound_in(body) if isinstance(node, ast.FunctionDef) else set()
-        inner = _Substitute(
-            {name: new for name, new in self.renames.items() if name not in own},
-            {name: new for name, new in self.direct.items() if name not in own},
-        )
-        node.args.defaults = [self.visit(item) for item in node.args.defaults]
-        if isinstance(node, ast.FunctionDef):
-            node.decorator_list = [self.visit(item) for item in node.decorator_list]
-            node.name = self.renames.get(node.name, node.name)
-            node.body = [inner.visit(item) for item in node.body]
-        else:
-            node.body = inner.visit(node.body)
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._inner(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return self._inner(node)

@@ -14,12 +14,12 @@ import builtins
 from collections.abc import Iterator
 
 from torchbisect.core.trace import Call, Trace
-from torchbisect.minimizer.passes import remove_unused
-from torchbisect.minimizer.passes.inline import fresh, names_of
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.syntax.closures import in_factory, taken_out
+from torchbisect.minimizer.syntax.names import fresh, names_of
 from torchbisect.minimizer.syntax.scope import OF_CONTAINERS, bound_in
 from torchbisect.minimizer.syntax.tree import Function, copied, expression, tidy, walk
+from torchbisect.minimizer.unused import without_unused
 
 MOST = 24
 """How many calls are asked about at most."""
@@ -131,7 +131,7 @@ def _called(
     invocation = ast.Call(func=value, args=args, keywords=keywords)
     preamble = [*_kept(tree), *definitions]
     for ending in _endings(invocation, call.compiled and _takes_gradients(tree), call.raised):
-        yield remove_unused.without(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
+        yield without_unused(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
 
 
 _OF_PYTHON = OF_CONTAINERS | frozenset(dir(builtins))

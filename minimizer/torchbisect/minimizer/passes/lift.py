@@ -12,7 +12,8 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.scope import bound_in, parameters, references
+from torchbisect.minimizer.syntax.calls import only_call
+from torchbisect.minimizer.syntax.scope import bound_in, parameters
 from torchbisect.minimizer.syntax.tree import Edit, apply, copied, walk
 
 _CONSTRUCTORS = frozenset({"ones", "zeros", "rand", "randn", "eye", "arange", "linspace", "full", "empty"})
@@ -52,19 +53,6 @@ def _made(function: ast.FunctionDef) -> Iterator[ast.Call]:
             made = ast.unparse(node.func.value) == "torch" and node.func.attr in _CONSTRUCTORS
             if made and (bare or any(keyword.arg == "requires_grad" for keyword in node.keywords)):
                 yield node
-
-
-def only_call(tree: ast.Module, function: ast.FunctionDef) -> ast.Call | None:
-    """The call of the function, also through ``torch.compile``, if there is one and no more."""
-    named = references(tree, function.name)
-    if len(named) != 1:
-        return None
-    for node in walk(tree):
-        if isinstance(node, ast.Call):
-            through = isinstance(node.func, ast.Call) and named[0] in node.func.args
-            if node.func is named[0] or through:
-                return node
-    return None
 
 
 def _fresh(function: ast.FunctionDef) -> str:

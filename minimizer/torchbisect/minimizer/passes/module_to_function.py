@@ -8,25 +8,26 @@ Grows a little at times, so it is a venture. Leaves classes that are made in sev
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from torchbisect.minimizer.passes import remove_unused, substitute
-from torchbisect.minimizer.passes.inline import arguments_of, names_of, substituted
 from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.syntax.calls import arguments_of
+from torchbisect.minimizer.syntax.names import names_of
 from torchbisect.minimizer.syntax.scope import bound_in, enclosing, in_own_scope, parameters, references
+from torchbisect.minimizer.syntax.substitution import substituted
 from torchbisect.minimizer.syntax.tree import Comprehension, Edit, Function, apply, copied, nodes, parents, walk
 
 
-def run(search: Search) -> None:
+def run(search: Search, finish: Callable[[Search], None]) -> None:
     """All of them in one question, else each in turn."""
     whole, count, room = search.tree, 0, 2 * nodes(search.tree)
     while nodes(whole) < room and (found := next(flattened(whole), None)) is not None:
         whole, count = found, count + 1
-    if count < 2 or not (search.attempt(whole) or search.venture(whole, _finish, 10)):
-        _one_by_one(search)
+    if count < 2 or not (search.attempt(whole) or search.venture(whole, finish, 10)):
+        _one_by_one(search, finish)
 
 
-def _one_by_one(search: Search) -> None:
+def _one_by_one(search: Search, finish: Callable[[Search], None]) -> None:
     tried: set[str] = set()
     while True:
         for tree in flattened(search.tree):
@@ -34,15 +35,10 @@ def _one_by_one(search: Search) -> None:
             if key in tried:
                 continue
             tried.add(key)
-            if search.attempt(tree) or search.venture(tree, _finish, 10):
+            if search.attempt(tree) or search.venture(tree, finish, 10):
                 break
         else:
             return
-
-
-def _finish(search: Search) -> None:
-    remove_unused.run(search)
-    substitute.run(search)
 
 
 def flattened(tree: ast.Module) -> Iterator[ast.Module]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.passes.lift import only_call
-from torchbisect.minimizer.passes.return_argument import swept
+from torchbisect.minimizer.cleanup import attempt_and_clean
 from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.syntax.calls import only_call
 from torchbisect.minimizer.syntax.tree import Edit, Function, children, walk
 
 _COMPUTED = (ast.Call, ast.BinOp)
@@ -20,7 +20,7 @@ _COMPUTED = (ast.Call, ast.BinOp)
 
 def run(search: Search) -> None:
     """One after the other, as long as the mismatch stays; what becomes unused goes with it."""
-    while swept(search, list(options(search.tree))) is not None:
+    while attempt_and_clean(search, list(options(search.tree))) is not None:
         pass
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from torchbisect.minimizer.passes.return_argument import swept
+from torchbisect.minimizer.cleanup import attempt_and_clean
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.syntax.tree import Edit, Function, walk
 
@@ -20,7 +20,7 @@ MOST = 8
 
 def run(search: Search) -> None:
     """One lookup after the other."""
-    while swept(search, list(options(search.tree))[:MOST]) is not None:
+    while attempt_and_clean(search, list(options(search.tree))[:MOST]) is not None:
         pass
 
 

@@ -12,11 +12,11 @@ import itertools
 from collections.abc import Iterator
 
 from torchbisect.core.trace import Trace
-from torchbisect.minimizer.passes import remove_unused
-from torchbisect.minimizer.passes.return_argument import swept
+from torchbisect.minimizer.cleanup import attempt_and_clean
 from torchbisect.minimizer.search import IN_A_ROW, Search, applied
 from torchbisect.minimizer.syntax.scope import enclosing, references
 from torchbisect.minimizer.syntax.tree import Edit, Function, Replacement, copied, expression, nodes, parents, walk
+from torchbisect.minimizer.unused import without_unused
 
 
 def run(search: Search) -> None:
@@ -34,7 +34,7 @@ def run(search: Search) -> None:
             if made > 1 and search.attempt(tree):
                 row += 1
                 continue
-        won = swept(search, list(options(search.tree, trace)), place)
+        won = attempt_and_clean(search, list(options(search.tree, trace)), place)
         row = row + 1 if won == place and row < IN_A_ROW else 1
         place = won
 
@@ -47,7 +47,7 @@ def _several(tree: ast.Module, trace: Trace, place: int, most: int) -> tuple[ast
         following = None if edit is None else applied(tree, [edit])
         if following is None:
             break
-        tree, made = remove_unused.without(following, harmless=True), made + 1
+        tree, made = without_unused(following, harmless=True), made + 1
     return tree, made
 
 

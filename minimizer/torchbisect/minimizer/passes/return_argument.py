@@ -7,10 +7,10 @@ led to the result becomes unused and goes in the same question. Leaves results t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from torchbisect.minimizer.passes import remove_unused
-from torchbisect.minimizer.search import Search, applied
+from torchbisect.minimizer.cleanup import attempt_and_clean
+from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.syntax.scope import parameters
 from torchbisect.minimizer.syntax.tree import Edit, Function, walk
 
@@ -22,18 +22,7 @@ def run(search: Search) -> None:
     """From the last result of each function back."""
     place: int | None = 0
     while place is not None:
-        place = swept(search, list(options(search.tree)), place)
-
-
-def swept(search: Search, edits: Sequence[Edit], place: int = 0) -> int | None:
-    """Ask about each edit together with the removal of all that it leaves unused and that has no effect.
-
-    Begins at a place; returns the place of the first that is taken, ``None`` if none is.
-    """
-    base = search.tree
-    made = (applied(base, [edit]) for edit in edits[place:])
-    won = search.first(tree and remove_unused.without(tree, harmless=True) for tree in made)
-    return None if won is None else place + won
+        place = attempt_and_clean(search, list(options(search.tree)), place)
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.minimizer.passes import remove_unused
 from torchbisect.minimizer.search import Search
 from torchbisect.minimizer.syntax.scope import bound_in
 from torchbisect.minimizer.syntax.tree import Edit, Function, Unfit, apply, walk
+from torchbisect.minimizer.unused import without_unused
 
 _NO_VALUES = frozenset({"torch", "self", "cls", "ctx"})
 
@@ -47,7 +47,7 @@ def _shorten(search: Search, function: ast.FunctionDef | ast.AsyncFunctionDef) -
     while low < high:
         middle = (low + high) // 2
         try:
-            shown = search.attempt(remove_unused.without(apply(base, [ends[middle]]), harmless=True))
+            shown = search.attempt(without_unused(apply(base, [ends[middle]]), harmless=True))
         except Unfit:
             shown = False
         if shown:

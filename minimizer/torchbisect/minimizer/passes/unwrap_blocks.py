@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from torchbisect.minimizer.passes import delete_statements, fold, inline, substitute
 from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.scope import bound_in
+from torchbisect.minimizer.syntax.scope import bound_in, module_parameters
+from torchbisect.minimizer.syntax.substitution import substituted
 from torchbisect.minimizer.syntax.tree import Comprehension, Edit, Replacement, apply, walk
 
 MOST_UNROLLED = 4
 _NUMBERED = re.compile(r"\.[1-9][0-9]*\b")
 
 
-def run(search: Search) -> None:
+def run(search: Search, finish: Callable[[Search], None]) -> None:
     """All at once first, since a script often needs none of them; then one by one, outermost first."""
     firsts: dict[int, Edit] = {}
     for edit in options(search.tree):
@@ -28,14 +28,8 @@ def run(search: Search) -> None:
     if len(firsts) > 1:
         search.bisect(list(firsts.values()))
     search.scan(options)
-    while any(search.venture(tree, _finish, 8) for tree in _first_iterations(search.tree)):
+    while any(search.venture(tree, finish, 8) for tree in _first_iterations(search.tree)):
         pass
-
-
-def _finish(search: Search) -> None:
-    delete_statements.run(search)
-    fold.run(search)
-    substitute.run(search)
 
 
 def _first_iterations(tree: ast.Module) -> Iterator[ast.Module]:
@@ -62,7 +56,7 @@ def _entered(item: ast.withitem) -> ast.stmt:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """What each block may become, the likeliest first."""
-    weights, later = fold.weights_of(tree), list(_later_items(tree))
+    weights, later = module_parameters(tree), list(_later_items(tree))
     for node in walk(tree):
         if isinstance(node, ast.For):
             yield from (Edit.of(node, replacement) for replacement in _over_weights(node, weights))
@@ -102,12 +96,12 @@ def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
     if name in bound_in(node.body) or node.orelse or not once:
         return None
     if gone and len(source.elts) == 1 and isinstance(node.iter, ast.Name):
-        body = [inline.substituted(item, {}, {name: node.iter}) for item in node.body]
+        body = [substituted(item, {}, {name: node.iter}) for item in node.body]
         return Edit(((node, [*body]), (source, source.elts[0])))
     simple = all(isinstance(item, (ast.Name, ast.Constant)) for item in source.elts)
     if not simple or len(source.elts) > MOST_UNROLLED:
         return None
-    body = [inline.substituted(item, {}, {name: one}) for one in source.elts for item in node.body]
+    body = [substituted(item, {}, {name: one}) for one in source.elts for item in node.body]
     return Edit(((node, [*body]), *((item, None) for item in gone)))
 
 
@@ -159,7 +153,7 @@ def _instead(node: ast.AST) -> Iterator[Replacement]:
         source, target = generator.iter, generator.target
         firsts = _firsts(source, target)
         if firsts:
-            only = inline.substituted(ast.Expr(node.elt), {}, firsts)
+            only = substituted(ast.Expr(node.elt), {}, firsts)
             assert isinstance(only, ast.Expr)
             yield ast.List(elts=[only.value], ctx=ast.Load())
         elif not any(isinstance(item, ast.Name) and item.id in bound_in([target]) for item in walk(node.elt)):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.passes.inline import fresh, names_of
 from torchbisect.minimizer.syntax.backend import is_compile
+from torchbisect.minimizer.syntax.names import fresh, names_of
 from torchbisect.minimizer.syntax.tree import Comprehension, Edit, apply, children, copied
 
 _LETTERS = ("x", "y", "z", "w")

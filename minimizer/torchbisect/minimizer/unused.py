@@ -1,0 +1,186 @@
+"""Definitions, assignments, imports and annotations that nothing uses."""
+
+from __future__ import annotations
+
+import ast
+
+from torchbisect.minimizer.candidate_filter import members
+from torchbisect.minimizer.syntax.scope import imported_in, in_own_scope, members_read
+from torchbisect.minimizer.syntax.side_effects import may_act
+from torchbisect.minimizer.syntax.tree import Edit, Function, apply, walk
+
+_CALLED_BY_OTHERS = frozenset({"forward", "backward", "setup_context", "jvp", "vmap", "training_step"})
+
+
+def without_unused(tree: ast.Module, *, harmless: bool = False) -> ast.Module:
+    """The tree when all of it is gone, and what was only used by that, and so on.
+
+    ``harmless`` to leave assignments of a value that may have an effect when it is made.
+    """
+    while found := unused_edits(tree, harmless=harmless):
+        tree = apply(tree, found)
+    return tree
+
+
+def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
+    """An edit for each thing that is bound and never read, and for each annotation."""
+    used_by = UsedNames(tree)
+    attributes = {node.attr for node in members_read(walk(tree))} | _asked_for(tree)
+    keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
+    fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
+    imported, methods = imported_in(tree), members(tree)
+    found: list[Edit] = []
+    for node in walk(tree):
+        used = used_by(node)
+        if isinstance(node, ast.ClassDef):
+            found += _members(node, attributes | keywords | used_by.reads, _calls(tree, node.name))
+        if isinstance(node, (*Function, ast.ClassDef)) and node.name not in used and id(node) not in fields:
+            found.append(Edit.remove(node))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found += [Edit.remove(alias) for alias in node.names if _unused_import(node, alias, used)]
+        elif isinstance(node, (ast.Assign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            unread = id(node) not in fields and all(never_read(target, used, attributes) for target in targets)
+            if unread and not (harmless and may_act(node.value, imported, methods)):
+                found.append(Edit.remove(node))
+        elif isinstance(node, ast.Expr) and "saved_tensors" not in attributes and _saves(node.value):
+            found.append(Edit.remove(node))
+        elif isinstance(node, ast.NamedExpr) and node.target.id not in used:
+            found.append(Edit.of(node, node.value))
+        elif isinstance(node, ast.withitem) and node.optional_vars and never_read(node.optional_vars, used, attributes):
+            found.append(Edit.remove(node.optional_vars))
+        elif isinstance(node, ast.ExceptHandler) and node.name and node.name not in used:
+            found.append(Edit.of(node, ast.ExceptHandler(type=node.type, name=None, body=node.body)))
+        found += _annotations(node)
+    return found
+
+
+class UsedNames:
+    """The names that are used where a node binds one: in its function, or in the whole script.
+
+    Attributes:
+        reads: what the whole script reads.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.reads = _reads(tree)
+        shared = {name for node in walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+        self._everywhere = shared | _registered(tree)
+        self._of: dict[int, set[str]] = {}
+        for function in walk(tree):
+            if isinstance(function, Function):
+                inside = _reads(function) | self._everywhere
+                self._of.update((id(node), inside) for item in function.body for node in in_own_scope(item))
+        self._of_module = self.reads | self._everywhere
+
+    def __call__(self, node: ast.AST) -> set[str]:
+        return self._of.get(id(node), self._of_module)
+
+
+def _reads(tree: ast.AST) -> set[str]:
+    return {node.id for node in walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+
+
+def _asked_for(tree: ast.Module) -> set[str]:
+    """What ``getattr`` may be asked for where the script uses it: every word that the script spells."""
+    if not any(isinstance(node, ast.Name) and node.id == "getattr" for node in walk(tree)):
+        return set()
+    return {node.value for node in walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def _saves(value: ast.expr) -> bool:
+    """``ctx.save_for_backward(...)``."""
+    return isinstance(value, ast.Call) and ast.unparse(value.func).endswith(".save_for_backward")
+
+
+def _registered(tree: ast.Module) -> set[str]:
+    """Functions and classes that a decorator of the script puts somewhere, where something else reads that place."""
+    handed = [
+        (node.name, root, decorator)
+        for node in walk(tree)
+        if isinstance(node, (*Function, ast.ClassDef))
+        for decorator in node.decorator_list
+        if (root := _root(decorator)) is not None
+    ]
+    if not handed:
+        return set()
+    functions = {node.name: node for node in walk(tree) if isinstance(node, Function)}
+    inside = {id(item) for _, _, decorator in handed for item in walk(decorator)}
+    inside |= {id(item) for _, root, _ in handed if root in functions for item in walk(functions[root])}
+    names = [node for node in walk(tree) if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    bound |= {node.name for node in walk(tree) if isinstance(node, ast.ClassDef)}
+    read = {node.id for node in names if id(node) not in inside and isinstance(node.ctx, ast.Load)} & bound
+    found = set()
+    for name, root, _ in handed:
+        places = (
+            {node.id for node in walk(functions[root]) if isinstance(node, ast.Name)} if root in functions else {root}
+        )
+        if places & read:
+            found.add(name)
+    return found
+
+
+def _root(decorator: ast.expr) -> str | None:
+    """``registry`` of ``@registry.add("name")``."""
+    while isinstance(decorator, (ast.Call, ast.Attribute)):
+        decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
+    return decorator.id if isinstance(decorator, ast.Name) else None
+
+
+def _members(owner: ast.ClassDef, used: set[str], calls: list[ast.Call]) -> list[Edit]:
+    """Methods that nobody names, and fields of plain classes that nobody reads, with what the calls give for them."""
+    found: list[Edit] = []
+    place = 0
+    for item in owner.body:
+        if isinstance(item, Function):
+            special = item.name.startswith("__") and item.name.endswith("__")
+            if not special and item.name not in used and item.name not in _CALLED_BY_OTHERS:
+                found.append(Edit.remove(item))
+        elif isinstance(item, (ast.AnnAssign, ast.Assign)):
+            targets = item.targets if isinstance(item, ast.Assign) else [item.target]
+            if all(isinstance(target, ast.Name) and target.id not in used for target in targets):
+                given = [part for call in calls for part in call.args[place : place + 1]]
+                found.append(Edit.remove(item, *(given if isinstance(item, ast.AnnAssign) else [])))
+            place += isinstance(item, ast.AnnAssign)
+    return found
+
+
+def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
+    """The calls of a name."""
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
+
+
+def _unused_import(node: ast.Import | ast.ImportFrom, alias: ast.alias, used: set[str]) -> bool:
+    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        return True
+    return alias.name != "*" and (alias.asname or alias.name.split(".")[0]) not in used
+
+
+def never_read(target: ast.expr, used: set[str], attributes: set[str]) -> bool:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return all(never_read(item, used, attributes) for item in target.elts)
+    if isinstance(target, ast.Starred):
+        return never_read(target.value, used, attributes)
+    if isinstance(target, ast.Name):
+        return target.id not in used
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in ("self", "ctx"):
+        return target.attr not in attributes
+    return False
+
+
+def _annotations(node: ast.AST) -> list[Edit]:
+    """What a function or the module annotates; a class's fields may be made by their annotations."""
+    if isinstance(node, ast.arg) and node.annotation is not None:
+        return [Edit.remove(node.annotation)]
+    if not isinstance(node, (ast.Module, *Function)):
+        return []
+    found = [
+        Edit.of(item, ast.Assign([item.target], item.value) if item.value else None)
+        for statement in node.body
+        for item in in_own_scope(statement)
+        if isinstance(item, ast.AnnAssign) and hasattr(item, "lineno")
+    ]
+    returns = None if isinstance(node, ast.Module) else node.returns
+    return found + ([Edit.remove(returns)] if returns is not None else [])
