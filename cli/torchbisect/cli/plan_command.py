@@ -14,11 +14,13 @@ from torchbisect.bisect.search.find import Which
 from torchbisect.bisect.sources.nightly_minors import DayRange, between_cuts
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.exit_codes import Exit
+from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.provider import BuildSources
 from torchbisect.pipeline.script_input import read_script
-from torchbisect.pipeline.session import Tools
-from torchbisect.pipeline.stages.bisect import Bisection, Scope, rank
+from torchbisect.pipeline.search_scope import Scope, failing_build, first_scope
+from torchbisect.pipeline.stages.bisect import rank
 
 
 def show_plan(options: Options) -> int:
@@ -30,17 +32,17 @@ def show_plan(options: Options) -> int:
     """
     if options.script is not None:
         read_script(options.script)
-    display = Display(options.verbosity)
-    tools = Tools(options, display, display.warn)
+    provider = LocalProvider(options, Display(options.verbosity))
+    channels = provider.channels
     try:
-        scope = Bisection(tools, tools.failing_build()).scope()
-        plans = {str(scope.channel): _plan_of(scope, tools)}
+        scope = first_scope(options, channels, failing_build(options, channels))
+        plans = {str(scope.channel): _plan_of(scope, options, channels)}
         if scope.channel is Channel.RELEASE and (not options.channels or "nightly" in options.channels):
             days = _widest(scope.listing.builds)
             if days is not None:
                 plans["nightly"] = _nightlies(days, scope.which)
     finally:
-        tools.close()
+        provider.close()
     if options.as_json:
         click.echo(json.dumps({name: asdict(one) for name, one in plans.items()}, indent=2))
         return Exit.FINISHED
@@ -50,10 +52,9 @@ def show_plan(options: Options) -> int:
     return Exit.FINISHED
 
 
-def _plan_of(scope: Scope, tools: Tools) -> Plan:
-    channels = tools.channels
+def _plan_of(scope: Scope, options: Options, channels: BuildSources) -> Plan:
     wheels = scope.listing.wheels
-    variant = channels.variant if scope.channel is Channel.NIGHTLY else tools.options.variant
+    variant = channels.variant if scope.channel is Channel.NIGHTLY else options.variant
     return plan(
         scope.listing.builds,
         bad=scope.bad,
@@ -61,16 +62,14 @@ def _plan_of(scope: Scope, tools: Tools) -> Plan:
         find=scope.which,
         cached=lambda build: channels.maker(build).has(build),
         rank=rank if scope.channel is Channel.NIGHTLY else None,
-        weight=_weight(tools, variant),
+        weight=_weight(channels, variant),
         size=lambda build: wheels[build.version].size if build.version in wheels else None,
     )
 
 
-def _weight(tools: Tools, variant: str | None) -> Footprint:
+def _weight(channels: BuildSources, variant: str | None) -> Footprint:
     """What builds weigh; those of an index of CPU builds only are told by its address."""
-    return footprint(
-        "cpu" if variant is None and tools.channels.indexes.index_url.rstrip("/").endswith("/cpu") else variant
-    )
+    return footprint("cpu" if variant is None and channels.indexes.index_url.rstrip("/").endswith("/cpu") else variant)
 
 
 def _widest(releases: Sequence[Build]) -> DayRange | None:

@@ -16,7 +16,7 @@ from torchbisect.core.errors import InstallFailed
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.verdict import Verdict
 from torchbisect.core.version import __version__
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.session import Session
 from torchbisect.probe.agent_client import AgentFailed
 from torchbisect.probe.local_modules import identity
 from torchbisect.probe.oracle import Oracle
@@ -30,8 +30,8 @@ class Asker:
         facts: what was read back from each build that was installed, by its name.
     """
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self.facts: dict[str, Facts] = {}
 
     def ask(self, build: Build, question: Question, *, again: bool = False) -> Finding:
@@ -75,7 +75,7 @@ class Asker:
 
         def ask() -> Finding:
             def verdict() -> Verdict:
-                with opened() as environment, self._tools.probe_in(environment) as probe:
+                with opened() as environment, self._session.oracle_in(environment) as probe:
                     return probe.ask(question)
 
             return self._finding(verdict)
@@ -88,7 +88,7 @@ class Asker:
 
     def _asking(self, build: Build, question: Question, again: bool) -> Callable[[], Finding]:
         def verdict() -> Verdict:
-            with self._tools.probe(build) as probe:
+            with self._session.oracle(build) as probe:
                 self.facts[build.name] = probe.environment.facts
                 # The probe's journal has the first answer: what is asked again goes past it.
                 return (probe.confirm if again else probe.ask)(question)
@@ -109,14 +109,14 @@ class Asker:
         known = self._read(key, name)
         if known is not None:
             return known
-        self._tools.display.status(what)
+        self._session.display.status(what)
         finding = ask()
         facts = self.facts.get(name or "")
-        self._tools.journal.put(key, {**finding.to_json(), "facts": facts and asdict(facts)})
+        self._session.journal.put(key, {**finding.to_json(), "facts": facts and asdict(facts)})
         return finding
 
     def _read(self, key: str, name: str | None) -> Finding | None:
-        kept = self._tools.journal.get(key)
+        kept = self._session.journal.get(key)
         if kept is None:
             return None
         if name and kept["facts"]:
@@ -124,14 +124,20 @@ class Asker:
         return Finding.from_json(kept)
 
     def _key(self, build: Build, question: Question, *more: Any) -> str:
-        maker = self._tools.channels.maker(build)
+        maker = self._session.channels.maker(build)
         return self._fingerprint((build.requirement, maker.interpreter.identity, more), question)
 
     def _fingerprint(self, what: Any, question: Question) -> str:
         """The key of a question: all that shapes its answer, and nothing else."""
-        options = self._tools.options
-        where = (self._tools.interpreter.identity, options.packages, options.sandbox, options.image, options.device)
+        options = self._session.options
+        where = (
+            self._session.channels.interpreter.identity,
+            options.packages,
+            options.sandbox,
+            options.image,
+            options.device,
+        )
         index = (options.index_url, options.variant)
-        how = (options.repeat, asdict(self._tools.limits), self._tools.question)
+        how = (options.repeat, asdict(self._session.options.limits), self._session.question_scope)
         asked = (identity(question.repro), question.settings.to_json(), question.signature.to_json())
         return fingerprint("asked", __version__, what, where, index, how, asked)

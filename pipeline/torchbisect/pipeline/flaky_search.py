@@ -10,7 +10,7 @@ from torchbisect.bisect.search.evidence import Finding, Findings, Which
 from torchbisect.bisect.search.flaky import find_flaky
 from torchbisect.core.build import Build
 from torchbisect.pipeline.build_oracle import Asker
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.session import Session
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 
@@ -36,8 +36,8 @@ class Rate:
 class Runs:
     """Single runs of builds, one after the other; each build's process lasts until others are asked."""
 
-    def __init__(self, tools: Tools, asker: Asker, question: Question) -> None:
-        self._tools, self._asker, self._question = tools, asker, question
+    def __init__(self, session: Session, asker: Asker, question: Question) -> None:
+        self._session, self._asker, self._question = session, asker, question
         self._count: Counter[Build] = Counter()
         self._open: dict[Build, Oracle] = {}
 
@@ -65,9 +65,9 @@ class Runs:
     def _probe(self, build: Build) -> Oracle:
         probe = self._open.pop(build, None)
         if probe is None:
-            environment = self._tools.channels.maker(build).environment(build)
+            environment = self._session.channels.maker(build).environment(build)
             self._asker.facts[build.name] = environment.facts
-            probe = self._tools.probe_in(environment)
+            probe = self._session.oracle_in(environment)
         self._open[build] = probe
         while len(self._open) > _KEPT:
             self._close(next(iter(self._open)))
@@ -75,11 +75,11 @@ class Runs:
 
     def _close(self, build: Build) -> None:
         self._open.pop(build).close()
-        self._tools.channels.maker(build).release(build)
+        self._session.channels.maker(build).release(build)
 
 
 def search_runs(
-    tools: Tools,
+    session: Session,
     asker: Asker,
     builds: tuple[Build, ...],
     question: Question,
@@ -92,9 +92,9 @@ def search_runs(
     """Search for the edges of a mismatch that shows only in some runs, each to the confidence that was asked for."""
 
     def cost(build: Build) -> float:
-        return 1.0 if tools.channels.maker(build).has(build) else INSTALL
+        return 1.0 if session.channels.maker(build).has(build) else INSTALL
 
-    with Runs(tools, asker, question) as runs:
+    with Runs(session, asker, question) as runs:
         return find_flaky(
             builds,
             runs.ask,
@@ -105,5 +105,5 @@ def search_runs(
             asked=rate.asked,
             cost=cost,
             known=runs.known,
-            on_answer=lambda tested: tools.display.detail(f"torch {tested.item}: {tested.status}"),
+            on_answer=lambda tested: session.display.detail(f"torch {tested.item}: {tested.status}"),
         )

@@ -15,6 +15,7 @@ import click
 from torchbisect.containers.store.disk import parse_size
 from torchbisect.core.errors import InputError
 from torchbisect.minimizer.budget import Budget
+from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.judge.slowness import Bounds
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -102,6 +103,11 @@ class Options:
     def bounds(self) -> Bounds:
         """What is still fast enough."""
         return Bounds(self.slower_than, self.max_compile_time, self.max_recompiles, self.max_graph_breaks)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of every run of a script."""
+        return Limits() if self.timeout is None else Limits(eager=self.timeout)
 
     @property
     def candidates(self) -> int:

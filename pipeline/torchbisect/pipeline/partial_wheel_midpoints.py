@@ -12,7 +12,7 @@ from torchbisect.bisect.sources.suspects import paths_of
 from torchbisect.containers.environment import Environment
 from torchbisect.core.build import Build, Channel
 from torchbisect.pipeline.build_oracle import Asker
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.session import Session
 from torchbisect.probe.question import Question
 
 _KIND = "thin"
@@ -22,13 +22,13 @@ class Contradicted(Exception):
     """A build said otherwise when it was installed whole: what its Python alone said counts no more."""
 
 
-def may_be_thin(tools: Tools, builds: Sequence[Build], component: str | None) -> bool:
+def may_be_thin(session: Session, builds: Sequence[Build], component: str | None) -> bool:
     """Whether the stage at fault is written in Python, and the builds are near enough to each other to share binaries.
 
     Releases lie months apart and are asked whole; so are containers, over which nothing is laid.
     """
     nightlies = all(build.channel is Channel.NIGHTLY for build in builds)
-    return nightlies and tools.options.sandbox == "venv" and bool(paths_of(component))
+    return nightlies and session.options.sandbox == "venv" and bool(paths_of(component))
 
 
 class Thin:
@@ -38,8 +38,8 @@ class Thin:
         fetched: the bytes that came over the network for that.
     """
 
-    def __init__(self, tools: Tools, asker: Asker, listing: Listing, question: Question) -> None:
-        self._tools, self._asker, self._question = tools, asker, question
+    def __init__(self, session: Session, asker: Asker, listing: Listing, question: Question) -> None:
+        self._session, self._asker, self._question = session, asker, question
         self._builds = listing.builds
         self._urls = {version: wheel.url for version, wheel in listing.wheels.items()}
         self._said: dict[Build, Finding] = {}
@@ -63,7 +63,7 @@ class Thin:
         """What a build shows. One whose Python doesn't fit a neighbour's binaries is installed, and lends its own."""
         url = build.wheel or self._urls.get(build.version)
         base = self._neighbour(build)
-        if url is None or base is None or self._tools.channels.maker(build).has(build):
+        if url is None or base is None or self._session.channels.maker(build).has(build):
             return self._asker.ask(build, self._question)
         finding = self._asker.ask_in(_KIND, build.requirement, lambda: self._over(build, url, base), self._question)
         if finding.status is Status.UNTESTABLE:
@@ -84,23 +84,23 @@ class Thin:
 
     def _neighbour(self, build: Build) -> Build | None:
         """The nearest build that works here, installed whole, for the same Python and of the same variant."""
-        place, maker = self._builds.index(build), self._tools.channels.maker(build)
+        place, maker = self._builds.index(build), self._session.channels.maker(build)
         near = sorted(self._builds, key=lambda other: abs(self._builds.index(other) - place))
         return next(
-            (other for other in near if self._tools.channels.maker(other) is maker and self._works(other)), None
+            (other for other in near if self._session.channels.maker(other) is maker and self._works(other)), None
         )
 
     def _works(self, build: Build) -> bool:
         finding = self._asker.known(build, self._question)
-        return finding is not None and finding.status.testable and self._tools.channels.maker(build).has(build)
+        return finding is not None and finding.status.testable and self._session.channels.maker(build).has(build)
 
     @contextmanager
     def _over(self, build: Build, url: str, base: Build) -> Iterator[Environment]:
         """The Python of a build over the binaries of another, for as long as it is asked."""
-        channels = self._tools.channels
+        channels = self._session.channels
         lender = channels.maker(base).host_venv(base)
         try:
-            notify = self._tools.display.status
+            notify = self._session.display.status
             with thin_environment(channels.cache, build, url, lender, notify=notify) as (environment, fetched):
                 self.fetched += fetched
                 yield environment

@@ -20,7 +20,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.version import __version__
 from torchbisect.minimizer.explain.conditions import Statement
 from torchbisect.pipeline.options import Options, repeat_command
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, Level
 from torchbisect.pipeline.stages.commits import Between
 from torchbisect.pipeline.stages.minimize import Shrunk
@@ -186,7 +186,7 @@ class Draft:
         elif which is Which.FIX and fix is not None:
             self._bisect = dataclasses.replace(self._bisect, fix=dataclasses.replace(fix, **more))
 
-    def confirmed(self, tools: Tools, shrunk: Shrunk | None, builds: Sequence[Build]) -> None:
+    def confirmed(self, session: Session, shrunk: Shrunk | None, builds: Sequence[Build]) -> None:
         """Run the shrunk script under plain Python on the builds on both sides of each edge, and note what it did."""
         if shrunk is None or self._minimal is None or not shrunk.stands_alone:
             return
@@ -195,8 +195,8 @@ class Draft:
             if self._failing is not None and build.name == self._failing.name:
                 continue
             try:
-                tools.display.status(f"running the shrunk script on torch {build}")
-                with tools.probe(build) as probe:
+                session.display.status(f"running the shrunk script on torch {build}")
+                with session.oracle(build) as probe:
                     run = run_plain(probe.environment, shrunk.text, timeout=probe.limits.longest)
             except InstallFailed:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +20,14 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.explain.conditions import explain
 from torchbisect.pipeline.flaky_search import Rate
+from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.provider import Provider
 from torchbisect.pipeline.report_builder import Draft
 from torchbisect.pipeline.script_input import on_device, read_script
-from torchbisect.pipeline.session import Tools
-from torchbisect.pipeline.shared_resources import Bench
+from torchbisect.pipeline.search_scope import failing_build
+from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, Level, edge_builds, telling_builds
 from torchbisect.pipeline.stages.commits import Commits
 from torchbisect.pipeline.stages.dependencies import Dependencies
@@ -44,6 +46,7 @@ from torchbisect.reports.render.terminal import summary
 
 # So often a shrunk script that has another history than the original is shrunk again with that build as a witness.
 WITNESSES = 2
+OpenProvider = Callable[[Options, Display], Provider]
 # A script that is right but slow, or that a test has to judge, does not fail under plain python, and can't be made to.
 _SAYS_NOTHING_BY_ITSELF = (Kind.SLOW, Kind.COMMAND)
 
@@ -90,19 +93,21 @@ class Pipeline:
     Args:
         options: what was typed.
         display: told what goes on; standard error by default.
-        bench: what runs in a row share.
+        open_provider: opens the provider of builds and answers; a test passes one that answers from a table.
 
     Raises:
         TorchbisectError: what was typed can't be used, or the machine failed before anything could be kept.
     """
 
-    def __init__(self, options: Options, display: Display | None = None, bench: Bench | None = None) -> None:
+    def __init__(
+        self, options: Options, display: Display | None = None, open_provider: OpenProvider = LocalProvider
+    ) -> None:
         self.options = options
         self.stages = stages_of(options)
         self.display = display or Display(options.verbosity)
         self.repro = repro_of(options)
         self.draft = Draft(options, self.repro)
-        self.tools = Tools(options, self.display, self._notice, bench)
+        self.provider = open_provider(options, self.display)
         self._written: tuple[Path, ...] = ()
 
     def _notice(self, text: str) -> None:
@@ -113,7 +118,8 @@ class Pipeline:
     def execute(self) -> int:
         """Go through the stages; returns the exit code. What was found is on disk at the end of every stage."""
         with _stopping_gently(), ExitStack() as stack:
-            stack.callback(self.tools.close)
+            stack.callback(self.provider.close)
+            self.session = Session.open(self.options, self.display, self.provider, self._notice)
             try:
                 code = self._go(stack)
             except KeyboardInterrupt:
@@ -130,9 +136,9 @@ class Pipeline:
     def _go(self, stack: ExitStack) -> Exit:
         self.draft.stage = "observe"
         with self.display.stage("Observe"):
-            failing = self.tools.failing_build()
+            failing = failing_build(self.options, self.session.channels)
             self.display.status(f"preparing torch {failing}")
-            probe = stack.enter_context(self.tools.first_probe(failing))
+            probe = stack.enter_context(self.session.failing_oracle(failing))
             self.draft.environment(failing, probe.environment.facts)
             observed = observe(probe, self.repro, self.display, self._notice)
             self.draft.observed(observed)
@@ -159,7 +165,7 @@ class Pipeline:
         self.draft.stage = "report"
         with self.display.stage("Report"):
             self.display.status("collecting the versions")
-            said = self.tools.versions(probe.environment)
+            said = self.provider.collect_env(probe.environment)
             if said is not None:
                 self.draft.versions(said)
 
@@ -204,7 +210,7 @@ class Pipeline:
         self.draft.stage = "localise"
         script = shrunk.text if shrunk is not None and alone else self.repro.source
         with self.display.stage("Name the pass"):
-            found = pass_of(self.tools, probe.environment, self.draft.located, script, self.repro.seed)
+            found = pass_of(self.session, probe.environment, self.draft.located, script, self.repro.seed)
             if found is not None:
                 self.draft.pass_found(found)
                 self.display.result(f"torch's compiler_bisector: {found.text}")
@@ -219,11 +225,11 @@ class Pipeline:
         again = " again, keeping its history" if witnesses else ""
         with self.display.stage(f"Minimize{again}"):
             subject = Subject(self.repro, observed.mismatch, settings)
-            shrunk = shrink(self.tools, probe, subject, witnesses)
+            shrunk = shrink(self.session, probe, subject, witnesses)
             small = Question(shrunk.repro(self.repro), observed.mismatch.signature, shrunk.settings)
             if not shrunk.stands_alone and not probe.agrees(small):
                 # What it was shrunk to stands on answers that only forked processes give: once more with fresh ones.
-                shrunk = shrink(self.tools, probe, subject, witnesses)
+                shrunk = shrink(self.session, probe, subject, witnesses)
             self.draft.shrunk(shrunk)
             made = shrunk.reduction
             self.display.result(
@@ -262,7 +268,7 @@ class Pipeline:
         assert observed.mismatch is not None
         self.draft.stage = "bisect"
         rate = Rate(observed.shown, observed.runs)
-        bisection = Bisection(self.tools, failing, self.draft.component, rate)
+        bisection = Bisection(self.session, failing, self.draft.component, rate)
         signature = observed.mismatch.signature
         original = Question(self.repro, signature, strictness=Strictness.TOLERANT)
         with ExitStack() as stack:
@@ -288,18 +294,18 @@ class Pipeline:
                     shrunk = None
                     continue
                 self.display.warn(f"torch {build} is {finding.status} for the original and not for the shrunk script")
-                witnesses[build.name] = Witness(stack.enter_context(self.tools.probe(build)), finding.status)
+                witnesses[build.name] = Witness(stack.enter_context(self.session.oracle(build)), finding.status)
                 shrunk = self._minimize(probe, observed, settings, tuple(witnesses.values()))
                 self.draft.stage = "bisect"
         self._refine(bisection, level, question)
         with self.display.stage("Confirm"):
-            self.draft.confirmed(self.tools, shrunk, edge_builds(level.findings))
+            self.draft.confirmed(self.session, shrunk, edge_builds(level.findings))
 
     def _refine(self, bisection: Bisection, level: Level, question: Question) -> None:
         """From releases to nightlies, and from nightlies to commits, as far as can be reached and was asked for."""
         levels = [level]
-        commits = Commits(self.tools, bisection.asker, self.draft.component)
-        dependencies = Dependencies(self.tools, bisection.asker, self.draft.component)
+        commits = Commits(self.session, bisection.asker, self.draft.component)
+        dependencies = Dependencies(self.session, bisection.asker, self.draft.component)
         for edge in (level.findings.regression, level.findings.fix):
             if edge is None:
                 continue
@@ -344,7 +350,7 @@ class Pipeline:
         return None
 
     def _save(self) -> None:
-        self._written = self.tools.workspace.save(self.draft.report())
+        self._written = self.session.workspace.save(self.draft.report())
 
     @property
     def report(self) -> Report:

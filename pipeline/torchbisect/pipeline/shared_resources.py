@@ -1,7 +1,7 @@
-"""What runs in a row share: the channels with their environments, a journal, and an agent that is warm in each.
+"""Resources that consecutive runs share: build lists, environments, a journal, and a warm process in each environment.
 
-A triage's worker runs many scripts on one bench: importing torch and its compiler costs seconds, a question to an agent
-that has done so costs a fraction of one.
+A triage worker runs many scripts one after the other. Importing torch and its compiler takes seconds; a question to a
+process that has done so takes a fraction of one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torchbisect.pipeline.progress import Display
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
 
-#: So many environments are kept leased with their agents, each of which holds a few hundred megabytes.
-PLACES = 2
+#: Environments that stay leased with their agents, each of which takes a few hundred megabytes of memory.
+MOST_WARM = 2
 
-# What decides which environments there are, and what is asked of indexes.
-_DECIDING = (
+# The options that decide which environments there are, and which indexes are read.
+_ENVIRONMENT_OPTIONS = (
     "python",
     "channels",
     "index_url",
@@ -36,58 +36,58 @@ _DECIDING = (
 
 
 @dataclass(frozen=True)
-class Place:
-    """A leased environment and its agent, which is started by its first question."""
+class WarmEnvironment:
+    """A leased environment and its agent, which the first question starts."""
 
     environment: Environment
     agent: Agent
 
 
-class Bench:
-    """Keeps what runs in a row share; for one thread.
+class SharedResources:
+    """Keeps what consecutive runs share; for one thread.
 
     Attributes:
-        journal: for all runs.
-        versions: what was read once of an environment, by its facts and the packages in it.
+        journal: the journal of all runs.
+        collected: the output of ``collect_env`` by the environment's facts and packages.
     """
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.versions: dict[str, str | None] = {}
+        self.collected: dict[str, str | None] = {}
         self._channels: dict[tuple[object, ...], Channels] = {}
-        self._places: OrderedDict[tuple[int, Build], tuple[Place, Environments]] = OrderedDict()
+        self._warm: OrderedDict[tuple[int, Build], tuple[WarmEnvironment, Environments]] = OrderedDict()
 
     def channels(self, options: Options, display: Display) -> Channels:
-        """The channels for these options."""
-        key = tuple(getattr(options, name) for name in _DECIDING)
+        """Return the channels for these options."""
+        key = tuple(getattr(options, name) for name in _ENVIRONMENT_OPTIONS)
         if key not in self._channels:
             self._channels[key] = Channels(options, display)
         return self._channels[key]
 
-    def place(self, maker: Environments, build: Build) -> Place:
-        """The environment of a build, leased until others were asked for since.
+    def warm_environment(self, maker: Environments, build: Build) -> WarmEnvironment:
+        """Return the environment of a build; it stays leased until enough others were asked for.
 
         Raises:
-            InstallFailed: the build can't be had here.
+            InstallFailed: the build can't be installed here.
         """
         key = (id(maker), build)
-        if key not in self._places:
-            while len(self._places) >= PLACES:
-                self._give_back(next(iter(self._places)))
+        if key not in self._warm:
+            while len(self._warm) >= MOST_WARM:
+                self._release(next(iter(self._warm)))
             environment = maker.environment(build)
-            self._places[key] = Place(environment, Agent(environment)), maker
-        self._places.move_to_end(key)
-        return self._places[key][0]
+            self._warm[key] = WarmEnvironment(environment, Agent(environment)), maker
+        self._warm.move_to_end(key)
+        return self._warm[key][0]
 
-    def _give_back(self, key: tuple[int, Build]) -> None:
-        place, maker = self._places.pop(key)
-        place.agent.close()
+    def _release(self, key: tuple[int, Build]) -> None:
+        warm, maker = self._warm.pop(key)
+        warm.agent.close()
         maker.release(key[1])
 
     def close(self) -> None:
-        """End every agent and give every environment back."""
-        for key in list(self._places):
-            self._give_back(key)
+        """Stop every agent and release every environment."""
+        for key in list(self._warm):
+            self._release(key)
         for channels in self._channels.values():
             channels.close()
         self._channels.clear()

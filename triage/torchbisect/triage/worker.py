@@ -6,6 +6,7 @@ input ends, whoever started it is gone, and it stops in the middle of a run as `
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import queue
@@ -19,9 +20,10 @@ from typing import Any
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.errors import InputError, InstallFailed, TorchbisectError
 from torchbisect.core.exit_codes import Exit
+from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.run import Pipeline
-from torchbisect.pipeline.shared_resources import Bench
+from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe.journal import Journal
 from torchbisect.reports.files import replace_text
 from torchbisect.triage.jobs import Done, Task
@@ -29,7 +31,7 @@ from torchbisect.triage.jobs import Done, Task
 LOG = "log.txt"
 
 
-def work(task: Task, bench: Bench) -> Done:
+def work(task: Task, shared: SharedResources) -> Done:
     """Run one issue; never raises but for an interrupt."""
     name, folder = task.job.name, task.options.out
     try:
@@ -39,7 +41,7 @@ def work(task: Task, bench: Bench) -> Done:
         with log:
             if task.job.path is None and task.options.script is not None:
                 replace_text(task.options.script, task.job.source or "")
-            pipeline = Pipeline(task.options, Display(stream=log), bench)
+            pipeline = Pipeline(task.options, Display(stream=log), functools.partial(LocalProvider, shared=shared))
             code = pipeline.execute()
     except (InputError, InstallFailed) as error:
         return Done(name, trouble=str(error))
@@ -56,10 +58,10 @@ def work(task: Task, bench: Bench) -> Done:
     return Done(name, report)
 
 
-def serve(tasks: queue.SimpleQueue[bytes], answers: int, bench: Bench) -> None:
+def serve(tasks: queue.SimpleQueue[bytes], answers: int, shared: SharedResources) -> None:
     """Answer tasks until there is an empty one."""
     while line := tasks.get():
-        done = work(Task.from_json(json.loads(line)), bench)
+        done = work(Task.from_json(json.loads(line)), shared)
         data = json.dumps(done.to_json()).encode("ascii") + b"\n"
         while data:
             data = data[os.write(answers, data) :]
@@ -81,15 +83,15 @@ def main(journal: str) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
-    bench = Bench(Journal(Path(journal)))
+    shared = SharedResources(Journal(Path(journal)))
     try:
         threading.Thread(target=read, daemon=True).start()
-        serve(tasks, answers, bench)
+        serve(tasks, answers, shared)
     except (KeyboardInterrupt, BrokenPipeError):
         pass
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        bench.close()
+        shared.close()
 
 
 if __name__ == "__main__":

@@ -12,34 +12,15 @@ from torchbisect.bisect.search.find import Edge, Finding, Findings, Tested, Whic
 from torchbisect.bisect.search.prefetch import Prefetcher
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.nightly_minors import between_cuts
-from torchbisect.bisect.sources.selection import check_order
 from torchbisect.containers.store.disk import human
 from torchbisect.core.build import Build, Channel
-from torchbisect.core.errors import IndexUnreachable, InputError
+from torchbisect.core.errors import IndexUnreachable
 from torchbisect.pipeline.build_oracle import Asker
 from torchbisect.pipeline.flaky_search import Rate, search_runs
 from torchbisect.pipeline.partial_wheel_midpoints import Contradicted, Thin, may_be_thin
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.search_scope import Scope, first_scope
+from torchbisect.pipeline.session import Session
 from torchbisect.probe.question import Question
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What is searched.
-
-    Attributes:
-        channel: the channel.
-        listing: what it offers.
-        bad: the position of the build believed to be bad.
-        good: the position of the build believed to be good, where one was named.
-        which: which edges are looked for.
-    """
-
-    channel: Channel
-    listing: Listing
-    bad: int
-    good: int | None
-    which: Which
 
 
 @dataclass(frozen=True)
@@ -65,39 +46,22 @@ class Bisection:
         flaky: builds don't do the same each time, so they are asked by single runs.
 
     Args:
-        tools: what the run works with.
+        session: what the run works with.
         failing: the build where the script is known to fail.
         component: the compiler stage that localisation named.
         rate: how often the failing build showed the mismatch.
     """
 
-    def __init__(self, tools: Tools, failing: Build, component: str | None = None, rate: Rate | None = None) -> None:
-        self._tools = tools
+    def __init__(
+        self, session: Session, failing: Build, component: str | None = None, rate: Rate | None = None
+    ) -> None:
+        self._session = session
         self._failing = failing
         self._component = component
         self._answered = self._total = 0
         self._rate = rate or Rate(1, 1)
         self.flaky = not self._rate.always
-        self.asker = Asker(tools)
-
-    def scope(self) -> Scope:
-        """What will be searched first: the coarsest channel that was asked for.
-
-        Raises:
-            InputError: ``--good`` and ``--bad`` can't be what they are said to be.
-            IndexUnreachable: the channel's index did not answer.
-        """
-        options = self._tools.options
-        nightly = options.channels and "release" not in options.channels
-        channel = Channel.NIGHTLY if nightly else Channel.RELEASE
-        listing = self._nightlies() if nightly else self._tools.channels.releases
-        builds = listing.builds
-        bad = self._position(builds, options.bad) if options.bad else self._position_of(builds, self._failing)
-        good = self._position(builds, options.good) if options.good else None
-        which = Which(options.find)
-        if good is not None:
-            check_order(builds[good], builds[bad], which)
-        return Scope(channel, listing, bad, good, which)
+        self.asker = Asker(session)
 
     def search(self, question: Question) -> Level:
         """Find where it broke and where it was mended, in the coarsest channel that was asked for.
@@ -106,12 +70,12 @@ class Bisection:
             InputError: ``--good`` and ``--bad`` can't be what they are said to be.
             MachineError: the search could not go on.
         """
-        scope = self.scope()
+        scope = first_scope(self._session.options, self._session.channels, self._failing)
         return Level(scope.channel, scope.listing, self._find(scope, question))
 
     def has_finer(self, level: Level, edge: Edge[Build]) -> bool:
         """Whether an edge is one between two releases, and nightlies may be looked at."""
-        channels = self._tools.options.channels
+        channels = self._session.options.channels
         return level.channel is Channel.RELEASE and not edge.open and (not channels or "nightly" in channels)
 
     def finer(self, edge: Edge[Build], question: Question) -> Level | str:
@@ -120,22 +84,22 @@ class Bisection:
         Raises:
             IndexUnreachable: nightlies were asked for by name and their index did not answer.
         """
-        options = self._tools.options
+        options = self._session.options
         assert edge.before is not None
         assert edge.after is not None
         try:
-            days = between_cuts(edge.before, edge.after, self._tools.channels.listed_nightlies)
+            days = between_cuts(edge.before, edge.after, self._session.channels.listed_nightlies)
             if isinstance(days, str):
                 return days
-            listing = self._tools.channels.nightlies_between(days.first, days.last)
+            listing = self._session.channels.nightlies_between(days.first, days.last)
         except IndexUnreachable as error:
             if "nightly" in options.channels:
                 raise
-            self._tools.display.detail(str(error))
+            self._session.display.detail(str(error))
             return "the nightlies between them were not searched: their index can't be reached from here"
         if len(listing.builds) < 2:
             return f"no nightlies to search from {days.words}"
-        self._tools.display.result(f"{len(listing.builds)} nightlies of {days.words}")
+        self._session.display.result(f"{len(listing.builds)} nightlies of {days.words}")
         first, last = 0, len(listing.builds) - 1
         good, bad = (first, last) if edge.which is Which.REGRESSION else (last, first)
         scope = Scope(Channel.NIGHTLY, listing, bad, good, edge.which)
@@ -156,25 +120,25 @@ class Bisection:
             self.flaky = any(tested.reason == "flaky" for tested in found.tested)
             if not self.flaky:
                 return found
-        self._tools.display.result("the script is flaky: builds are asked again and again till one is likely enough")
+        self._session.display.result("the script is flaky: builds are asked again and again till one is likely enough")
         builds, rate = scope.listing.builds, self._rate
         return search_runs(
-            self._tools, self.asker, builds, question, rate, bad=scope.bad, good=scope.good, which=scope.which
+            self._session, self.asker, builds, question, rate, bad=scope.bad, good=scope.good, which=scope.which
         )
 
     def _found_surely(self, scope: Scope, question: Question) -> Findings[Build]:
         """With thin steps where they will do, and with whole installs where these say otherwise."""
-        if may_be_thin(self._tools, scope.listing.builds, self._component):
-            thin = Thin(self._tools, self.asker, scope.listing, question)
+        if may_be_thin(self._session, scope.listing.builds, self._component):
+            thin = Thin(self._session, self.asker, scope.listing, question)
             try:
                 return _with_notice(self._find_surely(scope, question, thin), thin)
             except Contradicted as error:
-                self._tools.display.warn(f"{error} says otherwise when it is installed whole: asking whole installs")
+                self._session.display.warn(f"{error} says otherwise when it is installed whole: asking whole installs")
         return self._find_surely(scope, question)
 
     def _find_surely(self, scope: Scope, question: Question, thin: Thin | None = None) -> Findings[Build]:
         """The search for a mismatch that is there each time; with ``thin`` all but the ends by their Python alone."""
-        channels, builds = self._tools.channels, scope.listing.builds
+        channels, builds = self._session.channels, scope.listing.builds
         self._answered, self._total = 0, _estimate(len(builds), scope.which)
         whole_ends = {builds[end] for end in (scope.bad, scope.good) if end is not None}
 
@@ -198,7 +162,7 @@ class Bisection:
                 cached=lambda build: channels.maker(build).has(build),
                 rank=rank if builds[0].channel is Channel.NIGHTLY else None,
                 known=thin.known if thin else lambda build: self.asker.known(build, question),
-                jobs=self._tools.options.jobs or 1,
+                jobs=self._session.options.jobs or 1,
                 ask_again=again,
                 both_again=thin is not None,
                 prefetch=prefetcher,
@@ -207,45 +171,20 @@ class Bisection:
 
     def _has_room(self, running: int, channel: Channel) -> bool:
         """Whether one build more can be fetched beside those that are, and the one at work still has its room."""
-        channels = self._tools.channels
-        weight = footprint(channels.variant if channel is Channel.NIGHTLY else self._tools.options.variant)
+        channels = self._session.channels
+        weight = footprint(channels.variant if channel is Channel.NIGHTLY else self._session.options.variant)
         one = weight.download + weight.installed + weight.shared_download + weight.shared_installed
         return channels.cache.room() >= (running + 2) * one
-
-    def _nightlies(self) -> Listing:
-        """The nightlies of the index's page, and those out to the ends that were typed."""
-        channels, options = self._tools.channels, self._tools.options
-        listed = channels.listed_nightlies
-        ends = [self._tools.build(text) for text in (options.good, options.bad, options.torch) if text]
-        days = [build.date for build in (*ends, *listed.builds) if build.date is not None]
-        typed = [build.date for build in ends if build.date is not None]
-        if not days:
-            raise InputError(f"there are no nightlies ({channels.variant}) for this Python: name another --variant")
-        page = {build.date for build in listed.builds}
-        if all(day in page for day in typed):
-            return listed
-        return channels.nightlies_between(min(days), max(days))
-
-    def _position(self, builds: Sequence[Build], text: str) -> int:
-        return self._position_of(builds, self._tools.build(text))
-
-    def _position_of(self, builds: Sequence[Build], build: Build) -> int:
-        """Where a build stands in a channel; an installed one at the build it was made from, or the one before."""
-        for position, other in enumerate(builds):
-            if other.name == build.name:
-                return position
-        if build.channel is not Channel.INSTALLED or not builds:
-            raise InputError(f"torch {build} isn't among the builds that can be asked: see torchbisect builds")
-        older = [position for position, other in enumerate(builds) if other.minor <= build.minor]
-        return older[-1] if older else 0
 
     def _say(self, tested: Tested[Build]) -> None:
         self._answered += 1
         text = f"torch {tested.item}: {tested.status}" + (f" ({tested.reason})" if tested.reason else "")
         left = max(0, self._total - self._answered)
-        self._tools.display.result(text + (" again" if tested.again else "") + (f"; about {left} more" if left else ""))
+        self._session.display.result(
+            text + (" again" if tested.again else "") + (f"; about {left} more" if left else "")
+        )
         if tested.detail:
-            self._tools.display.detail(tested.detail)
+            self._session.display.detail(tested.detail)
 
 
 def edge_builds(findings: Findings[Build]) -> Sequence[Build]:

@@ -16,7 +16,7 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.pipeline.build_oracle import Asker
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.session import Session
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.question import Question
 
@@ -54,24 +54,24 @@ class Commits:
     """Looks for the commit of an edge.
 
     Args:
-        tools: what the run works with.
+        session: what the run works with.
         asker: asks, and knows what was read back from the builds.
         component: the compiler stage that localisation named.
     """
 
-    def __init__(self, tools: Tools, asker: Asker, component: str | None) -> None:
-        self._tools, self._asker, self._component = tools, asker, component
+    def __init__(self, session: Session, asker: Asker, component: str | None) -> None:
+        self._session, self._asker, self._component = session, asker, component
 
     @property
     def wanted(self) -> bool:
         """Whether the user's choice of channels includes commits."""
-        channels = self._tools.options.channels
+        channels = self._session.options.channels
         return not channels or "commit" in channels
 
     @functools.cached_property
     def _history(self) -> History:
-        place = self._tools.options.git or PYTORCH
-        return History.open(place, self._tools.channels.cache.root / "git", notify=self._tools.display.result)
+        place = self._session.options.git or PYTORCH
+        return History.open(place, self._session.channels.cache.root / "git", notify=self._session.display.result)
 
     def between(self, edge: Edge[Build], question: Question) -> Between | str:
         """What lies between the two nightlies of an edge and which commit it was, or in a line why that can't be said.
@@ -89,19 +89,19 @@ class Commits:
                 return f"torch {edge.before} and {edge.after} were made from one commit, {span.base.short}"
             signature = question.signature
             suspects = rank(span.commits, self._component, _files(signature), _words(signature))
-            self._tools.display.result(f"{len(span.commits)} commits: {span.compare}")
+            self._session.display.result(f"{len(span.commits)} commits: {span.compare}")
             culprit = self._culprit(edge, edge.before, span, question)
-            if culprit.commit is None and self._tools.options.build_cmd is not None:
+            if culprit.commit is None and self._session.options.build_cmd is not None:
                 built = self._built(edge, edge.before, _narrowed(span, culprit), question)
                 return Between(span, suspects, built, "build")
             return Between(span, suspects, culprit)
         except (InputError, MachineError) as error:
-            if "commit" in self._tools.options.channels:
+            if "commit" in self._session.options.channels:
                 raise
             return f"commits could not be searched: {error}"
 
     def _culprit(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
-        maker = self._tools.channels.maker(build)
+        maker = self._session.channels.maker(build)
         maker.environment(build)  # held until the last copy of it is gone
         try:
             return by_overlay(
@@ -111,7 +111,7 @@ class Commits:
                 build,
                 lambda laid: self._asker.ask_in("commit", _name(laid), lambda: nullcontext(laid), question),
                 edge.which,
-                jobs=self._tools.options.jobs or 1,
+                jobs=self._session.options.jobs or 1,
                 on_answer=self._say,
             )
         finally:
@@ -119,12 +119,12 @@ class Commits:
 
     def _built(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
         """By a build of each commit, with the command that was typed."""
-        tools, command = self._tools, self._tools.options.build_cmd
-        maker = tools.channels.maker(build)
+        session, command = self._session, self._session.options.build_cmd
+        maker = session.channels.maker(build)
         older = maker.host_venv(build)  # the command line takes --build-cmd with --sandbox venv alone
         try:
             assert command is not None
-            builder = Builder(self._history, command, tools.channels.cache, older, tools.display.status)
+            builder = Builder(self._history, command, session.channels.cache, older, session.display.status)
 
             def ask(commit: Commit) -> Finding:
                 return self._asker.ask_in("build", f"{command} {commit.sha}", lambda: builder.built(commit), question)
@@ -135,7 +135,7 @@ class Commits:
 
     def _say(self, tested: Tested[Commit]) -> None:
         reason = f" ({tested.reason})" if tested.reason else ""
-        self._tools.display.result(f"commit {tested.item}: {tested.status}{reason}")
+        self._session.display.result(f"commit {tested.item}: {tested.status}{reason}")
 
 
 def _narrowed(span: CommitRange, culprit: Culprit) -> CommitRange:

@@ -13,7 +13,7 @@ from torchbisect.containers.python.variants import find_gpus
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.pipeline.build_oracle import Asker
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.session import Session
 from torchbisect.probe.question import Question
 
 #: What nightlies' triton was called till the end of 2025.
@@ -24,13 +24,13 @@ class Dependencies:
     """Looks at what changed beside torch between the two ends of an edge.
 
     Args:
-        tools: what the run works with.
+        session: what the run works with.
         asker: asks, and knows what was read back from the builds.
         component: the compiler stage that localisation named.
     """
 
-    def __init__(self, tools: Tools, asker: Asker, component: str | None) -> None:
-        self._tools, self._asker, self._component = tools, asker, component
+    def __init__(self, session: Session, asker: Asker, component: str | None) -> None:
+        self._session, self._asker, self._component = session, asker, component
 
     def notices(self, edge: Edge[Build], question: Question) -> list[str]:
         """What changed, a line each, and of triton what the exchange came to."""
@@ -44,7 +44,7 @@ class Dependencies:
 
     def _about(self, change: Changed, older: Build, newer: Build, question: Question) -> str:
         said = f"between {older} and {newer}, {change}"
-        makers = [self._tools.channels.maker(build) for build in (older, newer)]
+        makers = [self._session.channels.maker(build) for build in (older, newer)]
         exchangeable = change.name == "triton" and change.before and change.after
         if not exchangeable or not all(maker.replaces_packages for maker in makers):
             return said
@@ -62,7 +62,7 @@ class Dependencies:
 
     @contextmanager
     def _altered(self, build: Build, triton: str) -> Iterator[Environment]:
-        maker = self._tools.channels.maker(build)
+        maker = self._session.channels.maker(build)
         with ExitStack() as stack:
             try:
                 environment = stack.enter_context(maker.with_package(build, f"triton=={triton}"))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.version import __version__
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.session import Session
 from torchbisect.probe.localize.backends import LADDER, Localisation
 from torchbisect.probe.localize.compiler_bisector import PassFound, find_pass
 
@@ -16,7 +16,7 @@ _WITH_PARTS = LADDER[2:]
 
 
 def pass_of(
-    tools: Tools, environment: Environment, localisation: Localisation, script: str, seed: int
+    session: Session, environment: Environment, localisation: Localisation, script: str, seed: int
 ) -> PassFound | None:
     """What torch's own bisector says of a script that fails where compiled and not where not.
 
@@ -31,11 +31,11 @@ def pass_of(
     if localisation.backend not in _WITH_PARTS:
         return None
     key = fingerprint("pass", __version__, asdict(environment.facts), environment.build.version, script, seed)
-    kept = tools.journal.get(key)
+    kept = session.journal.get(key)
     if kept is None:
-        tools.display.status("asking torch's own compiler_bisector")
+        session.display.status("asking torch's own compiler_bisector")
         found = find_pass(environment, script, seed=seed)
         kept = {"found": None if found is None else asdict(found)}
-        tools.journal.put(key, kept)
+        session.journal.put(key, kept)
     found = None if kept["found"] is None else PassFound(**kept["found"])
     return found if found is not None and found.backend.startswith(localisation.backend) else None

@@ -13,7 +13,7 @@ from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
 from torchbisect.minimizer.repeat_check import every_time
 from torchbisect.minimizer.standalone.assertions import standalone
 from torchbisect.minimizer.syntax.backend import with_backend
-from torchbisect.pipeline.session import Tools
+from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bundle import with_own_modules, without_libraries
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
@@ -83,7 +83,7 @@ class Shrunk:
         return Repro(source=self.reduction.source, seed=original.seed, name="minimal.py")
 
 
-def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Witness] = ()) -> Shrunk:
+def shrink(session: Session, probe: Oracle, subject: Subject, witnesses: Sequence[Witness] = ()) -> Shrunk:
     """Shrink the script while the same mismatch stays, and every witness says what it said of the original.
 
     The best so far is in the workspace at every moment.
@@ -95,17 +95,17 @@ def shrink(tools: Tools, probe: Oracle, subject: Subject, witnesses: Sequence[Wi
 
     # What fails without torch.compile too is no smaller form of a script that doesn't.
     question = Question(repro, subject.mismatch.signature, settings, finishes=probe.finishes(repro, settings))
-    reducing = _Reducing(tools, probe, question, tuple(witnesses), _keeper(tools, len(source)))
-    budget = tools.options.budget or Budget()
+    reducing = _Reducing(session, probe, question, tuple(witnesses), _keeper(session, len(source)))
+    budget = session.options.budget or Budget()
     reduction = reducing.reduced(source, budget)
     small = question.about(reduction.source)
     # With --repeat every question is asked several times anyway.
     if probe.repeat == 1 and probe.flakiness(small, SURE) < 1.0:
-        tools.display.warn("the shrunk script shows it only sometimes: shrinking again, each win asked about again")
+        session.display.warn("the shrunk script shows it only sometimes: shrinking again, each win asked about again")
         reduction = reducing.reduced(source, budget, sure=True)
     else:
         reduction = without_libraries(probe, small, reduction, reducing.reduced, budget)
-    return _alone(tools, probe, subject, reduction, settings)
+    return _alone(session, probe, subject, reduction, settings)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class _Reducing:
         keep: is given each new best.
     """
 
-    tools: Tools
+    session: Session
     probe: Oracle
     question: Question
     witnesses: tuple[Witness, ...]
@@ -126,8 +126,8 @@ class _Reducing:
 
     def reduced(self, text: str, budget: Budget, *, sure: bool = False) -> Reduction:
         """The least that shows what a text shows; ``sure`` to ask about each win several times."""
-        question, display = replace(self.question, reuse=True), self.tools.display
-        with Pool(self.probe, self.tools.options.candidates) as pool:
+        question, display = replace(self.question, reuse=True), self.session.display
+        with Pool(self.probe, self.session.options.candidates) as pool:
 
             def ask(candidate: str) -> Verdict:
                 asked = question.about(candidate)
@@ -149,7 +149,7 @@ class _Reducing:
                 expect=lambda texts: pool.expect(map(question.about, texts)),
                 budget=budget,
                 on_best=self.keep,
-                on_progress=_progress(self.tools),
+                on_progress=_progress(self.session),
             )
 
 
@@ -175,39 +175,39 @@ def _as_before(witness: Witness, verdict: Verdict, question: Question) -> Verdic
     return Verdict(Answer.OTHER, "another-history", f"{there.answer} where the original is {witness.status}")
 
 
-def _keeper(tools: Tools, most: int) -> Callable[[str], None]:
+def _keeper(session: Session, most: int) -> Callable[[str], None]:
     """Keeps the best so far, and every one before it if that is wanted; nothing longer than what it began with."""
     numbers = itertools.count(1)
 
     def keep(source: str) -> None:
         if len(source) > most:
             return
-        tools.workspace.save_minimal(source)
-        if tools.options.save_trajectory:
-            tools.workspace.save_step(next(numbers), source)
+        session.workspace.save_minimal(source)
+        if session.options.save_trajectory:
+            session.workspace.save_step(next(numbers), source)
 
     return keep
 
 
-def _progress(tools: Tools) -> Callable[[Progress], None]:
+def _progress(session: Session) -> Callable[[Progress], None]:
     def say(progress: Progress) -> None:
-        tools.display.status(f"{progress.bytes} bytes after {progress.asked} questions ({progress.stage})")
+        session.display.status(f"{progress.bytes} bytes after {progress.asked} questions ({progress.stage})")
 
     return say
 
 
-def _alone(tools: Tools, probe: Oracle, subject: Subject, reduction: Reduction, settings: Settings) -> Shrunk:
+def _alone(session: Session, probe: Oracle, subject: Subject, reduction: Reduction, settings: Settings) -> Shrunk:
     """Make the result fail by itself, and see it do so."""
-    tools.display.status("confirming under plain python")
+    session.display.status("confirming under plain python")
     # Where it is seen in the shrunk script, which is not where it was seen in the original.
     seen = probe.mismatch(Repro(reduction.source, seed=subject.repro.seed, name="minimal.py"), settings)
     texts = standalone(reduction.source, seen or subject.mismatch)
     for text in _likely_first(probe, texts, subject.repro.seed, settings):
         runs = confirm(probe, text)
         if runs is not None:
-            tools.workspace.save_minimal(text)
+            session.workspace.save_minimal(text)
             return Shrunk(reduction, settings, text, True, runs)
-    tools.workspace.save_minimal(reduction.source)
+    session.workspace.save_minimal(reduction.source)
     return Shrunk(reduction, settings, reduction.source, False, ())
 
 

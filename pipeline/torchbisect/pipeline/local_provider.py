@@ -1,0 +1,133 @@
+"""The provider of real runs: environments on this machine or in containers, and oracles that run scripts in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.python.variants import check_gpu, find_gpus
+from torchbisect.core.build import Build
+from torchbisect.core.errors import MachineError
+from torchbisect.pipeline.build_sources import Channels
+from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.provider import Notify
+from torchbisect.pipeline.shared_resources import SharedResources
+from torchbisect.probe.agent_client import Agent
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.oracle import Oracle
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.test_command import CommandProbe
+
+COLLECT_ENV_SECONDS = 120.0
+
+
+class LocalProvider:
+    """Installs builds and runs scripts in them. See ``provider.Provider``.
+
+    Args:
+        options: the options of the run.
+        display: shows installs and waits.
+        shared: the resources that consecutive runs share; their owner closes them.
+
+    Raises:
+        InputError: an option names something that does not exist.
+        MachineError: this machine lacks something that was asked for.
+    """
+
+    def __init__(self, options: Options, display: Display, shared: SharedResources | None = None) -> None:
+        if options.device == "cuda" and options.sandbox == "venv" and not find_gpus():
+            raise MachineError("--device cuda: nvidia-smi lists no GPU here; leave it out to run on the CPU")
+        self._options = options
+        self._shared = shared
+        self.channels = shared.channels(options, display) if shared else Channels(options, display)
+        # A Python that can't be used is reported before anything is written.
+        _ = self.channels.interpreter
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal that consecutive runs share; ``None`` where each run has its own."""
+        return self._shared.journal if self._shared else None
+
+    @contextmanager
+    def environment(self, build: Build) -> Iterator[Environment]:
+        """Lease the environment of a build, installed if it is not there.
+
+        Raises:
+            InstallFailed: the build can't be installed here, or can't compute on the GPU that was asked for.
+        """
+        maker = self.channels.maker(build)
+        environment = maker.environment(build)
+        try:
+            if self._options.device == "cuda" and self._options.sandbox == "venv":
+                check_gpu(environment)
+            yield environment
+        finally:
+            maker.release(build)
+
+    @contextmanager
+    def failing_oracle(self, build: Build, journal: Journal, notify: Notify) -> Iterator[Oracle]:
+        """Return an oracle for the build where the script fails, with a warm process where runs share one.
+
+        Raises:
+            InstallFailed: the build can't be installed here.
+        """
+        if self._shared is None:
+            with self.environment(build) as environment, self.oracle(environment, journal, notify) as oracle:
+                yield oracle
+        else:
+            warm = self._shared.warm_environment(self.channels.maker(build), build)
+            with self.oracle(warm.environment, journal, notify, warm.agent) as oracle:
+                yield oracle
+
+    def oracle(self, environment: Environment, journal: Journal, notify: Notify, agent: Agent | None = None) -> Oracle:
+        """Return an oracle for an environment: the user's own test if there is one, else a probe.
+
+        Args:
+            environment: the environment; it stays the caller's.
+            journal: keeps the oracle's answers.
+            notify: receives a line for the reader of the report.
+            agent: a warm process of this environment; it stays its owner's.
+        """
+        options = self._options
+        scope = " ".join((options.sandbox, options.image or "", *options.packages))
+        if options.test is not None:
+            return CommandProbe(
+                environment,
+                journal,
+                options.test,
+                directory=str(Path.cwd()),
+                timeout=options.timeout,
+                repeat=options.repeat,
+                scope=scope,
+            )
+
+        def notify_of_build(text: str) -> None:
+            notify(f"torch {environment.build}: {text}")
+
+        return Probe(
+            environment,
+            journal,
+            options.limits,
+            repeat=options.repeat,
+            scope=scope,
+            bounds=options.bounds,
+            notify=notify_of_build,
+            agent=agent,
+        )
+
+    def collect_env(self, environment: Environment) -> str | None:
+        """Return the output of ``python -m torch.utils.collect_env`` in an environment, or ``None`` if it failed."""
+        known = self._shared.collected if self._shared else {}
+        key = f"{self._options.packages} {environment.facts}"
+        if key not in known:
+            done = environment.run(["-m", "torch.utils.collect_env"], timeout=COLLECT_ENV_SECONDS)
+            known[key] = done.output if done.status == 0 else None
+        return known[key]
+
+    def close(self) -> None:
+        """Release everything that no other run shares."""
+        if self._shared is None:
+            self.channels.close()

@@ -1,0 +1,114 @@
+"""The scope of a search: the builds that the user named, and the range of builds that is searched first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torchbisect.bisect.search.find import Which
+from torchbisect.bisect.sources.listing import Listing
+from torchbisect.bisect.sources.selection import check_order, find_build, parse_build
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import InputError, MachineError
+from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.provider import BuildSources
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The builds that are searched, and their ends.
+
+    Attributes:
+        channel: the channel of the builds.
+        listing: the builds that it offers.
+        bad: the position of the build believed to be bad.
+        good: the position of the build believed to be good, or ``None`` where the user named none.
+        which: the edges that are searched for.
+    """
+
+    channel: Channel
+    listing: Listing
+    bad: int
+    good: int | None
+    which: Which
+
+
+def failing_build(options: Options, channels: BuildSources) -> Build:
+    """Return the build where the script fails: that of ``--torch``, else of ``--bad``, else the one installed.
+
+    Raises:
+        InputError: there is no such build.
+        MachineError: no build is named and none can be installed.
+    """
+    wanted = options.torch or options.bad
+    if wanted is not None and wanted != "installed":
+        return named_build(options, channels, wanted)
+    interpreter = channels.interpreter
+    if interpreter.installed_torch is not None:
+        return Build(interpreter.installed_torch, Channel.INSTALLED)
+    builds = channels.releases.builds
+    if wanted is not None:
+        example = builds[-1] if builds else "2.8.0"
+        raise InputError(f"--torch installed: {interpreter.path} has no torch; name a build, such as --torch {example}")
+    if not builds:
+        raise MachineError(f"no torch for {interpreter.path} in {channels.indexes}: name another --python")
+    return builds[-1]
+
+
+def named_build(options: Options, channels: BuildSources, text: str) -> Build:
+    """Return the build that a user's text names. Raises ``InputError`` if there is none."""
+    selector = parse_build(text)
+    if selector.channel is Channel.NIGHTLY:
+        return channels.nightly(selector)
+    if selector.installed:
+        return failing_build(options, channels)
+    return find_build(channels.releases.builds, text)
+
+
+def first_scope(options: Options, channels: BuildSources, failing: Build) -> Scope:
+    """Return the scope that is searched first: the builds of the coarsest channel that was asked for.
+
+    Args:
+        options: the options of the run.
+        channels: the lists of builds.
+        failing: the build where the script is known to fail.
+
+    Raises:
+        InputError: ``--good`` and ``--bad`` can't be what they are said to be.
+        IndexUnreachable: the channel's index did not answer.
+    """
+    nightly = options.channels and "release" not in options.channels
+    channel = Channel.NIGHTLY if nightly else Channel.RELEASE
+    listing = _nightlies(options, channels) if nightly else channels.releases
+    builds = listing.builds
+    bad = _position(builds, named_build(options, channels, options.bad) if options.bad else failing)
+    good = _position(builds, named_build(options, channels, options.good)) if options.good else None
+    which = Which(options.find)
+    if good is not None:
+        check_order(builds[good], builds[bad], which)
+    return Scope(channel, listing, bad, good, which)
+
+
+def _nightlies(options: Options, channels: BuildSources) -> Listing:
+    """The nightlies of the index's page, extended to the ends that the user named."""
+    listed = channels.listed_nightlies
+    ends = [named_build(options, channels, text) for text in (options.good, options.bad, options.torch) if text]
+    days = [build.date for build in (*ends, *listed.builds) if build.date is not None]
+    named = [build.date for build in ends if build.date is not None]
+    if not days:
+        raise InputError(f"there are no nightlies ({channels.variant}) for this Python: name another --variant")
+    page = {build.date for build in listed.builds}
+    if all(day in page for day in named):
+        return listed
+    return channels.nightlies_between(min(days), max(days))
+
+
+def _position(builds: Sequence[Build], build: Build) -> int:
+    """The position of a build in its channel; of an installed one that of the release it was made from."""
+    for position, other in enumerate(builds):
+        if other.name == build.name:
+            return position
+    if build.channel is not Channel.INSTALLED or not builds:
+        raise InputError(f"torch {build} isn't among the builds that can be asked: see torchbisect builds")
+    older = [position for position, other in enumerate(builds) if other.minor <= build.minor]
+    return older[-1] if older else 0
