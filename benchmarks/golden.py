@@ -160,6 +160,11 @@ def _lines(file: Path, renamed: dict[str, str]) -> list[str]:
     if not file.exists():
         return ["not recorded"]
     found = json.loads(file.read_text())
+    if found["report"] is not None:
+        # Older records have this key with British spelling.
+        found["report"] = {
+            "localization" if key == "localisation" else key: part for key, part in found["report"].items()
+        }
     found["passes"] = [
         {renamed.get(name, name): row for name, row in reduction.items()} for reduction in found["passes"]
     ]

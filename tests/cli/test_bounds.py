@@ -136,7 +136,7 @@ assert value == 5.0, "the loss is off"
     assert "unused" not in minimal
     assert "names" not in minimal
     assert "the loss is off" in minimal
-    assert tool.report["localisation"] is None
+    assert tool.report["localization"] is None
     asked = len(tool.asked)
     assert tool.run("minimize", "repro.py", *words).returncode == 0
     assert len(tool.asked) == asked

@@ -38,7 +38,7 @@ def test_the_whole_way(tool: Tool) -> None:
         report, json.loads(resources.files("torchbisect.reports.model").joinpath("schema.json").read_text())
     )
     assert report["state"] == "complete"
-    assert report["localisation"]["backend"] == "eager"
+    assert report["localization"]["backend"] == "eager"
     assert (report["bisect"]["fix"]["last_bad"], report["bisect"]["fix"]["first_fixed"]) == ("2.8.0", "2.9.0")
 
     minimal = tool.out / "minimal.py"
@@ -67,7 +67,7 @@ def test_in_containers_the_report_is_the_same(
 def _findings(report: dict[str, Any]) -> dict[str, Any]:
     """What a report says of the bug: all but times, paths, and the platform."""
     picked = {
-        "localisation": ("backend", "component", "fixed_by", "settings"),
+        "localization": ("backend", "component", "fixed_by", "settings"),
         "minimal": ("bytes", "lines", "nodes", "candidates", "stands_alone"),
     }
     fix = report["bisect"]["fix"]

@@ -63,7 +63,7 @@ def essence(report: dict[str, Any]) -> dict[str, Any]:
     return {
         "verdict": report["verdict"],
         "fingerprint": report["mismatch"]["fingerprint"],
-        "backend": report["localisation"]["backend"],
+        "backend": report["localization"]["backend"],
         "minimal": report["minimal"]["source"],
         "fix": (fix["last_bad"], fix["first_fixed"]),
         "tested": [(one["build"], one["verdict"]) for one in report["bisect"]["tested"]],

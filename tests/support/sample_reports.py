@@ -102,7 +102,7 @@ def whole() -> Report:
     return Report(
         state="complete",
         verdict="mismatch",
-        environment=shapes.Environment(
+        environment=shapes.EnvironmentReport(
             torch="2.8.0+cpu",
             git_version="ba56102387ef21a3b04b357e5b183d48f0afefc7",
             python="3.11.7",
@@ -111,8 +111,8 @@ def whole() -> Report:
             collect_env="Collecting environment information...\nPyTorch version: 2.8.0+cpu\nIs debug build: False\n",
         ),
         command="torchbisect run covariance_head.py --torch 2.8.0",
-        original=shapes.Original("covariance_head.py", 5312, 143, 902, "import torch\n"),
-        mismatch=shapes.Mismatch(
+        original=shapes.OriginalScript("covariance_head.py", 5312, 143, 902, "import torch\n"),
+        mismatch=shapes.MismatchReport(
             kind="metadata",
             summary="compiled gives requires_grad=False where eager gives True (output of call 0)",
             signature={"kind": "metadata", "attribute": "requires_grad"},
@@ -124,24 +124,24 @@ def whole() -> Report:
             runs=5,
             shown=5,
         ),
-        localisation=shapes.Localisation(
+        localization=shapes.LocalizationReport(
             backend="eager",
             component="module: dynamo",
             settings={"backend": "eager"},
             fixed_by=("torch._dynamo.config.disable = True",),
             table=(
-                shapes.Row("eager", "", "same", seconds=0.2),
-                shapes.Row("aot_eager", "", "same", seconds=0.3),
-                shapes.Row("inductor", "", "same", seconds=2.5),
-                shapes.Row("inductor", "dynamic=True", "untestable", "timed-out", 60.0),
+                shapes.AblationRow("eager", "", "same", seconds=0.2),
+                shapes.AblationRow("aot_eager", "", "same", seconds=0.3),
+                shapes.AblationRow("inductor", "", "same", seconds=2.5),
+                shapes.AblationRow("inductor", "dynamic=True", "untestable", "timed-out", 60.0),
             ),
         ),
-        minimal=shapes.Minimal(
+        minimal=shapes.MinimalScript(
             path="minimal.py",
             bytes=len(MINIMAL),
             lines=12,
             nodes=61,
-            original=shapes.Size(5312, 143, 902),
+            original=shapes.ScriptSize(5312, 143, 902),
             candidates=87,
             seconds=21.5,
             source=MINIMAL,
@@ -150,9 +150,9 @@ def whole() -> Report:
                 shapes.Confirmation("2.13.0", 0, "", 3.0),
             ),
             trajectory=(
-                shapes.Step(0, 0.0, 5312, 902),
-                shapes.Step(10, 2.0, 1200, 300),
-                shapes.Step(80, 20.0, len(MINIMAL), 61),
+                shapes.ReductionStep(0, 0.0, 5312, 902),
+                shapes.ReductionStep(10, 2.0, 1200, 300),
+                shapes.ReductionStep(80, 20.0, len(MINIMAL), 61),
             ),
             stands_alone=True,
         ),
@@ -160,28 +160,30 @@ def whole() -> Report:
             shapes.Condition("x needs requires_grad=True", True, 12, 0),
             shapes.Condition("any float dtype", False, 4, 4),
         ),
-        bisect=shapes.Bisect(
+        bisect=shapes.BisectReport(
             regression=shapes.Regression(None, "2.2.2", words="already bad in the oldest build"),
             fix=shapes.Fix(
                 "2.8.0",
                 "2.9.1",
                 between=("2.9.0",),
-                skipped=(shapes.Skip("2.9.0", "import-failed"),),
+                skipped=(shapes.SkippedBuild("2.9.0", "import-failed"),),
                 compare="https://github.com/pytorch/pytorch/compare/v2.8.0...v2.9.1",
                 suspects=(
-                    shapes.Suspect("c" * 40, "Trace setitem in a tensor (#161036)", None, ("touches torch/_dynamo",)),
+                    shapes.SuspectCommit(
+                        "c" * 40, "Trace setitem in a tensor (#161036)", None, ("touches torch/_dynamo",)
+                    ),
                 ),
             ),
             tested=(
-                shapes.Tested("2.8.0", "bad", None, 40.0),
-                shapes.Tested("2.13.0", "good", None, 44.0),
-                shapes.Tested("2.2.2", "bad", None, 61.0),
-                shapes.Tested("2.10.0", "good", None, 30.0),
-                shapes.Tested("2.9.1", "good", None, 30.0),
-                shapes.Tested("2.9.0", "untestable", "import-failed", 12.0),
+                shapes.BuildVerdict("2.8.0", "bad", None, 40.0),
+                shapes.BuildVerdict("2.13.0", "good", None, 44.0),
+                shapes.BuildVerdict("2.2.2", "bad", None, 61.0),
+                shapes.BuildVerdict("2.10.0", "good", None, 30.0),
+                shapes.BuildVerdict("2.9.1", "good", None, 30.0),
+                shapes.BuildVerdict("2.9.0", "untestable", "import-failed", 12.0),
             ),
             notices=("2.9.0 could not be imported",),
-            left_out=(shapes.Skip("2.0.0", "no wheel for this Python"),),
+            left_out=(shapes.SkippedBuild("2.0.0", "no wheel for this Python"),),
             listed=("2.2.2", "2.5.1", "2.8.0", "2.9.0", "2.9.1", "2.10.0", "2.13.0"),
         ),
         builds={

@@ -49,12 +49,12 @@ class Draft:
         self.interrupted = False
         self._options, self._repro = options, repro
         self._began, self._started = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
-        self._environment: shapes.Environment | None = None
+        self._environment: shapes.EnvironmentReport | None = None
         self._failing: Build | None = None
         self._observed: Observed | None = None
-        self._localisation: shapes.Localisation | None = None
-        self._minimal: shapes.Minimal | None = None
-        self._bisect: shapes.Bisect | None = None
+        self._localization: shapes.LocalizationReport | None = None
+        self._minimal: shapes.MinimalScript | None = None
+        self._bisect: shapes.BisectReport | None = None
         self._conditions: tuple[shapes.Condition, ...] | None = None
         self._builds: dict[str, shapes.BuildFacts] = {}
         self._unfinished: dict[str, str] = {}
@@ -85,7 +85,7 @@ class Draft:
     def environment(self, build: Build, facts: Facts) -> None:
         """Note where the script failed."""
         self._failing = build
-        self._environment = shapes.Environment(
+        self._environment = shapes.EnvironmentReport(
             facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton
         )
         self._builds[build.name] = _build_facts(build, facts)
@@ -102,27 +102,29 @@ class Draft:
     def localised(self, found: Localisation) -> None:
         """Note which part of the compiler shows it."""
         self.located = found
-        self._localisation = shapes.Localisation(
+        self._localization = shapes.LocalizationReport(
             backend=found.backend,
             component=found.component,
             settings=_said(found.settings),
             fixed_by=tuple(found.fixed_by),
             table=tuple(
-                shapes.Row(row.backend, row.words, str(row.verdict.answer), row.verdict.reason, row.verdict.seconds)
+                shapes.AblationRow(
+                    row.backend, row.words, str(row.verdict.answer), row.verdict.reason, row.verdict.seconds
+                )
                 for row in found.table
             ),
         )
 
     def pass_found(self, found: PassFound) -> None:
         """Note what torch's own bisector says."""
-        if self._localisation is not None:
-            self._localisation = dataclasses.replace(self._localisation, compiler_bisector=found)
+        if self._localization is not None:
+            self._localization = dataclasses.replace(self._localization, compiler_bisector=found)
 
     def shrunk(self, shrunk: Shrunk) -> None:
         """Note the shrunk script and the runs that showed that it stands alone."""
         build = self._failing.name if self._failing else ""
         size, made = size_of(shrunk.text), shrunk.reduction
-        self._minimal = shapes.Minimal(
+        self._minimal = shapes.MinimalScript(
             path=files.MINIMAL,
             bytes=size.bytes,
             lines=size.lines,
@@ -132,7 +134,9 @@ class Draft:
             seconds=made.seconds,
             source=shrunk.text,
             confirmed=tuple(_confirmation(build, run, eager) for run, eager in shrunk.runs),
-            trajectory=tuple(shapes.Step(asked, round(seconds, 2), size) for asked, seconds, size in made.trajectory),
+            trajectory=tuple(
+                shapes.ReductionStep(asked, round(seconds, 2), size) for asked, seconds, size in made.trajectory
+            ),
             stands_alone=shrunk.stands_alone,
         )
         self._unfinished.pop("minimize", None)
@@ -144,19 +148,19 @@ class Draft:
     @property
     def component(self) -> str | None:
         """The compiler stage that localisation named."""
-        return self._localisation.component if self._localisation else None
+        return self._localization.component if self._localization else None
 
     def bisected(self, levels: Sequence[Level], bisection: Bisection) -> None:
         """Note what the searches came to, from the coarsest channel to the finest."""
         first = levels[0]
         finest = {which: _finest(levels, which) for which in (Which.REGRESSION, Which.FIX)}
         regression, fix = finest[Which.REGRESSION], finest[Which.FIX]
-        self._bisect = shapes.Bisect(
+        self._bisect = shapes.BisectReport(
             regression=None if regression is None else _regression(*regression),
             fix=None if fix is None else _fix(*fix),
             tested=tuple(_tested(one) for level in levels for one in level.findings.tested),
             notices=_all_notices(levels),
-            left_out=tuple(shapes.Skip(one.version, one.reason) for one in first.listing.left_out),
+            left_out=tuple(shapes.SkippedBuild(one.version, one.reason) for one in first.listing.left_out),
             listed=tuple(build.name for build in first.listing.builds),
             channel=levels[-1].channel.value,
         )
@@ -206,7 +210,7 @@ class Draft:
     def report(self) -> shapes.Report:
         """What is known so far."""
         observed = self._observed
-        state: shapes.State = "interrupted" if self.interrupted else "partial" if self._unfinished else "complete"
+        state: shapes.ReportState = "interrupted" if self.interrupted else "partial" if self._unfinished else "complete"
         script = self._options.script
         return shapes.Report(
             state=state,
@@ -215,13 +219,13 @@ class Draft:
             command=repeat_command(self._options, script.name if script is not None else None),
             original=_original(self._repro) if script is not None else None,
             mismatch=observed.for_report() if observed else None,
-            localisation=self._localisation,
+            localization=self._localization,
             minimal=self._minimal,
             conditions=self._conditions,
             bisect=self._with_remarks(),
             builds=dict(self._builds),
             arguments=self._repro.arguments,
-            unfinished=tuple(shapes.Unfinished(part, why) for part, why in self._unfinished.items()),
+            unfinished=tuple(shapes.UnfinishedPart(part, why) for part, why in self._unfinished.items()),
             logs=observed.logs() if observed else None,
             reason=observed.reason if observed else "not observed yet",
             notices=tuple(self._notices),
@@ -230,21 +234,21 @@ class Draft:
             seconds=round(time.monotonic() - self._began, 1),
         )
 
-    def _with_remarks(self) -> shapes.Bisect | None:
+    def _with_remarks(self) -> shapes.BisectReport | None:
         if self._bisect is None or not self._remarks:
             return self._bisect
         return dataclasses.replace(self._bisect, notices=(*self._bisect.notices, *self._remarks))
 
 
-def _original(repro: Repro) -> shapes.Original:
+def _original(repro: Repro) -> shapes.OriginalScript:
     size = size_of(repro.source)
-    return shapes.Original(repro.name, size.bytes, size.lines, size.nodes, repro.source)
+    return shapes.OriginalScript(repro.name, size.bytes, size.lines, size.nodes, repro.source)
 
 
-def size_of(source: str) -> shapes.Size:
+def size_of(source: str) -> shapes.ScriptSize:
     """How big a script is."""
     nodes = sum(1 for _ in ast.walk(ast.parse(source)))
-    return shapes.Size(len(source.encode()), len(source.splitlines()), nodes)
+    return shapes.ScriptSize(len(source.encode()), len(source.splitlines()), nodes)
 
 
 def own_versions() -> dict[str, str]:
@@ -285,15 +289,15 @@ def _alike(edge: Edge[Build], level: Level) -> dict[str, Any]:
     }
 
 
-def _inside(edge: Edge[Build], findings: Findings[Build]) -> tuple[tuple[str, ...], tuple[shapes.Skip, ...]]:
+def _inside(edge: Edge[Build], findings: Findings[Build]) -> tuple[tuple[str, ...], tuple[shapes.SkippedBuild, ...]]:
     between = tuple(skipped.item.name for skipped in edge.between)
     skipped = {one.item.name: one.reason for one in edge.between}
     skipped.update({one.item.name: one.reason or "" for one in findings.tested if not one.status.testable})
-    return between, tuple(shapes.Skip(name, reason) for name, reason in skipped.items())
+    return between, tuple(shapes.SkippedBuild(name, reason) for name, reason in skipped.items())
 
 
-def _tested(one: Tested[Build]) -> shapes.Tested:
-    return shapes.Tested(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
+def _tested(one: Tested[Build]) -> shapes.BuildVerdict:
+    return shapes.BuildVerdict(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
 
 
 def _all_notices(levels: Sequence[Level]) -> tuple[str, ...]:
@@ -308,8 +312,8 @@ def _all_notices(levels: Sequence[Level]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def _suspect(commit: Commit, reasons: tuple[str, ...]) -> shapes.Suspect:
-    return shapes.Suspect(commit.sha, commit.subject, f"{PYTORCH}/commit/{commit.sha}", reasons)
+def _suspect(commit: Commit, reasons: tuple[str, ...]) -> shapes.SuspectCommit:
+    return shapes.SuspectCommit(commit.sha, commit.subject, f"{PYTORCH}/commit/{commit.sha}", reasons)
 
 
 def _name(build: Build | None) -> str | None:

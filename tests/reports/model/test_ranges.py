@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from torchbisect.bisect.wording import listed
 from torchbisect.reports.model import report
 from torchbisect.reports.model.ranges import in_order, left_out, ordered, ranges, sentence
-from torchbisect.reports.model.report import Bisect, Fix, Regression
-from torchbisect.reports.model.report import Tested as Asked
+from torchbisect.reports.model.report import BisectReport, BuildVerdict, Fix, Regression
 
 
-def said(bisect: Bisect) -> list[str]:
+def said(bisect: BisectReport) -> list[str]:
     return [sentence(found) for found in ranges(bisect)]
 
 
@@ -34,7 +33,7 @@ def said(bisect: Bisect) -> list[str]:
     ],
 )
 def test_regressions(found: Regression, words: str) -> None:
-    assert said(Bisect(regression=found)) == [words]
+    assert said(BisectReport(regression=found)) == [words]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +47,11 @@ def test_regressions(found: Regression, words: str) -> None:
     ],
 )
 def test_fixes(found: Fix, words: str) -> None:
-    assert said(Bisect(fix=found)) == [words]
+    assert said(BisectReport(fix=found)) == [words]
 
 
 def test_what_was_not_looked_for_is_not_spoken_of() -> None:
-    assert said(Bisect()) == []
+    assert said(BisectReport()) == []
     assert ranges(None) == ()
 
 
@@ -69,18 +68,25 @@ def test_a_list_names_or_counts_everything(names: list[str]) -> None:
 
 @given(st.permutations(["2.2.2", "2.9.1", "2.10.0", "2.13.0", "2.14.0.dev20260212"]))
 def test_builds_in_the_order_of_time(names: list[str]) -> None:
-    bisect = Bisect(tested=tuple(Asked(name, "good") for name in names))
+    bisect = BisectReport(tested=tuple(BuildVerdict(name, "good") for name in names))
     assert [row.build for row in ordered(bisect, {})] == ["2.2.2", "2.9.1", "2.10.0", "2.13.0", "2.14.0.dev20260212"]
 
 
 def test_nightlies_among_releases() -> None:
     names = ["2.13.0", "2.14.0.dev20260101", "2.14.0.dev20260301", "2.14.0"]
-    bisect = Bisect(tested=tuple(Asked(name, "good") for name in reversed(names)), listed=("2.13.0", "2.14.0"))
+    bisect = BisectReport(
+        tested=tuple(BuildVerdict(name, "good") for name in reversed(names)), listed=("2.13.0", "2.14.0")
+    )
     assert [row.build for row in ordered(bisect, {})] == names
-    assert in_order(Bisect(listed=("2.13.0", "2.9.1"), tested=(Asked("2.9.1", "bad"),)), {}) == ["2.13.0", "2.9.1"]
+    assert in_order(BisectReport(listed=("2.13.0", "2.9.1"), tested=(BuildVerdict("2.9.1", "bad"),)), {}) == [
+        "2.13.0",
+        "2.9.1",
+    ]
 
 
 def test_what_was_left_out_for_one_reason_is_one_entry() -> None:
-    skips = [report.Skip(name, "old") for name in ("1.0.0", "1.1.0", "1.13.1")] + [report.Skip("2.0.0", "no wheel")]
+    skips = [report.SkippedBuild(name, "old") for name in ("1.0.0", "1.1.0", "1.13.1")] + [
+        report.SkippedBuild("2.0.0", "no wheel")
+    ]
     assert left_out(skips) == [("1.0.0 to 1.13.1", "old"), ("2.0.0", "no wheel")]
     assert left_out(skips[:2]) == [("1.0.0 and 1.1.0", "old")]

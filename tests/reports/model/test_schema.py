@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torchbisect.reports.files import load as load_report
 from torchbisect.reports.files import to_text
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.model.schema import load, schema
@@ -42,10 +43,10 @@ def test_every_report_is_valid_and_read_back(report: Report) -> None:
 
 def test_the_contract(whole: Report) -> None:
     data = whole.to_json()
-    names = {"schema", "verdict", "mismatch", "localisation", "minimal", "bisect", "environment", "command"}
+    names = {"schema", "verdict", "mismatch", "localization", "minimal", "bisect", "environment", "command"}
     assert names <= set(data)
     assert {"kind", "summary", "signature"} <= set(data["mismatch"])
-    assert {"backend", "component", "settings", "fixed_by"} <= set(data["localisation"])
+    assert {"backend", "component", "settings", "fixed_by"} <= set(data["localization"])
     assert {"path", "bytes", "lines", "nodes", "original", "candidates", "seconds"} <= set(data["minimal"])
     assert set(data["minimal"]["original"]) == {"bytes", "lines", "nodes"}
     assert {"last_good", "first_bad", "between", "skipped"} <= set(data["bisect"]["regression"])
@@ -80,6 +81,17 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "reports" / "examples").glob("**/
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
 def test_reports_of_real_runs(path: Path) -> None:
     VALIDATOR.validate(json.loads(path.read_bytes()))
+
+
+def test_a_report_with_the_old_spelling_of_a_key_is_read() -> None:
+    path = Path(__file__).with_name("old_reports") / "localisation_key.json"
+    data = json.loads(path.read_bytes())
+    report = load_report(path)
+    assert report.localization is not None
+    assert report.localization.backend == data["localisation"]["backend"] == "aot_eager"
+    written = report.to_json()
+    assert "localisation" not in written
+    VALIDATOR.validate(written)
 
 
 def test_the_documentation_names_every_field() -> None:

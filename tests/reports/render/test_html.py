@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchbisect.reports.model.report import Bisect, Regression, Report, Step
-from torchbisect.reports.model.report import Tested as Asked
+from torchbisect.reports.model.report import BisectReport, BuildVerdict, ReductionStep, Regression, Report
 from torchbisect.reports.render import html
 from torchbisect.reports.render.charts import curve, heat, histogram, round_steps, timeline
 from torchbisect.reports.render.script_diff import side_by_side
@@ -143,9 +142,9 @@ def test_the_timeline_has_every_build_in_its_order(names: list[str], data: st.Da
     asked = data.draw(st.lists(st.sampled_from(names), unique=True))
     verdicts = [data.draw(st.sampled_from(["good", "bad", "untestable"])) for _ in asked]
     ends = data.draw(st.tuples(st.none() | st.sampled_from(names), st.none() | st.sampled_from(names)))
-    bisect = Bisect(
+    bisect = BisectReport(
         regression=Regression(*ends),
-        tested=tuple(Asked(name, verdict) for name, verdict in zip(asked, verdicts)),
+        tested=tuple(BuildVerdict(name, verdict) for name, verdict in zip(asked, verdicts)),
         listed=tuple(names),
     )
     drawn = timeline(bisect, {})
@@ -162,7 +161,7 @@ def test_the_timeline_has_every_build_in_its_order(names: list[str], data: st.Da
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 9000)), min_size=2, max_size=30))
 def test_the_curve_stays_in_its_picture(points: list[tuple[int, int]]) -> None:
-    drawn = curve([Step(asked, 0.0, size) for asked, size in points], 500)
+    drawn = curve([ReductionStep(asked, 0.0, size) for asked, size in points], 500)
     assert drawn is not None
     across = [float(x) for x in re.findall(r"[MH]([\d.-]+)", drawn.path)]
     up = [float(y) for y in re.findall(r"(?:V|M[\d.]+ )([\d.-]+)", drawn.path)]
@@ -171,7 +170,7 @@ def test_the_curve_stays_in_its_picture(points: list[tuple[int, int]]) -> None:
 
 
 def test_no_curve_of_one_point() -> None:
-    assert curve([Step(0, 0.0, 100)], 3) is None
+    assert curve([ReductionStep(0, 0.0, 100)], 3) is None
 
 
 @given(st.floats(0.001, 1e9))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchbisect.reports.model.report import Bisect, Localisation, Mismatch, Regression, Report
+from torchbisect.reports.model.report import BisectReport, LocalizationReport, MismatchReport, Regression, Report
 from torchbisect.reports.render.labels import ALLOWED, suggest
 
 #: A whole report takes long to make up.
@@ -37,20 +37,24 @@ def test_only_labels_that_triage_knows(report: Report) -> None:
 def test_what_follows_from_kind_and_component(
     whole: Report, kind: str, component: str | None, labels: list[str]
 ) -> None:
-    report = replace(whole, mismatch=Mismatch(kind, "x"), localisation=Localisation("eager", component), bisect=None)
+    report = replace(
+        whole, mismatch=MismatchReport(kind, "x"), localization=LocalizationReport("eager", component), bisect=None
+    )
     assert list(suggest(report)) == labels
 
 
 def test_dynamic_false_says_dynamic_shapes_only(whole: Report) -> None:
-    report = replace(whole, localisation=Localisation("inductor", "module: inductor", fixed_by=("dynamic = False",)))
+    report = replace(
+        whole, localization=LocalizationReport("inductor", "module: inductor", fixed_by=("dynamic = False",))
+    )
     assert [label for label in suggest(report) if label in ("module: inductor", "module: dynamic shapes")] == [
         "module: dynamic shapes"
     ]
 
 
 def test_a_regression_needs_both_ends(whole: Report) -> None:
-    both = replace(whole, bisect=Bisect(regression=Regression("2.4.1", "2.5.0")))
-    one = replace(whole, bisect=Bisect(regression=Regression(None, "2.2.2")))
+    both = replace(whole, bisect=BisectReport(regression=Regression("2.4.1", "2.5.0")))
+    one = replace(whole, bisect=BisectReport(regression=Regression(None, "2.2.2")))
     assert "module: regression" in suggest(both)
     assert "module: regression" not in suggest(one)
 

@@ -19,8 +19,17 @@ from markdown_it.token import Token
 from torchbisect.reports.escape import Markdown
 from torchbisect.reports.files import load
 from torchbisect.reports.marker import is_report, marker, read_marker
-from torchbisect.reports.model.report import BuildFacts, Logs, Minimal, Report, Size, Skip, Suspect, Unfinished
-from torchbisect.reports.model.report import Tested as Asked
+from torchbisect.reports.model.report import (
+    BuildFacts,
+    BuildVerdict,
+    Logs,
+    MinimalScript,
+    Report,
+    ScriptSize,
+    SkippedBuild,
+    SuspectCommit,
+    UnfinishedPart,
+)
 from torchbisect.reports.render import markdown
 from torchbisect.reports.render.markdown import LIMIT, render
 
@@ -148,26 +157,28 @@ def test_rendering_is_a_function_of_the_json(report: Report) -> None:
 def huge(whole: Report) -> Report:
     assert whole.environment is not None
     assert whole.bisect is not None
-    assert whole.localisation is not None
+    assert whole.localization is not None
     names = [f"2.14.0.dev{day}" for day in range(20240101, 20240170)]
     long = "é`@|" * 300
     return replace(
         whole,
         command=long,
         environment=replace(whole.environment, collect_env=(long + "\n") * 5),
-        minimal=Minimal("m.py", 1, 1, 1, Size(1, 1, 1), 1, 1.0, ("x = 'é`'\n" * 12_000)),
+        minimal=MinimalScript("m.py", 1, 1, 1, ScriptSize(1, 1, 1), 1, 1.0, ("x = 'é`'\n" * 12_000)),
         logs=Logs(eager=(long + "\n") * 90, compiled=(long + "\n") * 20),
-        localisation=replace(
-            whole.localisation, fixed_by=(long,) * 8, table=whole.localisation.table * 12, component=long
+        localization=replace(
+            whole.localization, fixed_by=(long,) * 8, table=whole.localization.table * 12, component=long
         ),
         conditions=tuple(replace(c, statement=long) for c in (whole.conditions or ()) * 8),
         bisect=replace(
             whole.bisect,
-            tested=tuple(Asked(name, "bad", long) for name in names),
+            tested=tuple(BuildVerdict(name, "bad", long) for name in names),
             notices=(long,) * 8,
-            left_out=(Skip(long, long),) * 8,
+            left_out=(SkippedBuild(long, long),) * 8,
             listed=tuple(names),
-            fix=replace(whole.bisect.fix, between=tuple(names), suspects=(Suspect(long, long, long, (long,) * 9),) * 4),
+            fix=replace(
+                whole.bisect.fix, between=tuple(names), suspects=(SuspectCommit(long, long, long, (long,) * 9),) * 4
+            ),
         ),
         builds={name: BuildFacts(long, date=long, commit=long) for name in names},
         mismatch=replace(whole.mismatch, summary=long, place=long, eager=long, compiled=long),  # type: ignore[type-var]
@@ -207,7 +218,7 @@ def test_other_verdicts_claim_nothing(whole: Report, verdict: Any) -> None:
 
 
 def test_what_could_not_be_found_is_said(whole: Report) -> None:
-    report = replace(whole, state="partial", bisect=None, unfinished=(Unfinished("bisect", "the index is down"),))
+    report = replace(whole, state="partial", bisect=None, unfinished=(UnfinishedPart("bisect", "the index is down"),))
     text = render(report)
     assert "**Not found out**\n\n- bisect: the index is down" in text
     assert "Builds asked" not in text
@@ -268,7 +279,7 @@ def test_equal_runs_are_counted(whole: Report) -> None:
     assert whole.minimal is not None
     assert whole.bisect is not None
     minimal = replace(whole.minimal, confirmed=whole.minimal.confirmed * 3)
-    bisect = replace(whole.bisect, tested=(*whole.bisect.tested, Asked("2.8.0", "bad", None, 1.0)))
+    bisect = replace(whole.bisect, tested=(*whole.bisect.tested, BuildVerdict("2.8.0", "bad", None, 1.0)))
     text = render(replace(whole, minimal=minimal, bisect=bisect))
     assert "| 1 (3 times) |" in text
     assert "| `2.8.0` |  | bad (2 times) |" in text

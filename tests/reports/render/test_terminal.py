@@ -37,7 +37,7 @@ def test_a_whole_run(whole: Report) -> None:
 
 
 def test_nothing_wrong(whole: Report) -> None:
-    report = replace(whole, verdict="none", mismatch=None, localisation=None, minimal=None, bisect=None)
+    report = replace(whole, verdict="none", mismatch=None, localization=None, minimal=None, bisect=None)
     assert shown(report).split() == ["no", "mismatch", "torch", "2.8.0+cpu"]
 
 

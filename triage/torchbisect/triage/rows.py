@@ -109,9 +109,9 @@ def _mismatch(report: Report) -> dict[str, str]:
     if report.mismatch is not None:
         found = report.mismatch
         known = {"kind": found.kind, "summary": found.summary, "signature": found.fingerprint}
-    if report.localisation is not None:
-        known["component"] = report.localisation.component or ""
-        known["backend"] = report.localisation.backend or ""
+    if report.localization is not None:
+        known["component"] = report.localization.component or ""
+        known["backend"] = report.localization.backend or ""
     smallest = report.minimal or report.original
     return {**known, "operators": " ".join(operators(smallest.source)) if smallest else ""}
 

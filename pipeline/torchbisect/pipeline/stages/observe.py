@@ -51,7 +51,7 @@ class Observed:
         fails_by_itself: the script ends well without compiling and badly with it.
     """
 
-    verdict: shapes.Outcome
+    verdict: shapes.ReportVerdict
     eager_log: str = ""
     compiled_log: str = ""
     mismatch: Mismatch | None = None
@@ -61,12 +61,12 @@ class Observed:
     shown: int = 0
     fails_by_itself: bool = False
 
-    def for_report(self) -> shapes.Mismatch | None:
+    def for_report(self) -> shapes.MismatchReport | None:
         """The mismatch as a report holds it."""
         if self.mismatch is None:
             return None
         found, signature = self.mismatch, self.mismatch.signature
-        return shapes.Mismatch(
+        return shapes.MismatchReport(
             kind=str(found.kind),
             summary=found.summary,
             signature=signature.to_json(),

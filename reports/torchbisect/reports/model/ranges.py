@@ -10,11 +10,19 @@ from packaging.version import InvalidVersion, Version
 
 from torchbisect.bisect import wording
 from torchbisect.bisect.wording import listed
-from torchbisect.reports.model.report import Bisect, BuildFacts, Fix, Regression, Skip, Suspect, Tested
+from torchbisect.reports.model.report import (
+    BisectReport,
+    BuildFacts,
+    BuildVerdict,
+    Fix,
+    Regression,
+    SkippedBuild,
+    SuspectCommit,
+)
 
 
 @dataclass(frozen=True)
-class Range:
+class ChangeRange:
     """A change between two builds, whichever way it went; ``before`` and ``after`` are in the order of time."""
 
     words: wording.Side
@@ -22,14 +30,14 @@ class Range:
     after: str | None
     exact: bool
     between: tuple[str, ...]
-    skipped: tuple[Skip, ...]
+    skipped: tuple[SkippedBuild, ...]
     remark: str | None
     compare: str | None
-    suspects: tuple[Suspect, ...]
+    suspects: tuple[SuspectCommit, ...]
     confidence: float | None = None
 
 
-def ranges(bisect: Bisect | None) -> tuple[Range, ...]:
+def ranges(bisect: BisectReport | None) -> tuple[ChangeRange, ...]:
     """The ranges that a search looked for: where it broke, then where it was fixed."""
     if bisect is None:
         return ()
@@ -37,16 +45,16 @@ def ranges(bisect: Bisect | None) -> tuple[Range, ...]:
     return (*found, *([_fix(bisect.fix)] if bisect.fix else []))
 
 
-def _regression(found: Regression) -> Range:
+def _regression(found: Regression) -> ChangeRange:
     return _range(wording.REGRESSION, found.last_good, found.first_bad, found)
 
 
-def _fix(found: Fix) -> Range:
+def _fix(found: Fix) -> ChangeRange:
     return _range(wording.FIX, found.last_bad, found.first_fixed, found)
 
 
-def _range(side: wording.Side, before: str | None, after: str | None, found: Regression | Fix) -> Range:
-    return Range(
+def _range(side: wording.Side, before: str | None, after: str | None, found: Regression | Fix) -> ChangeRange:
+    return ChangeRange(
         words=side,
         before=before,
         after=after,
@@ -60,7 +68,7 @@ def _range(side: wording.Side, before: str | None, after: str | None, found: Reg
     )
 
 
-def sentence(found: Range) -> str:
+def sentence(found: ChangeRange) -> str:
     """What was found, as one plain sentence; no markup."""
     if found.before is None and found.after is None and found.remark:
         return found.remark
@@ -69,13 +77,13 @@ def sentence(found: Range) -> str:
     )
 
 
-def ordered(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[Tested]:
+def ordered(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> list[BuildVerdict]:
     """The builds asked, from old to new."""
     place = {name: number for number, name in enumerate(in_order(bisect, builds))}
     return sorted(bisect.tested, key=lambda row: place[row.build])
 
 
-def left_out(skips: Sequence[Skip]) -> list[tuple[str, str]]:
+def left_out(skips: Sequence[SkippedBuild]) -> list[tuple[str, str]]:
     """Builds left out, with the reason; neighbours with the same reason are one entry: ``1.0.0 to 1.9.1``."""
     groups = []
     for reason, group in itertools.groupby(skips, key=lambda skip: skip.reason):
@@ -84,7 +92,7 @@ def left_out(skips: Sequence[Skip]) -> list[tuple[str, str]]:
     return groups
 
 
-def in_order(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> list[str]:
+def in_order(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> list[str]:
     """All builds of a search, asked or not, from old to new.
 
     The channel's own order, as it is; where another channel's builds were asked as well, all go by their versions: a

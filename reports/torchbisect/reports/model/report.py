@@ -13,41 +13,51 @@ from typing import Any, Literal
 from torchbisect.core.errors import InputError
 from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.reports.model.json_codec import ShapeError, decode, encode
-from torchbisect.reports.model.search_results import Bisect, BuildFacts, Fix, Regression, Skip, Suspect, Tested
+from torchbisect.reports.model.search_results import (
+    BisectReport,
+    BuildFacts,
+    BuildVerdict,
+    Fix,
+    Regression,
+    SkippedBuild,
+    SuspectCommit,
+)
 
 __all__ = [
     "SCHEMA",
-    "Bisect",
+    "AblationRow",
+    "BisectReport",
     "BuildFacts",
+    "BuildVerdict",
     "Condition",
     "Confirmation",
-    "Environment",
+    "EnvironmentReport",
     "Fix",
-    "Localisation",
+    "LocalizationReport",
     "Logs",
-    "Minimal",
-    "Mismatch",
-    "Original",
+    "MinimalScript",
+    "MismatchReport",
+    "OriginalScript",
     "PassFound",
+    "ReductionStep",
     "Regression",
     "Report",
-    "Row",
-    "Size",
-    "Skip",
-    "Step",
-    "Suspect",
-    "Tested",
-    "Unfinished",
+    "ReportState",
+    "ReportVerdict",
+    "ScriptSize",
+    "SkippedBuild",
+    "SuspectCommit",
+    "UnfinishedPart",
 ]
 
 SCHEMA = 1
 
-State = Literal["complete", "partial", "interrupted"]
-Outcome = Literal["mismatch", "none", "flaky", "untestable"]
+ReportState = Literal["complete", "partial", "interrupted"]
+ReportVerdict = Literal["mismatch", "none", "flaky", "untestable"]
 
 
 @dataclass(frozen=True)
-class Mismatch:
+class MismatchReport:
     """In what the compiled run differs from the eager one.
 
     Attributes:
@@ -79,7 +89,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
-class Row:
+class AblationRow:
     """One line of the ablation table: what was set around ``torch.compile``, and whether the mismatch is still there.
 
     Attributes:
@@ -99,7 +109,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Localisation:
+class LocalizationReport:
     """Which part of the compiler shows it.
 
     Attributes:
@@ -118,12 +128,12 @@ class Localisation:
     component: str | None
     settings: dict[str, Any] = field(default_factory=dict, hash=False)
     fixed_by: tuple[str, ...] = ()
-    table: tuple[Row, ...] = ()
+    table: tuple[AblationRow, ...] = ()
     compiler_bisector: PassFound | None = None
 
 
 @dataclass(frozen=True)
-class Size:
+class ScriptSize:
     """How big a script is: UTF-8 bytes, lines, and nodes of its syntax tree."""
 
     bytes: int
@@ -151,7 +161,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True)
-class Step:
+class ReductionStep:
     """A point of the reduction's curve: after ``candidates`` questions and ``seconds``, the best had ``bytes``."""
 
     candidates: int
@@ -161,7 +171,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Minimal:
+class MinimalScript:
     """The shrunk script.
 
     Attributes:
@@ -182,12 +192,12 @@ class Minimal:
     bytes: int
     lines: int
     nodes: int
-    original: Size
+    original: ScriptSize
     candidates: int
     seconds: float
     source: str
     confirmed: tuple[Confirmation, ...] = ()
-    trajectory: tuple[Step, ...] = ()
+    trajectory: tuple[ReductionStep, ...] = ()
     stands_alone: bool = False
 
 
@@ -209,7 +219,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Environment:
+class EnvironmentReport:
     """The environment in which the script failed, as read back from it.
 
     ``collect_env`` is what ``python -m torch.utils.collect_env`` printed there.
@@ -225,7 +235,7 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class UnfinishedPart:
     """A part that was asked for and could not finish, and why, in one line."""
 
     part: str
@@ -241,7 +251,7 @@ class Logs:
 
 
 @dataclass(frozen=True)
-class Original:
+class OriginalScript:
     """The script as it was given: its file name without folders, its size, and its text."""
 
     name: str
@@ -263,7 +273,7 @@ class Report:
         command: the command that repeats it, as it is typed in a shell.
         original: the script that was given.
         mismatch: ``None`` unless ``verdict`` is ``mismatch`` or ``flaky``.
-        localisation: ``None`` if it did not run.
+        localization: ``None`` if it did not run.
         minimal: ``None`` if it did not run.
         conditions: what was measured about the minimal script's neighbours; ``None`` if it did not run.
         bisect: ``None`` if it did not run.
@@ -279,19 +289,19 @@ class Report:
         schema: the version of this shape.
     """
 
-    state: State
-    verdict: Outcome
-    environment: Environment | None
+    state: ReportState
+    verdict: ReportVerdict
+    environment: EnvironmentReport | None
     command: str
-    original: Original | None = None
-    mismatch: Mismatch | None = None
-    localisation: Localisation | None = None
-    minimal: Minimal | None = None
+    original: OriginalScript | None = None
+    mismatch: MismatchReport | None = None
+    localization: LocalizationReport | None = None
+    minimal: MinimalScript | None = None
     conditions: tuple[Condition, ...] | None = None
-    bisect: Bisect | None = None
+    bisect: BisectReport | None = None
     builds: dict[str, BuildFacts] = field(default_factory=dict, hash=False)
     arguments: tuple[str, ...] = ()
-    unfinished: tuple[Unfinished, ...] = ()
+    unfinished: tuple[UnfinishedPart, ...] = ()
     logs: Logs | None = None
     reason: str | None = None
     versions: dict[str, str] = field(default_factory=dict, hash=False)
@@ -319,6 +329,8 @@ class Report:
             raise InputError(
                 f"this report has schema {schema}, and this torchbisect reads up to {SCHEMA}: use the newer torchbisect"
             )
+        # Older versions of torchbisect wrote this key with British spelling.
+        data = {"localization": data.get("localisation"), **data}
         try:
             return decode(cls, data)
         except ShapeError as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Skip:
+class SkippedBuild:
     """A build that gave no evidence, and the named reason."""
 
     build: str
@@ -14,7 +14,7 @@ class Skip:
 
 
 @dataclass(frozen=True)
-class Suspect:
+class SuspectCommit:
     """A commit of a range that may have made the change.
 
     Attributes:
@@ -54,11 +54,11 @@ class Regression:
     last_good: str | None
     first_bad: str | None
     between: tuple[str, ...] = ()
-    skipped: tuple[Skip, ...] = ()
+    skipped: tuple[SkippedBuild, ...] = ()
     exact: bool = False
     words: str | None = None
     compare: str | None = None
-    suspects: tuple[Suspect, ...] = ()
+    suspects: tuple[SuspectCommit, ...] = ()
     confidence: float | None = None
     commit: str | None = None
 
@@ -74,17 +74,17 @@ class Fix:
     last_bad: str | None
     first_fixed: str | None
     between: tuple[str, ...] = ()
-    skipped: tuple[Skip, ...] = ()
+    skipped: tuple[SkippedBuild, ...] = ()
     exact: bool = False
     words: str | None = None
     compare: str | None = None
-    suspects: tuple[Suspect, ...] = ()
+    suspects: tuple[SuspectCommit, ...] = ()
     confidence: float | None = None
     commit: str | None = None
 
 
 @dataclass(frozen=True)
-class Tested:
+class BuildVerdict:
     """A build that was asked about.
 
     Attributes:
@@ -103,7 +103,7 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class Bisect:
+class BisectReport:
     """The search over builds.
 
     Attributes:
@@ -118,9 +118,9 @@ class Bisect:
 
     regression: Regression | None = None
     fix: Fix | None = None
-    tested: tuple[Tested, ...] = ()
+    tested: tuple[BuildVerdict, ...] = ()
     notices: tuple[str, ...] = ()
-    left_out: tuple[Skip, ...] = ()
+    left_out: tuple[SkippedBuild, ...] = ()
     listed: tuple[str, ...] = ()
     channel: str = "release"
 

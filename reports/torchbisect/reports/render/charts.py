@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchbisect.reports.model.ranges import in_order, ranges
-from torchbisect.reports.model.report import Bisect, BuildFacts, Step
+from torchbisect.reports.model.report import BisectReport, BuildFacts, ReductionStep
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Timeline:
     bands: tuple[Band, ...]
 
 
-def timeline(bisect: Bisect, builds: Mapping[str, BuildFacts]) -> Timeline:
+def timeline(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> Timeline:
     """The builds of a search from old to new, the ones that were never asked in between."""
     rows = {row.build: row for row in bisect.tested}
     names = in_order(bisect, builds)
@@ -104,7 +104,7 @@ class Curve:
 _LEFT, _TOP, _WIDE, _HIGH = 64.0, 12.0, 560.0, 190.0
 
 
-def curve(trajectory: Sequence[Step], candidates: int) -> Curve | None:
+def curve(trajectory: Sequence[ReductionStep], candidates: int) -> Curve | None:
     """How the script shrank, or ``None`` where there is nothing to draw."""
     if len(trajectory) < 2:
         return None

@@ -10,8 +10,16 @@ import jinja2
 from markupsafe import Markup
 
 from torchbisect.reports.escape import clean, one_line
-from torchbisect.reports.model.ranges import Range, left_out, ordered, ranges, sentence
-from torchbisect.reports.model.report import Bisect, BuildFacts, Localisation, Minimal, Mismatch, Report, Step
+from torchbisect.reports.model.ranges import ChangeRange, left_out, ordered, ranges, sentence
+from torchbisect.reports.model.report import (
+    BisectReport,
+    BuildFacts,
+    LocalizationReport,
+    MinimalScript,
+    MismatchReport,
+    ReductionStep,
+    Report,
+)
 from torchbisect.reports.render import charts
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
@@ -73,7 +81,7 @@ def _context(report: Report) -> dict[str, Any]:
         "facts": _facts(report),
         "sides": _sides(mismatch),
         "values": _values(mismatch),
-        "localisation": _localisation(report.localisation),
+        "localization": _localization(report.localization),
         "builds": _builds(report.bisect, report.builds),
         "minimal": _minimal(report),
         "conditions": report.conditions or (),
@@ -103,7 +111,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     return [(name, _line(value, 120)) for name, value in known if value]
 
 
-def _sides(mismatch: Mismatch | None) -> Mapping[str, Any] | None:
+def _sides(mismatch: MismatchReport | None) -> Mapping[str, Any] | None:
     if mismatch is None:
         return None
     return {
@@ -117,7 +125,7 @@ def _sides(mismatch: Mismatch | None) -> Mapping[str, Any] | None:
     }
 
 
-def _values(mismatch: Mismatch | None) -> Mapping[str, Any] | None:
+def _values(mismatch: MismatchReport | None) -> Mapping[str, Any] | None:
     if mismatch is None:
         return None
     details = mismatch.details
@@ -137,8 +145,8 @@ def _values(mismatch: Mismatch | None) -> Mapping[str, Any] | None:
     return {"figures": figures, "bars": bars, "cells": cells, "extent": extent}
 
 
-def _localisation(localisation: Localisation | None) -> Mapping[str, Any] | None:
-    if localisation is None:
+def _localization(localization: LocalizationReport | None) -> Mapping[str, Any] | None:
+    if localization is None:
         return None
     rows = [
         {
@@ -148,18 +156,18 @@ def _localisation(localisation: Localisation | None) -> Mapping[str, Any] | None
             "answer": ANSWERS.get(row.verdict, row.verdict) + (f": {_line(row.reason, 120)}" if row.reason else ""),
             "seconds": f"{row.seconds:.1f}",
         }
-        for row in localisation.table
+        for row in localization.table
     ]
     return {
-        "backend": _line(localisation.backend or "", 80),
-        "component": _line(localisation.component or "", 80),
-        "fixed_by": [_line(fix) for fix in localisation.fixed_by],
-        "part": _line(localisation.compiler_bisector.text) if localisation.compiler_bisector else "",
+        "backend": _line(localization.backend or "", 80),
+        "component": _line(localization.component or "", 80),
+        "fixed_by": [_line(fix) for fix in localization.fixed_by],
+        "part": _line(localization.compiler_bisector.text) if localization.compiler_bisector else "",
         "rows": rows,
     }
 
 
-def _builds(bisect: Bisect | None, builds: Mapping[str, BuildFacts]) -> Mapping[str, Any] | None:
+def _builds(bisect: BisectReport | None, builds: Mapping[str, BuildFacts]) -> Mapping[str, Any] | None:
     if bisect is None:
         return None
     nothing = BuildFacts("")
@@ -184,7 +192,7 @@ def _builds(bisect: Bisect | None, builds: Mapping[str, BuildFacts]) -> Mapping[
     }
 
 
-def _range(found: Range) -> Mapping[str, Any]:
+def _range(found: ChangeRange) -> Mapping[str, Any]:
     suspects = [
         {
             "commit": suspect.commit[:12],
@@ -212,13 +220,13 @@ def _minimal(report: Report) -> Mapping[str, Any] | None:
     }
 
 
-def _trajectory(minimal: Minimal) -> tuple[Step, ...]:
+def _trajectory(minimal: MinimalScript) -> tuple[ReductionStep, ...]:
     """The reduction's curve from the script as it was given."""
-    start = Step(0, 0.0, minimal.original.bytes, minimal.original.nodes)
+    start = ReductionStep(0, 0.0, minimal.original.bytes, minimal.original.nodes)
     return minimal.trajectory if start in minimal.trajectory[:1] else (start, *minimal.trajectory)
 
 
-def _runs(minimal: Minimal) -> list[Mapping[str, Any]]:
+def _runs(minimal: MinimalScript) -> list[Mapping[str, Any]]:
     return [
         {"build": build, "how": how, "status": status, "last_words": _line(words)}
         for build, how, status, words in runs(minimal.confirmed)

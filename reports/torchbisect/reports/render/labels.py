@@ -60,11 +60,11 @@ def suggest(report: Report) -> tuple[str, ...]:
 
 
 def _components(report: Report) -> list[str]:
-    localisation = report.localisation
-    if localisation is None:
+    localization = report.localization
+    if localization is None:
         return []
     # The rubric: a bug that dynamic=False mends belongs to dynamic shapes alone.
-    if any(fix.replace(" ", "") == "dynamic=False" for fix in localisation.fixed_by):
+    if any(fix.replace(" ", "") == "dynamic=False" for fix in localization.fixed_by):
         return ["module: dynamic shapes"]
-    component = (localisation.component or "").strip()
+    component = (localization.component or "").strip()
     return [component if component.startswith("module: ") else f"module: {component}"]

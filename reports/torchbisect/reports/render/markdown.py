@@ -11,8 +11,8 @@ import jinja2
 
 from torchbisect.reports.escape import Markdown, clean, fence, one_line
 from torchbisect.reports.marker import marker
-from torchbisect.reports.model.ranges import Range, left_out, ranges, sentence
-from torchbisect.reports.model.report import Bisect, Logs, Report
+from torchbisect.reports.model.ranges import ChangeRange, left_out, ranges, sentence
+from torchbisect.reports.model.report import BisectReport, Logs, Report
 from torchbisect.reports.render import markdown_sections
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
@@ -101,7 +101,7 @@ def _tidy(text: str) -> str:
 
 
 def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
-    mismatch, localisation = report.mismatch, report.localisation
+    mismatch, localization = report.mismatch, report.localization
     conditions = report.conditions or ()
     labels = suggest(report)
     return {
@@ -114,8 +114,8 @@ def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
         "ablation": _ablation(report, allowed),
         "ranges": [_range(found, report, allowed) for found in ranges(report.bisect)],
         "tested": _tested(report.bisect, report, allowed),
-        "workarounds": [markdown_sections.span(fix) for fix in localisation.fixed_by[: allowed.lines]]
-        if localisation
+        "workarounds": [markdown_sections.span(fix) for fix in localization.fixed_by[: allowed.lines]]
+        if localization
         else [],
         "unknown": [
             Markdown(f"{markdown_sections.text(part.part, 80)}: {markdown_sections.text(part.why)}")
@@ -154,28 +154,28 @@ def _source(source: str, allowed: Allowance) -> dict[str, Markdown]:
 
 
 def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
-    localisation = report.localisation
-    if localisation is None:
+    localization = report.localization
+    if localization is None:
         return None
     lines = []
-    if localisation.backend:
-        lines.append(Markdown(f"The first backend that shows it is {markdown_sections.span(localisation.backend)}."))
-    if localisation.component:
-        component = markdown_sections.span(localisation.component)
+    if localization.backend:
+        lines.append(Markdown(f"The first backend that shows it is {markdown_sections.span(localization.backend)}."))
+    if localization.component:
+        component = markdown_sections.span(localization.component)
         lines.append(Markdown(f"By the rules of PyTorch's triage that points to {component}."))
-    if localisation.compiler_bisector:
-        said = markdown_sections.span(localisation.compiler_bisector.text)
+    if localization.compiler_bisector:
+        said = markdown_sections.span(localization.compiler_bisector.text)
         asked = "Torch's own `compiler_bisector`, asked about the script under plain `python`"
         lines.append(Markdown(f"{asked}, names {said}."))
-    dropped = len(localisation.table) - allowed.ablation
+    dropped = len(localization.table) - allowed.ablation
     return {
         "lines": lines,
-        "rows": markdown_sections.ablation_rows(localisation.table[: allowed.ablation]),
+        "rows": markdown_sections.ablation_rows(localization.table[: allowed.ablation]),
         "left_out": Markdown("More rows are in report.json.") if dropped > 0 else None,
     }
 
 
-def _range(found: Range, report: Report, allowed: Allowance) -> Mapping[str, Any]:
+def _range(found: ChangeRange, report: Report, allowed: Allowance) -> Mapping[str, Any]:
     lines = markdown_sections.end_lines(found, report.builds)
     compare = markdown_sections.compare_link(found, report.builds)
     if compare:
@@ -188,7 +188,7 @@ def _range(found: Range, report: Report, allowed: Allowance) -> Mapping[str, Any
     }
 
 
-def _tested(bisect: Bisect | None, report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
+def _tested(bisect: BisectReport | None, report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
     if bisect is None or not bisect.tested:
         return None
     lines = [markdown_sections.text(notice) for notice in bisect.notices[: allowed.lines]]

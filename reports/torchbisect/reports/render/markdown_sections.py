@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from torchbisect.reports.escape import Markdown, code, code_cell, one_line, prose
-from torchbisect.reports.model.ranges import Range, ordered
+from torchbisect.reports.model.ranges import ChangeRange, ordered
 from torchbisect.reports.model.report import (
-    Bisect,
+    AblationRow,
+    BisectReport,
     BuildFacts,
     Condition,
     Confirmation,
-    Environment,
-    Mismatch,
+    EnvironmentReport,
+    MismatchReport,
     Report,
-    Row,
-    Suspect,
+    SuspectCommit,
 )
 from torchbisect.reports.scrub import without_machine
 
@@ -61,7 +61,7 @@ def joined(pieces: Iterable[str], between: str = ", ") -> Markdown:
     return Markdown(between.join(pieces))
 
 
-def sides(mismatch: Mismatch) -> list[Markdown]:
+def sides(mismatch: MismatchReport) -> list[Markdown]:
     """What happens, what should, and where: a line each."""
     lines = []
     if mismatch.eager:
@@ -129,7 +129,7 @@ def condition_lines(conditions: Sequence[Condition]) -> list[Markdown]:
     ]
 
 
-def ablation_rows(table: Sequence[Row]) -> list[list[Markdown]]:
+def ablation_rows(table: Sequence[AblationRow]) -> list[list[Markdown]]:
     """Backend, settings and verdict of every question asked."""
     return [
         [
@@ -146,7 +146,7 @@ def _with_reason(known: str | None, verdict: str, reason: str | None) -> Markdow
     return Markdown(f"{shown}: {cell(reason)}" if reason else shown)
 
 
-def tested_rows(bisect: Bisect, builds: Mapping[str, BuildFacts], limit: int) -> list[list[Markdown]]:
+def tested_rows(bisect: BisectReport, builds: Mapping[str, BuildFacts], limit: int) -> list[list[Markdown]]:
     """Build, date, verdict and reason of the builds asked, from old to new; those nearest to a change if cut."""
     rows = ordered(bisect, builds)
     if len(rows) > limit:
@@ -165,13 +165,13 @@ def tested_rows(bisect: Bisect, builds: Mapping[str, BuildFacts], limit: int) ->
     ]
 
 
-def _ends(bisect: Bisect) -> set[str | None]:
+def _ends(bisect: BisectReport) -> set[str | None]:
     regression, fix = bisect.regression, bisect.fix
     ends = {regression.last_good, regression.first_bad} if regression else set()
     return ends | ({fix.last_bad, fix.first_fixed} if fix else set())
 
 
-def end_lines(found: Range, builds: Mapping[str, BuildFacts]) -> list[Markdown]:
+def end_lines(found: ChangeRange, builds: Mapping[str, BuildFacts]) -> list[Markdown]:
     """What is known of the builds on both sides of a change: a line each."""
     lines = []
     for name, role in ((found.before, found.words.before), (found.after, found.words.after)):
@@ -195,7 +195,7 @@ def commit_link(commit: str) -> Markdown:
     return Markdown(f"[`{commit[:12]}`]({_REPOSITORY}/commit/{commit})")
 
 
-def compare_link(found: Range, builds: Mapping[str, BuildFacts]) -> Markdown | None:
+def compare_link(found: ChangeRange, builds: Mapping[str, BuildFacts]) -> Markdown | None:
     """The address that shows what lies between the two ends: the searcher's own, or made of both ends' commits."""
     if found.compare:
         return link(found.compare)
@@ -210,7 +210,7 @@ def link(address: str | None) -> Markdown | None:
     return Markdown(address) if address and _LINK.fullmatch(address) else None
 
 
-def suspect_lines(suspects: Sequence[Suspect]) -> list[Markdown]:
+def suspect_lines(suspects: Sequence[SuspectCommit]) -> list[Markdown]:
     """Commits that may have made the change, with the reasons for each."""
     lines = []
     for suspect in suspects:
@@ -222,7 +222,7 @@ def suspect_lines(suspects: Sequence[Suspect]) -> list[Markdown]:
     return lines
 
 
-def environment_lines(environment: Environment) -> list[Markdown]:
+def environment_lines(environment: EnvironmentReport) -> list[Markdown]:
     """The environment in short."""
     named = (
         ("torch", environment.torch),

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from torchbisect.reports.escape import clean, one_line
 from torchbisect.reports.model.ranges import ranges, sentence
-from torchbisect.reports.model.report import Minimal, Report
+from torchbisect.reports.model.report import MinimalScript, Report
 
 _VERDICTS = {
     "mismatch": ("mismatch", "bold red"),
@@ -56,32 +56,32 @@ def _found(report: Report) -> Iterator[Line]:
     yield word, what, style, ""
     if report.environment:
         yield "torch", report.environment.torch, "dim", ""
-    localisation = report.localisation
-    if localisation and localisation.backend:
-        pointed = f", points to {localisation.component}" if localisation.component else ""
-        yield "backend", f"first shown by {localisation.backend}{pointed}", "dim", ""
-        if localisation.compiler_bisector:
-            yield "part", f"{localisation.compiler_bisector.text}, says torch's compiler_bisector", "dim", ""
-        if localisation.fixed_by:
-            yield "workaround", "; or ".join(localisation.fixed_by), "dim", ""
+    localization = report.localization
+    if localization and localization.backend:
+        pointed = f", points to {localization.component}" if localization.component else ""
+        yield "backend", f"first shown by {localization.backend}{pointed}", "dim", ""
+        if localization.compiler_bisector:
+            yield "part", f"{localization.compiler_bisector.text}, says torch's compiler_bisector", "dim", ""
+        if localization.fixed_by:
+            yield "workaround", "; or ".join(localization.fixed_by), "dim", ""
     for found in ranges(report.bisect):
         yield "builds", sentence(found), "dim", ""
 
 
-def _size(minimal: Minimal | None) -> Iterator[Line]:
+def _size(minimal: MinimalScript | None) -> Iterator[Line]:
     if minimal is not None:
         before = minimal.original
         size = f"{minimal.lines} lines, {minimal.bytes} bytes (from {before.lines} lines, {before.bytes} bytes)"
         yield "minimal", size, "dim", ""
 
 
-def _script(minimal: Minimal, limit: int) -> RenderableType:
+def _script(minimal: MinimalScript, limit: int) -> RenderableType:
     lines = clean(minimal.source).rstrip("\n").split("\n")
     shown = "\n".join(lines[:limit] + (["# ... the rest of it is in the file"] if len(lines) > limit else []))
     return Padding(Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True), (1, 2))
 
 
-def _confirmed(minimal: Minimal | None) -> Iterator[Line]:
+def _confirmed(minimal: MinimalScript | None) -> Iterator[Line]:
     """How the minimal script ended under plain Python, build by build."""
     runs = dict.fromkeys(
         f"{run.build}{' without compile' if run.eager else ''}: "
