@@ -30,10 +30,10 @@ from torchbisect.containers.store.disk import parse_size
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build
 from torchbisect.core.errors import TorchbisectError
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro
 from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.probe import Probe
 
 # What a script's own backend gets wrong is wrong on every torch.
@@ -48,9 +48,9 @@ _INDUCTOR = "import torch\ntorch.compile(lambda x: x.sin() + 1)(torch.ones(4)){}
 _BREAKS = "\nassert not torch._dynamo.utils.counters['stats']['unique_graphs']"
 _ASKED = (
     ("right", _RIGHT, None),
-    ("wrong", _WRONG, Kind.VALUES),
+    ("wrong", _WRONG, MismatchKind.VALUES),
     ("right through inductor", _INDUCTOR.format(""), None),
-    ("wrong through inductor", _INDUCTOR.format(_BREAKS), Kind.RAISES),
+    ("wrong through inductor", _INDUCTOR.format(_BREAKS), MismatchKind.RAISES),
 )
 _PATIENT = Limits(eager=120.0, compiled_floor=240.0)
 

@@ -22,10 +22,10 @@ from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build, Channel
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
@@ -40,7 +40,7 @@ x, w = torch.randn(8, 8), torch.randn(8, 8, requires_grad=True)
 torch.compile(step, backend={backend!r})(x, w).backward()
 print(w.grad.sum())
 """
-_ANY = Signature(Kind.VALUES, attribute="value", place="output")
+_ANY = Signature(MismatchKind.VALUES, attribute="value", place="output")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

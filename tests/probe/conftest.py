@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from torchbisect.containers.environment import Environment
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.observation import Difference, Ending, Frame, Kind, Observation, Raised
+from torchbisect.probe.judge.observation import Difference, Ending, Frame, Observation, Raised
 from torchbisect.probe.probe import Probe
 
 
@@ -38,7 +39,7 @@ class Shown:
         """A run that exited."""
         return Ending("exited", status=status, output=output, compiled=1)
 
-    def differs(self, kind: Kind, place: str, attribute: str, eager: str, compiled: str) -> Difference:
+    def differs(self, kind: MismatchKind, place: str, attribute: str, eager: str, compiled: str) -> Difference:
         """Something that differs."""
         return Difference(kind, place, attribute, eager, compiled)
 
@@ -61,7 +62,7 @@ def lost_grad(shown: Shown) -> Callable[..., Difference]:
     """The difference that most tests are about."""
 
     def make(place: str = "call 0 output", eager: str = "True", compiled: str = "False") -> Difference:
-        return shown.differs(Kind.METADATA, place, "requires_grad", eager, compiled)
+        return shown.differs(MismatchKind.METADATA, place, "requires_grad", eager, compiled)
 
     return make
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from torchbisect.containers.environment import Environment
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.judge.slowness import Bounds
 from torchbisect.probe.probe import Probe
@@ -54,7 +54,7 @@ def test_graph_breaks_and_recompiles_are_found_where_asked_for(probe: Probe, mon
     monkeypatch.setattr(probe, "_bounds", Bounds(graph_breaks=0))
     found = probe.mismatch(repro)
     assert found is not None
-    assert (found.kind, found.attribute) == (Kind.SLOW, "graph breaks")
+    assert (found.kind, found.attribute) == (MismatchKind.SLOW, "graph breaks")
     assert probe.ask(Question(repro, found.signature)).answer is Answer.SAME
     straight = example("higher_order_derivatives.py", "grad_of_grad")
     assert probe.ask(Question(straight, found.signature)).answer is Answer.NONE
@@ -72,9 +72,9 @@ def test_a_program_in_cpp_is_tested_against_the_builds_own_libtorch(environment:
     test = f"TORCHBISECT_SCRATCH={tmp_path} sh {EXAMPLES / 'cpp_frontend' / 'test.sh'}"
     right = CommandProbe(environment, Journal(), test)
     assert right.mismatch(NO_SCRIPT) is None
-    assert right.ask(Question(NO_SCRIPT, Signature(Kind.COMMAND))).answer is Answer.NONE
+    assert right.ask(Question(NO_SCRIPT, Signature(MismatchKind.COMMAND))).answer is Answer.NONE
     wrong = CommandProbe(environment, Journal(), f"WRONG=1 {test}")
     found = wrong.mismatch(NO_SCRIPT)
     assert found is not None
-    assert found.kind is Kind.COMMAND
+    assert found.kind is MismatchKind.COMMAND
     assert (wrong.asked, right.asked) == (1, 1)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from torchbisect.containers.environment import Environment
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.localize.backends import localise
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
@@ -83,16 +83,16 @@ except RuntimeError as error:
 """
 
 BUGS = {
-    "python semantics": (MAXLEN.format(length=0), MAXLEN.format(length=2), {Kind.VALUES}),
-    "hook ignored": (HOOKED.format(before="# ", after=""), HOOKED.format(before="", after="# "), {Kind.VALUES}),
-    "handler skipped": (FALLBACK.format(rows=3), FALLBACK.format(rows=2), {Kind.RAISES}),
-    "mutation": (WINDOWS.format(step=4), WINDOWS.format(step=2), {Kind.VALUES, Kind.MUTATION}),
+    "python semantics": (MAXLEN.format(length=0), MAXLEN.format(length=2), {MismatchKind.VALUES}),
+    "hook ignored": (HOOKED.format(before="# ", after=""), HOOKED.format(before="", after="# "), {MismatchKind.VALUES}),
+    "handler skipped": (FALLBACK.format(rows=3), FALLBACK.format(rows=2), {MismatchKind.RAISES}),
+    "mutation": (WINDOWS.format(step=4), WINDOWS.format(step=2), {MismatchKind.VALUES, MismatchKind.MUTATION}),
     "side effect lost": (
         REGISTRY.format(definition=LOCAL_CLASS, use='Log().hit("called")'),
         REGISTRY.format(definition=LOCAL_CLASS, use='seen.append("called")'),
-        {Kind.SIDE_EFFECTS},
+        {MismatchKind.SIDE_EFFECTS},
     ),
-    "no exception": (ALPHA.format(alpha="0.0"), ALPHA.format(alpha="0.5"), {Kind.MISSING_RAISE}),
+    "no exception": (ALPHA.format(alpha="0.0"), ALPHA.format(alpha="0.5"), {MismatchKind.MISSING_RAISE}),
 }
 
 
@@ -112,7 +112,7 @@ def test_an_uncaught_exception_that_both_raise_is_the_right_answer(probe: Probe)
     wrong = ALPHA.format(alpha="0.0").partition("try:")[0] + "compiled(torch.linspace(-1, 1, 4), 0.0)\n"
     found = probe.mismatch(Repro(wrong))
     assert found is not None
-    assert found.kind is Kind.MISSING_RAISE
+    assert found.kind is MismatchKind.MISSING_RAISE
     right, other = wrong.replace("aot_eager_decomp_partition", "eager"), wrong.replace(", 4)", ", -4)")
     assert [probe.ask(Question(Repro(source), found.signature)).answer for source in (wrong, right, other)] == [
         Answer.SAME,

@@ -11,11 +11,11 @@ from torchbisect.containers.environment import Completed, Facts
 from torchbisect.containers.process.commands import run_command
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.question import Question
 from torchbisect.probe.test_command import NO_SCRIPT, CommandProbe
 
@@ -73,7 +73,7 @@ def test(tmp_path: Path):
 def test_the_status_is_the_verdict(test, command: str, answer: Answer, reason: str | None) -> None:
     bad = test("exit 3").mismatch(NO_SCRIPT)
     assert bad is not None
-    assert bad.kind is Kind.COMMAND
+    assert bad.kind is MismatchKind.COMMAND
     assert bad.summary == "the test fails with exit status 3"
     verdict = test(command).ask(Question(NO_SCRIPT, bad.signature))
     assert (verdict.answer, verdict.reason) == (answer, reason)

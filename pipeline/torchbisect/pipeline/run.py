@@ -16,6 +16,7 @@ from torchbisect.bisect.search.find import Edge, Finding, Status, Which
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.exit_codes import Exit
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.explain.conditions import explain
@@ -35,7 +36,6 @@ from torchbisect.pipeline.stages.localize import pass_of
 from torchbisect.pipeline.stages.minimize import Shrunk, Subject, Witness, shrink
 from torchbisect.pipeline.stages.observe import Observed, each_time, observe
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.localize.backends import localise
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe
@@ -48,7 +48,7 @@ from torchbisect.reports.render.terminal import summary
 WITNESSES = 2
 OpenProvider = Callable[[Options, Display], Provider]
 # A script that is right but slow, or that a test has to judge, does not fail under plain python, and can't be made to.
-_SAYS_NOTHING_BY_ITSELF = (Kind.SLOW, Kind.COMMAND)
+_SAYS_NOTHING_BY_ITSELF = (MismatchKind.SLOW, MismatchKind.COMMAND)
 
 
 @dataclass(frozen=True)

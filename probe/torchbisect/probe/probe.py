@@ -27,6 +27,7 @@ from torchbisect.probe.judge.false_positive_checks import (
     machine_is_busy,
     may_be_rounding,
 )
+from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, slowness_of
 from torchbisect.probe.local_modules import identity
@@ -322,7 +323,7 @@ class Probe:
             return Verdict(Answer.NONE, detail="compiled agrees with eager"), False
         if found.shows(signature, strictness):
             return Verdict(Answer.SAME, detail=found.summary), False
-        detail = f"{found.summary} [{signature.explain(found.signature, strictness)}]"
+        detail = f"{found.summary} [{explain(signature, found.signature, strictness)}]"
         return Verdict(Answer.OTHER, str(found.kind), detail), False
 
     def _look(self, observation: Observation, repro: Repro, settings: Settings) -> tuple[Fault | None, Mismatch | None]:

@@ -27,6 +27,7 @@ from types import TracebackType
 
 from torchbisect.containers.environment import Completed, Environment
 from torchbisect.core.errors import DiskFull
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, Verdict
@@ -36,8 +37,8 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Fault
 from torchbisect.probe.judge.failing_statement import bound_names
+from torchbisect.probe.judge.matching import matches
 from torchbisect.probe.judge.normalize import normalise
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.local_modules import siblings_digest, write_siblings
 from torchbisect.probe.question import Question
@@ -143,7 +144,7 @@ class CommandProbe:
         if signature is None:
             return None
         words = _in_words(signature, done)
-        return Mismatch(Kind.COMMAND, f"the test {words}", signature, attribute="exit status", compiled=words)
+        return Mismatch(MismatchKind.COMMAND, f"the test {words}", signature, attribute="exit status", compiled=words)
 
     def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
         """``False``: only the test knows what a script has to do."""
@@ -205,7 +206,7 @@ class CommandProbe:
     def _judged(self, done: Completed, question: Question) -> Verdict:
         found = _signature(done, question.repro)
         if found is not None:
-            same = question.signature.matches(found, question.strictness)
+            same = matches(question.signature, found, question.strictness)
             answer = Answer.SAME if same else Answer.OTHER
             return Verdict(answer, None if same else "command", f"the test {_in_words(found, done)}", done.seconds)
         if done.status == 0:
@@ -295,10 +296,12 @@ def _signature(done: Completed, repro: Repro) -> Signature | None:
         return None
     if status < 0 or status > _SIGNALLED:
         number = -status if status < 0 else status - _SIGNALLED
-        return Signature(Kind.COMMAND, exception=_signal_name(number), attribute="exit status", compiled="crash")
+        return Signature(
+            MismatchKind.COMMAND, exception=_signal_name(number), attribute="exit status", compiled="crash"
+        )
     last = last_words(done.errors)
     message = normalise(last, bound_names(repro.source)) if _PYTHON_EXCEPTION.match(last) else ""
-    return Signature(Kind.COMMAND, message=message, attribute="exit status", compiled="bad")
+    return Signature(MismatchKind.COMMAND, message=message, attribute="exit status", compiled="bad")
 
 
 def _signal_name(number: int) -> str:

@@ -17,11 +17,11 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.core.build import Build
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.probe import Probe
@@ -66,7 +66,7 @@ def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
         with Agent(environment) as agent:
             seen = agent.observe(Repro(BESIDE, directory=str(tmp_path)), Settings())
         assert (seen.compiled.how, seen.compiled.output, seen.differences) == ("finished", "torch.Size([3])\n", ())
-        signature = Signature(Kind.VALUES, attribute="value", place="output")
+        signature = Signature(MismatchKind.VALUES, attribute="value", place="output")
         asked = [Question(Repro(BESIDE.replace("sizes import WIDTH", name)), signature) for name in NAMES]
         with Probe(environment, Journal()) as probe, Pool(probe, 2) as pool:
             for helper in pool._starting:
@@ -95,7 +95,7 @@ def _a_commits_python_is_asked(environments: DockerEnvironments, base: Environme
         code = "import torch._dynamo.new; print(torch.version.git_version)"
         assert environment.run(["-c", code], timeout=60).output == "c0ffee" * 6 + "\n"
         with Agent(environment) as agent:
-            assert agent.observe(repro, Settings()).differences[0].kind is Kind.VALUES
+            assert agent.observe(repro, Settings()).differences[0].kind is MismatchKind.VALUES
     with Agent(base) as agent:
         assert agent.observe(repro, Settings()).differences == ()
     assert environments.store.helper(["ls", MAKING]) == ""

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.minimizer.standalone.assertions import standalone, with_comment
 from torchbisect.minimizer.standalone.named_inputs import with_names
 from torchbisect.minimizer.syntax.backend import with_backend
-from torchbisect.probe.judge.observation import Kind
 
 
 @dataclass(frozen=True)
 class Seen:
     """A mismatch as the probe tells it."""
 
-    kind: Kind
+    kind: MismatchKind
     place: str = "call 0 output"
     attribute: str = "value"
     eager: str = ""
@@ -35,108 +35,108 @@ TWICE_THE_GRADIENT = "lambda f: lambda *a: (lambda y: y + y - y.detach())(f(*a))
 CASES = {
     "a flag of the output": (
         "import torch\n\ndef f(x):\n    return x * 2\ntorch.compile(f)(torch.ones(1, requires_grad=True))\n",
-        Seen(Kind.METADATA, attribute="requires_grad", eager="True", compiled="False"),
+        Seen(MismatchKind.METADATA, attribute="requires_grad", eager="True", compiled="False"),
         "lambda f: lambda *a: f(*a).detach()",
     ),
     "a dtype": (
         "import torch\n\ndef f(x):\n    return x * 2\ntorch.compile(f)(torch.ones(1))\n",
-        Seen(Kind.METADATA, attribute="dtype", eager="torch.float32", compiled="torch.float64"),
+        Seen(MismatchKind.METADATA, attribute="dtype", eager="torch.float32", compiled="torch.float64"),
         "lambda f: lambda *a: f(*a).double()",
     ),
     "a decorated function's value": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return x * 2\nf(torch.ones(3))\n",
-        Seen(Kind.VALUES, eager="2", compiled="3"),
+        Seen(MismatchKind.VALUES, eager="2", compiled="3"),
         "lambda f: lambda *a: f(*a) + 1",
     ),
     "a gradient without a graph": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return x.sigmoid()\nx = torch.ones(1, requires_grad=True)\n"
         "torch.autograd.grad(f(x), x, create_graph=True)\n",
-        Seen(Kind.GRADIENTS, "backward 2 gradient[0]", "requires_grad", eager="True", compiled="False"),
+        Seen(MismatchKind.GRADIENTS, "backward 2 gradient[0]", "requires_grad", eager="True", compiled="False"),
         "lambda f: lambda x: f(x).detach() + x",
     ),
     "a plain value inside": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return [len({1})], x\nf(torch.ones(3))\n",
-        Seen(Kind.VALUES, place="call 0 output[0][0]", eager="1", compiled="2"),
+        Seen(MismatchKind.VALUES, place="call 0 output[0][0]", eager="1", compiled="2"),
         "lambda f: lambda *a: ([2], *a)",
     ),
     "a list that is one short": (
         "import torch\n\ndef f(x, w):\n    w.append(x)\nx, w = torch.ones(2), []\ntorch.compile(f)(x, w)\n",
-        Seen(Kind.SIDE_EFFECTS, place="global w", attribute="length", eager="1", compiled="0"),
+        Seen(MismatchKind.SIDE_EFFECTS, place="global w", attribute="length", eager="1", compiled="0"),
         "lambda f: lambda *a: None",
     ),
     "a key that is missing": (
         "import torch\n\ndef f(x):\n    return {'a': x, 'b': x}\ntorch.compile(f)(torch.ones(2))\n",
-        Seen(Kind.METADATA, attribute="keys", eager="['a', 'b']", compiled="['a']"),
+        Seen(MismatchKind.METADATA, attribute="keys", eager="['a', 'b']", compiled="['a']"),
         "lambda f: lambda x: {'a': x}",
     ),
     "another type": (
         "import torch\n\ndef f(x):\n    return [x]\ntorch.compile(f)(torch.ones(2))\n",
-        Seen(Kind.METADATA, attribute="type", eager="list", compiled="tuple"),
+        Seen(MismatchKind.METADATA, attribute="type", eager="list", compiled="tuple"),
         "lambda f: lambda x: (x,)",
     ),
     "a line that is not printed": (
         "import torch\n\ndef f(x):\n    print('called')\ntorch.compile(f)(torch.ones(2))\n",
-        Seen(Kind.SIDE_EFFECTS, place="printed line 0", attribute="output", eager="called"),
+        Seen(MismatchKind.SIDE_EFFECTS, place="printed line 0", attribute="output", eager="called"),
         "lambda f: lambda *a: None",
     ),
     "the second call of what was compiled under a name": (
         "import torch\n\nx = torch.nn.Linear(2, 2)\ny = torch.compile(x)\nz = torch.ones(2)\ny(z)\ny(z)\n",
-        Seen(Kind.VALUES, place="call 1 output", eager="100.102", compiled="0.101684"),
+        Seen(MismatchKind.VALUES, place="call 1 output", eager="100.102", compiled="0.101684"),
         "lambda f: lambda *a: f(*a) + 1",
     ),
     "a changed argument": (
         "import torch\n\ndef f(x):\n    x.add_(1)\nx = torch.ones(2)\ntorch.compile(f)(x)\n",
-        Seen(Kind.MUTATION, place="call 0 argument x", eager="2", compiled="1"),
+        Seen(MismatchKind.MUTATION, place="call 0 argument x", eager="2", compiled="1"),
         "lambda f: lambda *a: None",
     ),
     "a gradient that is missing": (
         "import torch\n\ndef f(x):\n    return x * 2\n"
         "x = torch.ones(1, requires_grad=True)\ntorch.compile(f)(x).backward()\n",
-        Seen(Kind.GRADIENTS, place="backward 0 argument x.grad", eager="a tensor", compiled="None"),
+        Seen(MismatchKind.GRADIENTS, place="backward 0 argument x.grad", eager="a tensor", compiled="None"),
         "lambda f: lambda *a: (f(*a) + a[0]).detach().requires_grad_()",
     ),
     "a gradient of a tensor without a name": (
         "import torch\n\n@torch.compile(backend='eager')\ndef f(y):\n    q = y * 1\n    return q\n"
         "f(torch.ones(1, requires_grad=True)).backward()\n",
-        Seen(Kind.GRADIENTS, place="backward 0 call 0 argument 0.grad", eager="1", compiled="2"),
+        Seen(MismatchKind.GRADIENTS, place="backward 0 call 0 argument 0.grad", eager="1", compiled="2"),
         TWICE_THE_GRADIENT,
     ),
     "gradients of several elements": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return x * torch.arange(4.0)\n"
         "x = torch.ones(4, requires_grad=True)\nf(x).sum().backward()\n",
-        Seen(Kind.GRADIENTS, place="backward 0 x.grad", eager="3", compiled="6"),
+        Seen(MismatchKind.GRADIENTS, place="backward 0 x.grad", eager="3", compiled="6"),
         TWICE_THE_GRADIENT,
     ),
     "several elements that torch.autograd.grad gave": (
         "import torch\n\ndef f(x):\n    return x * torch.arange(4.0)\n"
         "x = torch.ones(4, requires_grad=True)\ntorch.autograd.grad(torch.compile(f)(x).sum(), x)\n",
-        Seen(Kind.GRADIENTS, place="backward 0 gradient[0]", eager="3", compiled="6"),
+        Seen(MismatchKind.GRADIENTS, place="backward 0 gradient[0]", eager="3", compiled="6"),
         TWICE_THE_GRADIENT,
     ),
     "a parameter's gradient": (
         "import torch\n\ny = torch.nn.Sequential(torch.nn.Linear(2, 2))\nz = torch.compile(y)\n"
         "z(torch.ones(2)).sum().backward()\n",
-        Seen(Kind.GRADIENTS, place="backward 0 self.0.weight.grad", eager="1", compiled="2"),
+        Seen(MismatchKind.GRADIENTS, place="backward 0 self.0.weight.grad", eager="1", compiled="2"),
         TWICE_THE_GRADIENT,
     ),
     "a changed argument without a name": (
         "import torch\n\ndef f(x):\n    x.add_(1)\ntorch.compile(f)(torch.ones(2))\n",
-        Seen(Kind.MUTATION, place="call 0 argument 0", eager="2", compiled="1"),
+        Seen(MismatchKind.MUTATION, place="call 0 argument 0", eager="2", compiled="1"),
         "lambda f: lambda *a: None",
     ),
     "a changed argument in a list": (
         "import torch\n\ndef f(x):\n    x[0].add_(1)\ntorch.compile(f)([torch.ones(1)])\n",
-        Seen(Kind.MUTATION, place="call 0 argument 0[0]", eager="2", compiled="1"),
+        Seen(MismatchKind.MUTATION, place="call 0 argument 0[0]", eager="2", compiled="1"),
         "lambda f: lambda *a: None",
     ),
     "an error that is missing": (
         "import torch\n\ndef f(x):\n    return x.view(7)\ntorch.compile(f)(torch.ones(2))\n",
-        Seen(Kind.MISSING_RAISE, eager="RuntimeError", compiled="returned"),
+        Seen(MismatchKind.MISSING_RAISE, eager="RuntimeError", compiled="returned"),
         "lambda f: lambda *a: None",
     ),
     "a global": (
         "import torch\nseen = []\n\ndef f(x):\n    seen.append(1)\ntorch.compile(f)(torch.ones(2))\n",
-        Seen(Kind.SIDE_EFFECTS, place="global seen", eager="[1]", compiled="[]"),
+        Seen(MismatchKind.SIDE_EFFECTS, place="global seen", eager="[1]", compiled="[]"),
         "lambda f: lambda *a: None",
     ),
 }
@@ -172,7 +172,7 @@ def test_one_of_the_candidates_fails_with_the_bug_and_passes_without(name: str, 
 
 
 def test_what_raises_stands_as_it_is() -> None:
-    assert standalone("import torch\nf()\n", Seen(Kind.RAISES)) == ["import torch\nf()\n"]
+    assert standalone("import torch\nf()\n", Seen(MismatchKind.RAISES)) == ["import torch\nf()\n"]
 
 
 def test_the_first_is_the_script_itself() -> None:
@@ -220,8 +220,8 @@ def test_what_compiles_nothing_of_torch_is_left_alone(source: str) -> None:
 
 def test_no_gradient_is_asserted_where_another_thing_differs() -> None:
     source = "import torch\nx = torch.ones(2, requires_grad=True)\ntorch.compile(f)(x).sum().backward()\n"
-    assert any(".grad" in text for text in standalone(source, Seen(Kind.GRADIENTS, place="backward 0 x.grad")))
-    assert not any(".grad" in text for text in standalone(source, Seen(Kind.VALUES, place="call 0 output")))
+    assert any(".grad" in text for text in standalone(source, Seen(MismatchKind.GRADIENTS, place="backward 0 x.grad")))
+    assert not any(".grad" in text for text in standalone(source, Seen(MismatchKind.VALUES, place="call 0 output")))
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import pytest
 from releases import TORCHES
 
 from torchbisect.containers.environment import Environment
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.judge.slowness import Bounds, slowness_of
 from torchbisect.probe.question import Question
 from torchbisect.probe.test_command import CommandProbe
@@ -85,7 +85,7 @@ def test_a_bound_is_exceeded_by_one_and_kept_by_the_other(case: Slow, agent: Age
             source = source.replace(name, hole)
         found.append(slowness_of(agent.observe(Repro("import torch\n" + source), Settings(), warm=True), case.bounds))
     assert found[0] is not None
-    assert (found[0].kind, found[0].attribute) == (Kind.SLOW, case.attribute)
+    assert (found[0].kind, found[0].attribute) == (MismatchKind.SLOW, case.attribute)
     assert found[1] is None
 
 
@@ -113,7 +113,7 @@ def test_a_test_of_the_users_decides(
     wrong, right = (Repro(SCRIPT.format(factor=factor, then=then)) for factor in (2, 1))
     found = probe.mismatch(wrong)
     assert found is not None, probe.run(wrong)
-    assert found.kind is Kind.COMMAND
+    assert found.kind is MismatchKind.COMMAND
     assert words in found.summary
     assert probe.mismatch(right) is None
     assert probe.ask(Question(right, found.signature)).answer is Answer.NONE

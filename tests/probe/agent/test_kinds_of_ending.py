@@ -11,10 +11,11 @@ from typing import NamedTuple
 import pytest
 from releases import TORCHES
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.judge.classify import mismatch_of
-from torchbisect.probe.judge.observation import Kind, Observation
+from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 
@@ -28,7 +29,7 @@ class Case(NamedTuple):
     script: str
     wrong: str
     right: str
-    kind: Kind
+    kind: MismatchKind
     exception: str
 
 
@@ -58,15 +59,24 @@ rows(torch.arange(8.0))
 IN_ONE = "torch.compiler.is_compiling()"
 
 CASES = [
-    Case("a backend's error", WHILE_COMPILING, "raise ValueError('no kernel')", "pass", Kind.RAISES, "ValueError"),
-    Case("an error of what was compiled", WHILE_RUNNING, "raise IndexError('no')", "pass", Kind.RAISES, "IndexError"),
-    Case("a handler that is skipped", FALLBACK, "3", "2", Kind.RAISES, "RuntimeError"),
+    Case(
+        "a backend's error", WHILE_COMPILING, "raise ValueError('no kernel')", "pass", MismatchKind.RAISES, "ValueError"
+    ),
+    Case(
+        "an error of what was compiled",
+        WHILE_RUNNING,
+        "raise IndexError('no')",
+        "pass",
+        MismatchKind.RAISES,
+        "IndexError",
+    ),
+    Case("a handler that is skipped", FALLBACK, "3", "2", MismatchKind.RAISES, "RuntimeError"),
     Case(
         "an assertion of the script's",
         "@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(torch.ones(2))\nassert {hole}, 'compiled'\n",
         "not torch._dynamo.utils.counters['stats']['unique_graphs']",
         "torch._dynamo.utils.counters is not None",
-        Kind.RAISES,
+        MismatchKind.RAISES,
         "AssertionError",
     ),
     Case(
@@ -74,7 +84,7 @@ CASES = [
         WHILE_COMPILING + "raise ValueError('out of range')\n",
         "raise KeyError('no kernel')",
         "pass",
-        Kind.RAISES_DIFFERENTLY,
+        MismatchKind.RAISES_DIFFERENTLY,
         "KeyError",
     ),
     Case(
@@ -83,7 +93,7 @@ CASES = [
         "if {hole}:\n    raise ValueError('the batch is empty')\nraise ValueError('weights were never initialised')\n",
         "torch._dynamo.utils.counters['stats']['unique_graphs']",
         "False",
-        Kind.RAISES_DIFFERENTLY,
+        MismatchKind.RAISES_DIFFERENTLY,
         "ValueError",
     ),
     Case(
@@ -92,7 +102,7 @@ CASES = [
         "if {hole}:\n    sys.exit(4)\nraise ValueError('at the end')\n",
         "torch._dynamo.utils.counters['stats']['unique_graphs']",
         "False",
-        Kind.RAISES_DIFFERENTLY,
+        MismatchKind.RAISES_DIFFERENTLY,
         "SystemExit",
     ),
     Case(
@@ -101,7 +111,7 @@ CASES = [
         "    if {hole}:\n        raise ValueError('negative')\n    return x\nf(torch.ones(2))\n",
         f"not {IN_ONE}",
         "x.dim() > 1",
-        Kind.MISSING_RAISE,
+        MismatchKind.MISSING_RAISE,
         "ValueError",
     ),
     Case(
@@ -110,7 +120,7 @@ CASES = [
         "torch.compile(lambda x, i: x.index_select(0, i), backend=backend)(torch.zeros(3), torch.tensor([{hole}]))\n",
         "7",
         "0",
-        Kind.MISSING_RAISE,
+        MismatchKind.MISSING_RAISE,
         "IndexError",
     ),
     Case(
@@ -119,29 +129,36 @@ CASES = [
         "if {hole}:\n    sys.exit(4)\n",
         "not torch._dynamo.utils.counters['stats']['unique_graphs']",
         "False",
-        Kind.MISSING_RAISE,
+        MismatchKind.MISSING_RAISE,
         "SystemExit",
     ),
-    Case("a bad address", WHILE_RUNNING, "import ctypes; ctypes.string_at(0)", "pass", Kind.CRASH, "SIGSEGV"),
-    Case("an abort", WHILE_COMPILING, "import os; os.abort()", "pass", Kind.CRASH, "SIGABRT"),
+    Case("a bad address", WHILE_RUNNING, "import ctypes; ctypes.string_at(0)", "pass", MismatchKind.CRASH, "SIGSEGV"),
+    Case("an abort", WHILE_COMPILING, "import os; os.abort()", "pass", MismatchKind.CRASH, "SIGABRT"),
     Case(
         "an instruction that isn't there",
         WHILE_RUNNING,
         "import signal; signal.raise_signal(signal.SIGILL)",
         "pass",
-        Kind.CRASH,
+        MismatchKind.CRASH,
         "SIGILL",
     ),
-    Case("a compiler that loops", WHILE_COMPILING, "while True: pass", "while False: pass", Kind.HANG, ""),
+    Case("a compiler that loops", WHILE_COMPILING, "while True: pass", "while False: pass", MismatchKind.HANG, ""),
     Case(
         "a lock that is never let go",
         WHILE_RUNNING,
         "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()",
         "import threading; lock = threading.Lock(); lock.acquire()",
-        Kind.HANG,
+        MismatchKind.HANG,
         "",
     ),
-    Case("a call that waits for nobody", WHILE_RUNNING, "import os; os.read(os.pipe()[0], 1)", "pass", Kind.HANG, ""),
+    Case(
+        "a call that waits for nobody",
+        WHILE_RUNNING,
+        "import os; os.read(os.pipe()[0], 1)",
+        "pass",
+        MismatchKind.HANG,
+        "",
+    ),
 ]
 
 
@@ -165,7 +182,7 @@ def test_the_wrong_script_is_told_by_its_kind(
     case: Case, observe: Callable[..., Observation], hasty: Callable[[str], Observation]
 ) -> None:
     source = case.script.replace("{hole}", case.wrong)
-    seen = hasty(source) if case.kind is Kind.HANG else observe(source)
+    seen = hasty(source) if case.kind is MismatchKind.HANG else observe(source)
     found = mismatch_of(seen, source)
     assert found is not None, seen
     assert (found.kind, found.signature.exception) == (case.kind, case.exception), found

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.agent_client import Agent
-from torchbisect.probe.judge.observation import Kind, Observation
+from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 
@@ -255,4 +256,4 @@ def test_agent_says_when_eager_does_not_repeat(agent: Agent) -> None:
         Repro("import time, torch\nf = torch.compile(lambda: torch.empty(999))\nx = f()\nt = time.time()")
     )
     assert {item.place for item in seen.differences} >= {"call 0 output"}
-    assert all(item.kind in (Kind.VALUES, Kind.SIDE_EFFECTS) for item in seen.differences)
+    assert all(item.kind in (MismatchKind.VALUES, MismatchKind.SIDE_EFFECTS) for item in seen.differences)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge.classify import describe, headline, mismatch_of, settled, trouble_of
-from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.judge.observation import Difference, Ending, Kind, Observation
+from torchbisect.probe.judge.matching import Strictness, matches
+from torchbisect.probe.judge.observation import Difference, Ending, Observation
 from torchbisect.probe.judge.signature import Signature
 
 INSIDE = ("repro.py:<module>:9", "torch/_dynamo/eval_frame.py:_fn", "repro.py:f:4")
@@ -43,7 +44,7 @@ def test_an_exit_of_a_script_that_compares_gives_way_to_what_it_saw(shown, lost_
 def test_an_exit_with_nothing_to_see_is_the_mismatch(shown) -> None:
     found = mismatch_of(shown.compiled(shown.exits(1, "epoch 3: loss 0.52\nMISMATCH at step 12\n")))
     assert found is not None
-    assert (found.kind, found.signature.message) == (Kind.RAISES, "MISMATCH at step <n>")
+    assert (found.kind, found.signature.message) == (MismatchKind.RAISES, "MISMATCH at step <n>")
 
 
 @pytest.mark.parametrize("frames", [INSIDE, OUTSIDE])
@@ -51,27 +52,27 @@ def test_an_assertion_of_the_script_gives_way_to_what_came_before(shown, lost_gr
     failed = shown.ends(shown.raised("AssertionError", "", *frames))
     found = mismatch_of(shown.compiled(failed, lost_grad("call 0 output")))
     assert found is not None
-    assert found.kind is Kind.METADATA
+    assert found.kind is MismatchKind.METADATA
     assert any(signature.exception == "AssertionError" for signature in found.others)
 
 
 def test_what_is_missing_after_an_exception_is_not_what_caused_it(shown) -> None:
     stopped = shown.ends(shown.raised("AssertionError", "", *INSIDE))
-    left = shown.differs(Kind.SIDE_EFFECTS, "global losses", "length", "3", "0")
-    printed = shown.differs(Kind.SIDE_EFFECTS, "printed line 0", "text", "epoch 0", "")
+    left = shown.differs(MismatchKind.SIDE_EFFECTS, "global losses", "length", "3", "0")
+    printed = shown.differs(MismatchKind.SIDE_EFFECTS, "printed line 0", "text", "epoch 0", "")
     found = mismatch_of(shown.compiled(stopped, left, printed))
     assert found is not None
     assert found.signature.exception == "AssertionError"
     assert found.others == ()
 
 
-@pytest.mark.parametrize(("asked", "kind"), [("losses", Kind.SIDE_EFFECTS), ("total", Kind.RAISES)])
+@pytest.mark.parametrize(("asked", "kind"), [("losses", MismatchKind.SIDE_EFFECTS), ("total", MismatchKind.RAISES)])
 def test_of_the_globals_of_a_run_that_was_cut_short_only_those_asserted_about_tell(
-    shown, asked: str, kind: Kind
+    shown, asked: str, kind: MismatchKind
 ) -> None:
     source = f"import torch\nlosses, total = [], 0\nassert len({asked}) > 1\nlosses = None\n"
     stopped = shown.ends(shown.raised("AssertionError", "", "repro.py:<module>:3"))
-    left = shown.differs(Kind.SIDE_EFFECTS, "global losses", "length", "3", "0")
+    left = shown.differs(MismatchKind.SIDE_EFFECTS, "global losses", "length", "3", "0")
     found = mismatch_of(shown.compiled(stopped, left), source=source)
     assert found is not None
     assert found.kind is kind
@@ -81,7 +82,7 @@ def test_an_error_of_the_compiler_is_the_mismatch_whatever_else_differs(shown, l
     broken = shown.ends(shown.raised("KeyError", "s0", "repro.py:f:3", "torch/_inductor/graph.py:run_node"))
     found = mismatch_of(shown.compiled(broken, lost_grad()))
     assert found is not None
-    assert (found.kind, found.others) == (Kind.RAISES, ())
+    assert (found.kind, found.others) == (MismatchKind.RAISES, ())
     assert headline(found) == "compiled raises KeyError: s0, eager finishes"
 
 
@@ -90,7 +91,7 @@ def test_crash_and_hang(shown) -> None:
     hang = mismatch_of(shown.compiled(Ending("timed-out", seconds=90)))
     assert crash is not None
     assert hang is not None
-    assert (crash.kind, crash.signature.exception, hang.kind) == (Kind.CRASH, "SIGSEGV", Kind.HANG)
+    assert (crash.kind, crash.signature.exception, hang.kind) == (MismatchKind.CRASH, "SIGSEGV", MismatchKind.HANG)
 
 
 def test_noise_is_left_out(shown, lost_grad) -> None:
@@ -121,7 +122,7 @@ def test_another_failure_and_none_at_all(shown) -> None:
     missing = mismatch_of(shown.both(eager, shown.finished))
     assert differently is not None
     assert missing is not None
-    assert (differently.kind, missing.kind) == (Kind.RAISES_DIFFERENTLY, Kind.MISSING_RAISE)
+    assert (differently.kind, missing.kind) == (MismatchKind.RAISES_DIFFERENTLY, MismatchKind.MISSING_RAISE)
     assert missing.signature.exception == "ValueError"
     assert trouble_of(shown.both(eager, shown.finished)) is None
 
@@ -134,12 +135,12 @@ def test_both_fail_where_only_eager_did_or_otherwise(shown, compiled: str) -> No
     other = shown.ends(shown.raised(name, words, "torch/_dynamo/x.py:g")) if words else shown.finished
     found = mismatch_of(shown.both(eager, other))
     assert found is not None
-    assert found.kind in (Kind.MISSING_RAISE, Kind.RAISES_DIFFERENTLY)
+    assert found.kind in (MismatchKind.MISSING_RAISE, MismatchKind.RAISES_DIFFERENTLY)
     assert settled(shown.both(eager, eager), found.signature)
     assert not settled(shown.both(eager, other), found.signature)
     another = shown.ends(shown.raised("ValueError", "the file was not found", "repro.py:f:1"))
     assert not settled(shown.both(another, another), found.signature)
-    for kind in (Kind.RAISES, Kind.VALUES):
+    for kind in (MismatchKind.RAISES, MismatchKind.VALUES):
         assert not settled(shown.both(eager, eager), dataclasses.replace(found.signature, kind=kind))
 
 
@@ -175,7 +176,7 @@ _ENDINGS = st.one_of(
 _DIFFERENCES = st.lists(
     st.builds(
         Difference,
-        st.sampled_from(list(Kind)),
+        st.sampled_from(list(MismatchKind)),
         st.sampled_from(["call 0 output", "global x", "printed line 1", "call 1 argument x.grad"]),
         st.sampled_from(["value", "requires_grad", "exception"]),
         st.sampled_from(["True", "1.5", "returned", "ValueError: no"]),
@@ -191,7 +192,7 @@ def test_every_observation_is_judged_and_its_mismatch_is_its_own(observation: Ob
     found = mismatch_of(observation)
     if found is not None:
         assert "\n" not in headline(found)
-        assert found.signature.matches(found.signature, Strictness.STRICT)
+        assert matches(found.signature, found.signature, Strictness.STRICT)
         again = mismatch_of(Observation.from_json(dataclasses.asdict(observation)))
         assert again is not None
         assert again.signature == found.signature

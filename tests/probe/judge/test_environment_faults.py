@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge.classify import trouble_of
 from torchbisect.probe.judge.environment_faults import environment_fault, missing_api, missing_module
-from torchbisect.probe.judge.observation import Kind
 
 # As torch, triton, numpy and the system write them; the comment says who.
 FAULTS = [
@@ -77,7 +77,7 @@ def test_a_fault_is_named_and_never_a_mismatch(shown, name: str, message: str, r
 
 @pytest.mark.parametrize(("name", "message", "reason"), FAULTS[:4])
 def test_a_fault_that_the_script_caught_is_seen_too(shown, name: str, message: str, reason: str) -> None:
-    caught = shown.differs(Kind.RAISES, "call 0", "exception", "returned", f"{name}: {message}")
+    caught = shown.differs(MismatchKind.RAISES, "call 0", "exception", "returned", f"{name}: {message}")
     assert environment_fault(shown.compiled(shown.finished, caught)).reason == reason
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.judge.classify import mismatch_of
 from torchbisect.probe.judge.false_positive_checks import EMULATE, backend_of, may_be_rounding
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.judge.signature import Signature
 
 LOW = "import torch\nx = torch.ones(3, dtype=torch.bfloat16)\n"
@@ -29,7 +29,7 @@ def test_only_a_small_difference_in_low_precision_may_be_rounding(
     shown, source: str, compiled: str, settings: Settings, doubtful: bool
 ) -> None:
     found = mismatch_of(
-        shown.compiled(shown.finished, shown.differs(Kind.VALUES, "call 0 output", "value", "1", compiled))
+        shown.compiled(shown.finished, shown.differs(MismatchKind.VALUES, "call 0 output", "value", "1", compiled))
     )
     assert found is not None
     assert may_be_rounding(found, Repro(source), settings) == doubtful
@@ -50,4 +50,4 @@ def test_only_a_small_difference_in_low_precision_may_be_rounding(
 def test_the_health_of_the_backend_that_was_reached_decides(
     stage: str, source: str, settings: Settings, backend: str
 ) -> None:
-    assert backend_of(Signature(Kind.RAISES, stage=stage), source, settings) == backend
+    assert backend_of(Signature(MismatchKind.RAISES, stage=stage), source, settings) == backend

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.judge.observation import Ending, Kind, Observation
+from torchbisect.core.mismatch import MismatchKind
+from torchbisect.probe.judge.matching import Strictness, matches
+from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, slower_by, slowness_of
 
 _CALLS = st.lists(st.floats(1e-6, 10), max_size=8).map(tuple)
@@ -30,7 +31,7 @@ def test_the_call_that_is_compiled_does_not_count() -> None:
     observation = taking((0.02, 0.01, 0.01), (5.0, 0.03, 0.03))
     found = slowness_of(observation, Bounds(slower_than=2))
     assert found is not None
-    assert (found.kind, found.attribute, found.detail["ratio"]) == (Kind.SLOW, RUN_TIME, 3.0)
+    assert (found.kind, found.attribute, found.detail["ratio"]) == (MismatchKind.SLOW, RUN_TIME, 3.0)
     assert slowness_of(observation, Bounds(slower_than=3.5)) is None
 
 
@@ -46,8 +47,8 @@ def test_reasons_are_given(shown) -> None:
     assert "\n" not in found.summary
     breaks = slowness_of(taking((), (), graph_breaks=("call to print",)), Bounds(graph_breaks=0, recompiles=0))
     assert breaks is not None
-    assert not breaks.signature.matches(found.signature, Strictness.TOLERANT)
-    assert breaks.signature.matches(breaks.signature, Strictness.STRICT)
+    assert not matches(breaks.signature, found.signature, Strictness.TOLERANT)
+    assert matches(breaks.signature, breaks.signature, Strictness.STRICT)
 
 
 @given(_CALLS, _CALLS, _REASONS, _REASONS, st.floats(0, 5), st.integers(0, 4))

@@ -12,13 +12,22 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.minimizer.standalone.named_inputs import with_names
 from torchbisect.minimizer.syntax.backend import is_compile
 from torchbisect.minimizer.syntax.layout import laid_out
 from torchbisect.minimizer.syntax.tree import Edit, apply, copied, expression, parse, walk
-from torchbisect.probe.judge.observation import Kind
 
-_ENDS_BY_ITSELF = frozenset({Kind.CRASH, Kind.HANG, Kind.RAISES, Kind.RAISES_DIFFERENTLY, Kind.SLOW, Kind.COMMAND})
+_ENDS_BY_ITSELF = frozenset(
+    {
+        MismatchKind.CRASH,
+        MismatchKind.HANG,
+        MismatchKind.RAISES,
+        MismatchKind.RAISES_DIFFERENTLY,
+        MismatchKind.SLOW,
+        MismatchKind.COMMAND,
+    }
+)
 _FLAGS = ("requires_grad", "is_leaf", "dtype", "shape", "stride", "device", "layout", "is_contiguous")
 _METHODS = frozenset({"stride", "is_contiguous"})
 # How the shape of a container is read, by the name that the comparison gives it.
@@ -32,7 +41,7 @@ class Seen(Protocol):
     """What the probe says of a mismatch, as far as it is needed here."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MismatchKind:
         """The kind of mismatch."""
 
     @property
@@ -81,7 +90,7 @@ def with_comment(source: str, eager: str, compiled: str) -> str:
 
 def _asserting(source: str, mismatch: Seen) -> Iterator[str]:
     tree = parse(source)
-    if mismatch.kind is Kind.MISSING_RAISE:
+    if mismatch.kind is MismatchKind.MISSING_RAISE:
         yield from _must_raise(tree)
         return
     if mismatch.place.startswith("printed"):

@@ -7,6 +7,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.environment_faults import (
     Fault,
@@ -15,9 +16,9 @@ from torchbisect.probe.judge.environment_faults import (
     missing_api,
     missing_module,
 )
-from torchbisect.probe.judge.matching import CAUGHT, Strictness
-from torchbisect.probe.judge.observation import Difference, Ending, Kind, Observation, Raised
-from torchbisect.probe.judge.signature import Signature, own_statement
+from torchbisect.probe.judge.matching import Strictness, matches
+from torchbisect.probe.judge.observation import Difference, Ending, Observation, Raised
+from torchbisect.probe.judge.signature import CAUGHT, Signature, own_statement
 
 Spot = tuple[str, str]
 """The place and attribute of a difference, by which noise is known."""
@@ -40,7 +41,7 @@ class Mismatch:
         consequence: how the compiled run ended because of it, where the script itself notices; else empty.
     """
 
-    kind: Kind
+    kind: MismatchKind
     summary: str
     signature: Signature
     place: str = ""
@@ -58,7 +59,7 @@ class Mismatch:
 
     def shows(self, signature: Signature, strictness: Strictness) -> bool:
         """Whether this bug is among what was seen to differ."""
-        return any(signature.matches(seen, strictness) for seen in self.signatures)
+        return any(matches(signature, seen, strictness) for seen in self.signatures)
 
 
 def mismatch_of(observation: Observation, source: str = "", noise: Set[Spot] = frozenset()) -> Mismatch | None:
@@ -121,11 +122,11 @@ def settled(observation: Observation, signature: Signature, source: str = "") ->
     eager = observation.eager
     if not _ends_in_same_way(observation):
         return False
-    found = _failed(Kind.MISSING_RAISE, eager, observation, source).signature
-    if signature.kind is Kind.MISSING_RAISE:
+    found = _failed(MismatchKind.MISSING_RAISE, eager, observation, source).signature
+    if signature.kind is MismatchKind.MISSING_RAISE:
         # In the same words; where in torch it is raised may change from build to build.
-        return signature.matches(replace(found, place=CAUGHT), Strictness.STRICT)
-    return signature.kind is Kind.RAISES_DIFFERENTLY and signature.eager == found.ending
+        return matches(signature, replace(found, place=CAUGHT), Strictness.STRICT)
+    return signature.kind is MismatchKind.RAISES_DIFFERENTLY and signature.eager == found.ending
 
 
 def headline(mismatch: Mismatch) -> str:
@@ -156,27 +157,27 @@ def _with_others(first: Mismatch, others: tuple[Signature, ...], consequence: st
 def _ending_mismatch(observation: Observation, source: str) -> Mismatch | None:
     eager, compiled = observation.eager, observation.compiled
     if compiled.how == "signalled" and eager.how != "signalled":
-        return _ended(Kind.CRASH, Signature.of_crash(compiled), observation)
+        return _ended(MismatchKind.CRASH, Signature.of_crash(compiled), observation)
     if compiled.how == "timed-out" and eager.how != "timed-out":
-        return _ended(Kind.HANG, Signature.of_hang(), observation)
+        return _ended(MismatchKind.HANG, Signature.of_hang(), observation)
     if not ended_badly(eager) and ended_badly(compiled):
-        return _failed(Kind.RAISES, compiled, observation, source)
+        return _failed(MismatchKind.RAISES, compiled, observation, source)
     if ended_badly(eager) and not ended_badly(compiled):
-        return _failed(Kind.MISSING_RAISE, eager, observation, source)
+        return _failed(MismatchKind.MISSING_RAISE, eager, observation, source)
     if ended_badly(eager) and not _fail_alike(observation, source):
-        found = _failed(Kind.RAISES_DIFFERENTLY, compiled, observation, source)
-        expected = _failed(Kind.MISSING_RAISE, eager, observation, source).signature.ending
+        found = _failed(MismatchKind.RAISES_DIFFERENTLY, compiled, observation, source)
+        expected = _failed(MismatchKind.MISSING_RAISE, eager, observation, source).signature.ending
         return replace(found, signature=replace(found.signature, eager=expected))
     return None
 
 
-def _failed(kind: Kind, ending: Ending, observation: Observation, source: str) -> Mismatch:
+def _failed(kind: MismatchKind, ending: Ending, observation: Observation, source: str) -> Mismatch:
     if ending.raised is not None:
         return _ended(kind, Signature.of_raised(kind, ending.raised, source), observation, source)
     return _ended(kind, Signature.of_exit(kind, ending, source), observation, source)
 
 
-def _ended(kind: Kind, signature: Signature, observation: Observation, source: str = "") -> Mismatch:
+def _ended(kind: MismatchKind, signature: Signature, observation: Observation, source: str = "") -> Mismatch:
     eager, compiled = _end_in_words(observation.eager, source), _end_in_words(observation.compiled, source)
     return Mismatch(
         kind=kind,
@@ -215,9 +216,9 @@ def _fail_alike(observation: Observation, source: str) -> bool:
     """Whether two runs that both fail do so for the same cause, whatever compilation wraps round it."""
     eager, compiled = observation.eager, observation.compiled
     if eager.raised is not None and compiled.raised is not None:
-        ours = Signature.of_raised(Kind.RAISES, eager.raised, source)
-        theirs = Signature.of_raised(Kind.RAISES, compiled.raised, source)
-        return ours.matches(theirs, Strictness.TOLERANT)
+        ours = Signature.of_raised(MismatchKind.RAISES, eager.raised, source)
+        theirs = Signature.of_raised(MismatchKind.RAISES, compiled.raised, source)
+        return matches(ours, theirs, Strictness.TOLERANT)
     return (eager.how, eager.status, eager.signal) == (compiled.how, compiled.status, compiled.signal)
 
 

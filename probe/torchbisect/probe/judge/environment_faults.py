@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchbisect.probe.judge.observation import Difference, Ending, Kind, Observation, Raised
+from torchbisect.core.mismatch import MismatchKind
+from torchbisect.probe.judge.observation import Difference, Ending, Observation, Raised
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def _texts(observation: Observation) -> Iterator[str]:
             yield ending.errors
     for difference in observation.differences:
         # A script that catches the exception itself hides it from the ending, not from the record of the call.
-        if difference.kind in (Kind.RAISES, Kind.RAISES_DIFFERENTLY):
+        if difference.kind in (MismatchKind.RAISES, MismatchKind.RAISES_DIFFERENTLY):
             yield _raising_side(difference)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.judge.observation import Kind
 from torchbisect.probe.judge.signature import Signature
 
-ENDINGS = frozenset({Kind.CRASH, Kind.HANG, Kind.RAISES, Kind.RAISES_DIFFERENTLY})
+ENDINGS = frozenset({MismatchKind.CRASH, MismatchKind.HANG, MismatchKind.RAISES, MismatchKind.RAISES_DIFFERENTLY})
 """Mismatches that a broken environment shows too."""
 
 SANE = """\

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.normalize import common_share, jaccard, keywords
-from torchbisect.probe.judge.observation import Kind
-
-if TYPE_CHECKING:
-    from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.judge.signature import CAUGHT, Signature
 
 
 class Strictness(str, enum.Enum):
@@ -40,7 +37,7 @@ _PLAINLY_WRONG = 1e-2
 # Shrinking moves the size of an error; by less than this factor it does not make another bug of it.
 _LEEWAY = 10.0
 
-_RAISING = frozenset({Kind.RAISES, Kind.RAISES_DIFFERENTLY, Kind.MISSING_RAISE})
+_RAISING = frozenset({MismatchKind.RAISES, MismatchKind.RAISES_DIFFERENTLY, MismatchKind.MISSING_RAISE})
 # Bases that say nothing: half of all exceptions have one of them.
 _BROAD = frozenset({"Exception", "BaseException", "object", "RuntimeError", "TorchDynamoException"})
 # Where torch's classes say only who passed an exception on, a release may have another or none.
@@ -48,17 +45,29 @@ _PASSED_ON = frozenset({"TorchRuntimeError", "InternalTorchDynamoError", "Backen
 _OF_SHAPES = frozenset({"size", "sizes", "shape", "shapes", "dimension", "dimensions", "broadcast", "expand", "numel"})
 _ASSERTION = "assertion error"
 
-CAUGHT = "caught"
-"""The place of an exception that the script caught, so that its frames aren't known."""
+
+def matches(left: Signature, right: Signature, strictness: Strictness) -> bool:
+    """Return True if two signatures, of a script and a changed one or of two builds, are the same bug.
+
+    The order of the two matters in one case: while a script is shrunk, a number that is clearly wrong may not become
+    one that is off by a rounding.
+    """
+    return _first_difference(left, right, strictness) is None
 
 
-def unlike(left: Signature, right: Signature, strictness: Strictness) -> str | None:
+def explain(left: Signature, right: Signature, strictness: Strictness) -> str:
+    """Return ``same``, or one line that says why ``right`` is another bug than ``left``."""
+    reason = _first_difference(left, right, strictness)
+    return "same" if reason is None else f"other: {reason}"
+
+
+def _first_difference(left: Signature, right: Signature, strictness: Strictness) -> str | None:
     """The first thing in which ``right`` is not the bug that ``left`` is, in words; ``None`` if it is that bug."""
     if left.kind is not right.kind:
         return f"{right.kind}, not {left.kind}"
-    if left.kind is Kind.HANG:
+    if left.kind is MismatchKind.HANG:
         return None
-    if left.kind is Kind.CRASH:
+    if left.kind is MismatchKind.CRASH:
         return _unlike_crash(left, right, strictness)
     if left.kind in _RAISING and (left.exception or right.exception):
         return _unlike_raised(left, right, strictness)
@@ -87,7 +96,7 @@ def _unlike_observed(left: Signature, right: Signature, strictness: Strictness) 
         return f"wrong by {right.relative:.1g} of its size, not by {left.relative:.1g}"
     if left.lost is not None and right.lost is not None and right.lost < left.lost / _LEEWAY:
         return f"a call loses {right.lost:.1g} s, not {left.lost:.1g} s"
-    return _unlike_message(left, right) if left.kind is Kind.COMMAND else None
+    return _unlike_message(left, right) if left.kind is MismatchKind.COMMAND else None
 
 
 def _equally_wrong(left: float | None, right: float | None) -> bool:

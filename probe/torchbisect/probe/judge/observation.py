@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from typing import Any
 
-
-class Kind(str, enum.Enum):
-    """The kinds of mismatch, in the order in which the first of several is named."""
-
-    CRASH = "crash"
-    HANG = "hang"
-    RAISES = "raises"
-    RAISES_DIFFERENTLY = "raises-differently"
-    MISSING_RAISE = "missing-raise"
-    METADATA = "metadata"
-    VALUES = "values"
-    MUTATION = "mutation"
-    ALIASING = "aliasing"
-    GRADIENTS = "gradients"
-    HOOKS = "hooks"
-    SIDE_EFFECTS = "side-effects"
-    SLOW = "slow"
-    COMMAND = "command"
-
-    def __str__(self) -> str:
-        return self.value
+from torchbisect.core.mismatch import MismatchKind
 
 
 @dataclass(frozen=True)
@@ -129,7 +108,7 @@ class Difference:
         detail: figures for a value difference: ``index``, ``count``, ``numel``, ``largest``, ``error``, ``bound``.
     """
 
-    kind: Kind
+    kind: MismatchKind
     place: str
     attribute: str
     eager: str
@@ -139,7 +118,7 @@ class Difference:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Difference:
         """Read what the agent wrote."""
-        return cls(**{**data, "kind": Kind(data["kind"])})
+        return cls(**{**data, "kind": MismatchKind(data["kind"])})
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import fingerprint
 from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.failing_statement import (
@@ -17,9 +18,11 @@ from torchbisect.probe.judge.failing_statement import (
     statement_at,
     statement_in_text,
 )
-from torchbisect.probe.judge.matching import CAUGHT, Strictness, unlike
 from torchbisect.probe.judge.normalize import normalise
-from torchbisect.probe.judge.observation import Difference, Ending, Frame, Kind, Raised
+from torchbisect.probe.judge.observation import Difference, Ending, Frame, Raised
+
+CAUGHT = "caught"
+"""The place of an exception that the script caught, so that its frames aren't known."""
 
 # How many of torch's innermost frames are kept: the first decides, the others are for the reader.
 _FRAMES = 5
@@ -70,7 +73,7 @@ class Signature:
             shrinks to nothing, what is left of every ratio is that of two empty calls.
     """
 
-    kind: Kind
+    kind: MismatchKind
     exception: str = ""
     bases: tuple[str, ...] = ()
     message: str = ""
@@ -89,7 +92,7 @@ class Signature:
     @classmethod
     def of_difference(cls, difference: Difference) -> Signature:
         """The signature of something that two runs show differently."""
-        if difference.kind in (Kind.RAISES, Kind.RAISES_DIFFERENTLY, Kind.MISSING_RAISE):
+        if difference.kind in (MismatchKind.RAISES, MismatchKind.RAISES_DIFFERENTLY, MismatchKind.MISSING_RAISE):
             return cls._of_caught(difference)
         return cls(
             kind=difference.kind,
@@ -103,10 +106,10 @@ class Signature:
     @classmethod
     def _of_caught(cls, difference: Difference) -> Signature:
         """An exception that left a compiled call and that the script then caught: class and first line are known."""
-        text = difference.eager if difference.kind is Kind.MISSING_RAISE else difference.compiled
+        text = difference.eager if difference.kind is MismatchKind.MISSING_RAISE else difference.compiled
         caught = _caught(text)
         name, message = _unwrapped(caught)
-        other = difference.eager if difference.kind is Kind.RAISES_DIFFERENTLY else ""
+        other = difference.eager if difference.kind is MismatchKind.RAISES_DIFFERENTLY else ""
         return cls(
             kind=difference.kind,
             exception=name,
@@ -117,7 +120,7 @@ class Signature:
         )
 
     @classmethod
-    def of_raised(cls, kind: Kind, raised: Raised, source: str = "") -> Signature:
+    def of_raised(cls, kind: MismatchKind, raised: Raised, source: str = "") -> Signature:
         """The signature of an exception that only one of the runs ends with.
 
         Args:
@@ -146,7 +149,7 @@ class Signature:
         )
 
     @classmethod
-    def of_exit(cls, kind: Kind, ending: Ending, source: str = "") -> Signature:
+    def of_exit(cls, kind: MismatchKind, ending: Ending, source: str = "") -> Signature:
         """The signature of a script that only in one of the runs exits with a status that isn't 0."""
         lines = [line for line in (ending.output + "\n" + ending.errors).splitlines() if line.strip()]
         message = normalise(lines[-1], bound_names(source)) if lines else ""
@@ -156,25 +159,12 @@ class Signature:
     def of_crash(cls, ending: Ending) -> Signature:
         """The signature of a run that a signal ended; with faulthandler's words, where they are, its place."""
         frames = tuple(f"{file}:{function}" for file, function in _CRASH_FRAME.findall(ending.errors))
-        return cls(kind=Kind.CRASH, exception=ending.signal or "", frames_torch=frames[:_FRAMES])
+        return cls(kind=MismatchKind.CRASH, exception=ending.signal or "", frames_torch=frames[:_FRAMES])
 
     @classmethod
     def of_hang(cls) -> Signature:
         """The signature of a run that did not end: nothing is known of it but that."""
-        return cls(kind=Kind.HANG)
-
-    def matches(self, other: Signature, strictness: Strictness) -> bool:
-        """Whether the other one, of a changed script or another torch, is this bug.
-
-        It does not matter which is held against which, but for one thing: while a script is shrunk, a number that is
-        plainly wrong may not become one that is off by a rounding.
-        """
-        return unlike(self, other, strictness) is None
-
-    def explain(self, other: Signature, strictness: Strictness) -> str:
-        """One line: ``same``, or in what the other is not this bug."""
-        reason = unlike(self, other, strictness)
-        return "same" if reason is None else f"other: {reason}"
+        return cls(kind=MismatchKind.HANG)
 
     @property
     def ending(self) -> str:
@@ -184,7 +174,7 @@ class Signature:
     @property
     def text(self) -> str:
         """One line for people."""
-        if self.kind is Kind.CRASH:
+        if self.kind is MismatchKind.CRASH:
             return f"crash: {self.exception}" + (f" in {self.frames_torch[0]}" if self.frames_torch else "")
         if self.exception:
             asked = f" (about {', '.join(self.asks)})" if self.asks else ""
@@ -212,7 +202,7 @@ class Signature:
         known = {field.name for field in fields(cls)}
         values: dict[str, Any] = {key: value for key, value in data.items() if key in known}
         values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-        return cls(**{**values, "kind": Kind(data["kind"])})
+        return cls(**{**values, "kind": MismatchKind(data["kind"])})
 
 
 def _caught(text: str) -> Raised:

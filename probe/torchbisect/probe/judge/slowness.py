@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.normalize import normalise
-from torchbisect.probe.judge.observation import Ending, Kind, Observation
+from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
 
 RUN_TIME = "run time"
@@ -90,7 +91,7 @@ def _counted(attribute: str, bound: int, reasons: tuple[str, ...]) -> Mismatch:
 def _exceeded(attribute: str, summary: str, eager: str, compiled: str, **detail: object) -> Mismatch:
     reasons = detail.get("reasons")
     message = normalise(str(reasons[0])) if isinstance(reasons, list) else ""
-    signature = Signature(Kind.SLOW, attribute=attribute, message=message)
+    signature = Signature(MismatchKind.SLOW, attribute=attribute, message=message)
     return Mismatch(
-        Kind.SLOW, summary, signature, attribute=attribute, eager=eager, compiled=compiled, detail=dict(detail)
+        MismatchKind.SLOW, summary, signature, attribute=attribute, eager=eager, compiled=compiled, detail=dict(detail)
     )

@@ -61,7 +61,7 @@ class MismatchReport:
     """In what the compiled run differs from the eager one.
 
     Attributes:
-        kind: a value of ``torchbisect.probe.judge.observation.Kind``.
+        kind: a value of ``torchbisect.core.mismatch.MismatchKind``.
         summary: one line in words.
         signature: what makes two mismatches the same bug; an object whose keys depend on the kind.
         fingerprint: a short stable name of the signature.

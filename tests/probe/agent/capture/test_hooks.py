@@ -16,9 +16,10 @@ from releases import TORCHES
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.copies import overlaid, packages_of
 from torchbisect.containers.venv.venv import Venv
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.agent_client import Agent
-from torchbisect.probe.judge.observation import Kind, Observation
+from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 
@@ -103,7 +104,7 @@ def test_a_planted_bug_is_told(planted: Agent, name: str, script: str, place: st
     seen = planted.observe(Repro("import torch\n" + script), Settings())
     assert seen.differences, (seen, name)
     first = seen.differences[0]
-    assert (first.kind, first.place, first.attribute) == (Kind.HOOKS, place, attribute), seen.differences[:4]
+    assert (first.kind, first.place, first.attribute) == (MismatchKind.HOOKS, place, attribute), seen.differences[:4]
 
 
 @pytest.mark.parametrize(("name", "script", "place", "attribute"), CASES, ids=[case[0] for case in CASES])
@@ -169,5 +170,5 @@ def test_what_a_hook_writes_is_the_hooks_work(
         wrong, right = wrong + CALL + "f(w).backward()\n", script.replace("{hole}", "2") + CALL + "f(w).backward()\n"
     seen = observe(wrong)
     assert seen.differences, seen
-    assert (seen.differences[0].kind, seen.differences[0].place) == (Kind.HOOKS, place), seen.differences[:4]
+    assert (seen.differences[0].kind, seen.differences[0].place) == (MismatchKind.HOOKS, place), seen.differences[:4]
     assert observe(right).differences == ()
