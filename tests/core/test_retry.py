@@ -6,7 +6,7 @@ import pytest
 
 from torchbisect.containers.process.commands import Cancelled
 from torchbisect.core.errors import IndexUnreachable
-from torchbisect.core.retry import Patience, Transient, keep_asking
+from torchbisect.core.retry import Patience, Transient, is_transient_status, keep_asking, raise_for_transient_status
 
 
 def test_waits_grow_to_the_longest_and_each_is_told() -> None:
@@ -56,3 +56,16 @@ def test_a_wait_can_be_cut_short() -> None:
 
     with pytest.raises(Cancelled):
         keep_asking(ask, "the index", wait=wait)
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
+def test_statuses_that_another_try_may_change(status: int) -> None:
+    assert is_transient_status(status)
+    with pytest.raises(Transient, match=f"HTTP status {status}"):
+        raise_for_transient_status(status)
+
+
+@pytest.mark.parametrize("status", [200, 206, 301, 400, 401, 403, 404, 410, 416, 451])
+def test_statuses_that_stay(status: int) -> None:
+    assert not is_transient_status(status)
+    raise_for_transient_status(status)

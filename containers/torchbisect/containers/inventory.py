@@ -12,7 +12,6 @@ from torchbisect.containers.process.commands import run_command
 from torchbisect.containers.store.bytecode import forget_unused
 from torchbisect.containers.store.cache import Cache, remove_tree
 from torchbisect.containers.store.disk import size_of
-from torchbisect.containers.store.locks import FileLock
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import MachineError
 from torchbisect.core.retry import Notify, silent
@@ -67,7 +66,7 @@ def prune_here(cache: Cache, *, journal: bool = False, notify: Notify = silent) 
         else:
             notify(f"kept the environment {kept.key}: a run uses it")
     forget_unused(cache.bytecode)
-    lock = cache.installer(shared=False)
+    lock = cache.wheels_lock(shared=False)
     if lock.try_acquire():
         try:
             if cache.environments():
@@ -127,7 +126,7 @@ def prune_engine(engine: Engine, *, notify: Notify = silent) -> int:
 
 
 def _busy(cache: Cache, key: str) -> bool:
-    lock = FileLock(cache.locks / f"{key}.lease")
+    lock = cache.lease_lock(key, shared=False)
     if lock.try_acquire():
         lock.release()
         return False

@@ -17,9 +17,23 @@ from torchbisect.core.errors import IndexUnreachable
 Result = TypeVar("Result")
 Notify = Callable[[str], None]
 
+#: Client errors that say "try again": Request Timeout (RFC 9110), Too Early (RFC 8470), Too Many Requests (RFC 6585).
+_RETRIED = frozenset({408, 425, 429})
+
 
 class Transient(Exception):
     """Something that may be gone a moment later; its text says what, in one line."""
+
+
+def is_transient_status(status: int) -> bool:
+    """Return true for an HTTP status that another try may change: a server error, or one of ``_RETRIED``."""
+    return status >= 500 or status in _RETRIED
+
+
+def raise_for_transient_status(status: int) -> None:
+    """Raise ``Transient`` for an HTTP status that another try may change."""
+    if is_transient_status(status):
+        raise Transient(f"HTTP status {status}")
 
 
 @dataclass(frozen=True)

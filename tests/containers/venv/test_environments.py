@@ -132,7 +132,7 @@ def test_a_killed_process_leaves_no_lease(tree: Any, make: Make, cache: Cache) -
     key = venvs.key(Build("2.8.0"))
     code = (
         "import sys; from pathlib import Path; from torchbisect.containers.store.cache import Cache\n"
-        "lease = Cache(Path(sys.argv[1])).lease(sys.argv[2]); lease.acquire()\n"
+        "lease = Cache(Path(sys.argv[1])).lease_lock(sys.argv[2]); lease.acquire()\n"
         "print('leased', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(cache.root), key]
@@ -235,7 +235,7 @@ def test_what_a_dead_run_left_is_swept_and_what_a_living_one_makes_is_not(tree: 
         (cache.making / name / "lib").mkdir(parents=True)
         (cache.making / name / "lib" / "file").touch()
     (cache.wheels / ".tmpdead").mkdir()
-    maker = cache.maker("torch-living")
+    maker = cache.install_lock("torch-living")
     with maker:
         cache.sweep()
         assert [place.name for place in cache.making.iterdir()] == ["torch-living"]

@@ -17,6 +17,7 @@ import httpx
 import tenacity
 
 from torchbisect.core.errors import InputError, MachineError
+from torchbisect.core.retry import is_transient_status
 from torchbisect.reports.escape import one_line
 from torchbisect.reports.render.markdown import LIMIT
 
@@ -205,9 +206,9 @@ class GitHub:
             raise _Again(f"GitHub can't be reached ({type(error).__name__})") from error
         if answer.is_success:
             return answer
-        if answer.status_code >= 500:
-            raise _Again(f"GitHub answered {answer.status_code}")
         _refuse_limited(answer)
+        if is_transient_status(answer.status_code):
+            raise _Again(f"GitHub answered {answer.status_code}")
         raise _refusal(answer, what)
 
     def _patiently(self, ask: Callable[[], Result]) -> Result:

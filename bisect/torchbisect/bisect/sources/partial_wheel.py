@@ -27,13 +27,20 @@ from torchbisect.containers.store.copies import overlaid, packages_of
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
-from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
+from torchbisect.core.retry import (
+    DEFAULT_PATIENCE,
+    Notify,
+    Patience,
+    Transient,
+    keep_asking,
+    raise_for_transient_status,
+    silent,
+)
 
 #: Files with less than this between them are fetched in one range: a request costs about as long as so many bytes.
 _GAP = 128 * 1024
 #: What is fetched first: enough for the directory of a wheel of torch, 12,000 files, in most cases.
 _TAIL = 1536 * 1024
-_AGAIN = frozenset({408, 425, 429})
 _VERSION = "torch/version.py"
 _GIT_VERSION = re.compile(r"^git_version = ['\"]([0-9a-f]+)['\"]", re.MULTILINE)
 
@@ -110,8 +117,7 @@ class RemoteFile(io.RawIOBase):
                 response = self.client.get(self.url, headers={"Range": f"bytes={span}", "Accept-Encoding": "identity"})
             except httpx.HTTPError as error:
                 raise Transient(str(error) or type(error).__name__) from error
-            if response.status_code >= 500 or response.status_code in _AGAIN:
-                raise Transient(f"HTTP status {response.status_code}")
+            raise_for_transient_status(response.status_code)
             return response
 
         response = keep_asking(ask, f"the host of {self._name}", notify=self.notify, patience=self.patience)

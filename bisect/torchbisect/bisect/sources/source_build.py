@@ -60,7 +60,7 @@ class Builder:
                 if the torch that it left can't be imported or is another commit's.
             MachineError: the command can't be run at all.
         """
-        lock = self.cache.maker("build")
+        lock = self.cache.install_lock("build")
         lock.acquire(waiting="waiting for another run that is building commits")
         try:
             tree, place = self.cache.root / "built" / "tree", self.cache.root / "built" / "environment"

@@ -8,9 +8,15 @@ from types import TracebackType
 import httpx
 
 from torchbisect.containers.index.pages import new_client
-from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
-
-_AGAIN = frozenset({408, 425, 429})
+from torchbisect.core.retry import (
+    DEFAULT_PATIENCE,
+    Notify,
+    Patience,
+    Transient,
+    keep_asking,
+    raise_for_transient_status,
+    silent,
+)
 
 
 class Heads:
@@ -61,8 +67,7 @@ class Heads:
                 status = self._client.head(url).status_code
             except httpx.HTTPError as error:
                 raise Transient(str(error) or type(error).__name__) from error
-            if status >= 500 or status in _AGAIN:
-                raise Transient(f"HTTP status {status}")
+            raise_for_transient_status(status)
             return status
 
         host = httpx.URL(url).host

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import os
 import struct
@@ -31,9 +30,9 @@ from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import check_gpu
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.copies import copy_name, standing_for
-from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.venv.readback import dump_facts, parse_facts, read_facts
-from torchbisect.containers.venv.recipes import RECIPE
+from torchbisect.containers.venv.recipes import environment_key
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
@@ -186,9 +185,7 @@ class DockerEnvironments:
         self._confinement = confinement or Confinement()
         self._notify = notify
         self._indexes = indexes
-        self._guard = threading.Lock()
-        self._leases: dict[str, list[FileLock]] = {}
-        self._closed = threading.Event()
+        self._leases = Leases(cache)
         self.engine = Engine()
         try:
             self.engine.sweep()
@@ -223,36 +220,24 @@ class DockerEnvironments:
 
     def release(self, build: Build) -> None:
         """Give back one lease."""
-        with self._guard:
-            leases = self._leases.get(self.key(build))
-            lease = leases.pop() if leases else None
-        if lease:
-            lease.release()
+        self._leases.release(self._lock_name(self.key(build)))
 
     def close(self) -> None:
         """Give back all leases, and remove what was made but the volume and the image."""
-        self._closed.set()
-        with self._guard:
-            leases = [lease for held in self._leases.values() for lease in held]
-            self._leases.clear()
-        for lease in leases:
-            lease.release()
+        self._leases.close()
         self.store.close()
         self.engine.close()
 
     def key(self, build: Build) -> str:
-        """The name of a build's environment in the volume: all that makes its contents what they are."""
-        told = [build.requirement, self.image.identity, *self._packages, RECIPE, self._indexes.urls]
-        told.append(self._indexes.find_links)
-        digest = hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:10]
-        return f"torch-{build.name}-{self.image.interpreter.abi}-{digest}"
+        """Return the name of a build's environment in the volume."""
+        return environment_key(build, self.interpreter.abi, self.image.identity, self._packages, self._indexes)
 
     @contextlib.contextmanager
     def overlaid(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[DockerEnvironment]:
         """A copy of a build's environment in the volume, with other files in it; see ``Environments``."""
         base = self.environment(build)
         name = copy_name(commit, base.python)
-        place, lock = f"{MAKING}/{name}", FileLock(self._lock_path(name, "make"))
+        place, lock = f"{MAKING}/{name}", self._cache.install_lock(self._lock_name(name))
         try:
             lock.acquire(waiting=f"waiting for another run that asks the Python of {commit[:10]}", notify=self._notify)
             try:
@@ -276,7 +261,7 @@ class DockerEnvironments:
     def evict_oldest(self) -> bool:
         """Throw away the environment that was longest unused among those that nobody leases; whether there was one."""
         for kept in self.store.environments():
-            lock = FileLock(self._lock_path(kept.key, "lease"))
+            lock = self._cache.lease_lock(self._lock_name(kept.key), shared=False)
             if lock.try_acquire():
                 try:
                     self.store.remove(f"{VENVS}/{kept.key}")
@@ -288,33 +273,31 @@ class DockerEnvironments:
         return False
 
     def _lease(self, build: Build, cancel: threading.Event | None) -> DockerEnvironment | None:
+        """Lease the environment of a build, made if absent; return ``None`` if ``cancel`` ended the wait."""
         if build.channel is Channel.INSTALLED:
             raise InputError("the torch installed on this machine isn't in a container: name a build with --torch")
         key = self.key(build)
-        while True:
-            lease = FileLock(self._lock_path(key, "lease"), shared=True)
-            lease.acquire(waiting=f"waiting for another run to clear away {key}", notify=self._notify)
-            try:
-                facts = self.store.facts(key)
-                if facts is not None:
-                    self.store.write_facts(f"{VENVS}/{key}", facts)
-                    with self._guard:
-                        self._leases.setdefault(key, []).append(lease)
-                    return self._environment(build, parse_facts(facts), f"{VENVS}/{key}")
-            except BaseException:
-                lease.release()
-                raise
-            lease.release()
-            maker = FileLock(self._lock_path(key, "make"))
-            waiting = f"waiting for another run that is installing torch {build}"
-            if not maker.acquire(waiting=waiting, notify=self._notify, cancel=cancel or self._closed):
+
+        def find() -> DockerEnvironment | None:
+            facts = self.store.facts(key)
+            if facts is None:
                 return None
-            try:
-                if self.store.facts(key) is None:
-                    self._notify(f"installing torch {build} in a container")
-                    self._make(build, key, cancel)
-            finally:
-                maker.release()
+            self.store.write_facts(f"{VENVS}/{key}", facts)
+            return self._environment(build, parse_facts(facts), f"{VENVS}/{key}")
+
+        def make() -> None:
+            self._notify(f"installing torch {build} in a container")
+            self._make(build, key, cancel)
+
+        return self._leases.acquire(
+            self._lock_name(key),
+            build,
+            find=find,
+            exists=lambda: self.has(build),
+            make=make,
+            notify=self._notify,
+            cancel=cancel,
+        )
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
         """Install, try the import as foreign code would run, and only then give the environment its name."""
@@ -349,8 +332,9 @@ class DockerEnvironments:
     def _environment(self, build: Build, facts: Facts, place: str) -> DockerEnvironment:
         return DockerEnvironment(build, facts, f"{place}/bin/python", self.store, self._confinement)
 
-    def _lock_path(self, key: str, purpose: str) -> Path:
-        return self._cache.locks / f"docker-{self.engine.identity}-{key}.{purpose}"
+    def _lock_name(self, key: str) -> str:
+        """Return the name of an environment's lock files; the cache's folder has those of all engines."""
+        return f"docker-{self.engine.identity}-{key}"
 
 
 def _pack(folder: Path) -> bytes:

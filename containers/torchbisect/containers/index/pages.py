@@ -26,11 +26,18 @@ from pypi_simple import (
 
 from torchbisect.containers.index.indexes import Indexes, masked, shown
 from torchbisect.core.errors import IndexUnreachable
-from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
+from torchbisect.core.retry import (
+    DEFAULT_PATIENCE,
+    Notify,
+    Patience,
+    Transient,
+    keep_asking,
+    raise_for_transient_status,
+    silent,
+)
 
 JSON = "application/vnd.pypi.simple.v1+json"
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0)
-_AGAIN = frozenset({408, 425, 429})
 
 
 def project_page(
@@ -137,8 +144,7 @@ def _fetch(client: httpx.Client, url: str, name: str, what: str) -> ProjectPage 
         raise Transient(masked(str(error)) or type(error).__name__) from error
     if response.status_code in (404, 410):
         return None
-    if response.status_code >= 500 or response.status_code in _AGAIN:
-        raise Transient(f"HTTP status {response.status_code}")
+    raise_for_transient_status(response.status_code)
     if response.status_code in (401, 403):
         raise IndexUnreachable(
             f"{what} refuses access (HTTP status {response.status_code}): check the name and password in its address"

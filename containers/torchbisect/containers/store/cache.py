@@ -96,16 +96,16 @@ class Cache:
         """The lock files; never removed, they are empty."""
         return self.root / "locks"
 
-    def lease(self, key: str) -> FileLock:
-        """The lock by which users of an environment, who share it, keep it from being thrown away."""
-        return FileLock(self.locks / f"{key}.lease", shared=True)
+    def lease_lock(self, key: str, *, shared: bool = True) -> FileLock:
+        """Return the lock that users of an environment share, and that is held alone to remove the environment."""
+        return FileLock(self.locks / f"{key}.lease", shared=shared)
 
-    def maker(self, key: str) -> FileLock:
-        """The lock of whoever makes an environment, which one process does at a time."""
+    def install_lock(self, key: str) -> FileLock:
+        """Return the lock that is held to make an environment, by one process at a time."""
         return FileLock(self.locks / f"{key}.make")
 
-    def installer(self, *, shared: bool) -> FileLock:
-        """The lock on the wheels: installs share it, a clean-up has it alone."""
+    def wheels_lock(self, *, shared: bool) -> FileLock:
+        """Return the lock on the wheels: installs share it, a clean-up holds it alone."""
         return FileLock(self.locks / "wheels", shared=shared)
 
     def finished(self, key: str) -> bool:
@@ -135,7 +135,7 @@ class Cache:
 
     def evict(self, key: str) -> bool:
         """Throw one environment away, unless somebody leases it; whether it was done."""
-        lock = FileLock(self.locks / f"{key}.lease")
+        lock = self.lease_lock(key, shared=False)
         if not lock.try_acquire():
             return False
         try:
@@ -222,11 +222,11 @@ class Cache:
         """Remove what a run that died left half made; what a living one is making stays."""
         with disk_errors(self.making):
             for place in list(self.making.iterdir()):
-                lock = self.maker("gone" if place.name.startswith(_GONE) else place.name)
+                lock = self.install_lock("gone" if place.name.startswith(_GONE) else place.name)
                 if lock.try_acquire():
                     remove_tree(place)
                     lock.release()
-        lock = self.installer(shared=False)
+        lock = self.wheels_lock(shared=False)
         if lock.try_acquire():
             for pattern in (".tmp*", "*/.tmp*"):
                 for place in self.wheels.glob(pattern):

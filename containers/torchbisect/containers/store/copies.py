@@ -57,7 +57,7 @@ def copied(cache: Cache, base: Venv, name: str, what: str, notify: Notify = sile
     Raises:
         DiskFull: if there is no room.
     """
-    lock, place = cache.maker(name), cache.making / name
+    lock, place = cache.install_lock(name), cache.making / name
     lock.acquire(waiting=f"waiting for another run that asks {what}", notify=notify)
     source = base.python.parents[1]
     try:

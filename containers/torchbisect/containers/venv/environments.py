@@ -26,10 +26,11 @@ from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.venv.installer import Installer
 from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.store.locks import FileLock
 from torchbisect.containers.process.processes import sweep_processes
 from torchbisect.containers.venv.readback import IMPORT_TIMEOUT, dump_facts, load_facts, read_facts
-from torchbisect.containers.venv.recipes import RECIPE, requirements
+from torchbisect.containers.venv.recipes import environment_key, requirements
 from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, silent
 from torchbisect.containers.venv.venv import Venv
 
@@ -73,9 +74,8 @@ class VenvEnvironments:
         self._comfort = comfort
         self._installer = Installer(cache, interpreter, indexes, self._packages, notify, patience)
         self._indexes = indexes
-        self._leases: dict[str, list[FileLock]] = {}
+        self._leases = Leases(cache)
         self._guard = threading.Lock()
-        self._closed = threading.Event()
         self._homes: tuple[Path, FileLock] | None = None
         sweep_processes()
         cache.sweep()
@@ -96,7 +96,7 @@ class VenvEnvironments:
         """
         if build.channel is Channel.INSTALLED:
             return self._installed(build)
-        made = self._lease(build, None)
+        made = self._lease(build, None, notify=self._notify)
         if made is None:
             raise Cancelled
         return made
@@ -109,7 +109,7 @@ class VenvEnvironments:
         if build.channel is Channel.INSTALLED or self.has(build):
             return
         with contextlib.suppress(TorchbisectError, Cancelled):
-            if self._lease(build, cancel, quietly=True) is not None:
+            if self._lease(build, cancel, notify=silent) is not None:
                 self.release(build)
 
     def has(self, build: Build) -> bool:
@@ -150,66 +150,52 @@ class VenvEnvironments:
     def release(self, build: Build) -> None:
         """Give back one lease; the environment stays for the next run unless its room is needed."""
         key = self.key(build)
-        with self._guard:
-            leases = self._leases.get(key)
-            lease = leases.pop() if leases else None
-        if lease:
+        if self._leases.release(key):
             self._cache.touch(key)
-            lease.release()
 
     def close(self) -> None:
         """Give back all leases and remove the processes' homes."""
-        self._closed.set()
+        self._leases.close()
         with self._guard:
-            leases = [lease for held in self._leases.values() for lease in held]
-            self._leases.clear()
             homes, self._homes = self._homes, None
-        for lease in leases:
-            lease.release()
         if homes:
             remove_tree(homes[0])
             homes[1].release()
 
     def key(self, build: Build) -> str:
-        """The name of a build's environment in the cache: all that makes its contents what they are."""
-        told = [build.requirement, self._interpreter.identity, *self._packages, RECIPE, str(self._indexes.urls)]
-        told.append(str(self._indexes.find_links))
-        digest = hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:10]
-        return f"torch-{build.name}-{self._interpreter.abi}-{digest}"
+        """Return the name of a build's environment in the cache."""
+        python = self._interpreter
+        return environment_key(build, python.abi, python.identity, self._packages, self._indexes)
 
-    def _lease(self, build: Build, cancel: threading.Event | None, *, quietly: bool = False) -> Venv | None:
-        """Lease the environment, making it first as often as it takes: another run may throw it away in between."""
+    def _lease(self, build: Build, cancel: threading.Event | None, *, notify: Notify) -> Venv | None:
+        """Lease the environment of a build, made if absent; return ``None`` if ``cancel`` ended the wait."""
         key = self.key(build)
-        notify = silent if quietly else self._notify
-        while True:
-            lease = self._cache.lease(key)
-            lease.acquire(waiting=f"waiting for another run to clear away {key}", notify=notify)
-            if self._cache.finished(key):
-                try:
-                    facts = self._facts(build, self._cache.venvs / key)
-                except BaseException:
-                    lease.release()
-                    raise
-                with self._guard:
-                    self._leases.setdefault(key, []).append(lease)
-                self._cache.touch(key)
-                return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._home_of_homes())
-            lease.release()
-            maker = self._cache.maker(key)
-            waiting = f"waiting until torch {build} is installed"
-            if not maker.acquire(waiting=waiting, notify=notify, cancel=cancel or self._closed):
+
+        def find() -> Venv | None:
+            if not self._cache.finished(key):
                 return None
-            try:
-                if not self._cache.finished(key):
-                    notify(f"installing torch {build}")
-                    self._make(build, key, cancel)
-            finally:
-                maker.release()
+            facts = self._facts(build, self._cache.venvs / key)
+            self._cache.touch(key)
+            return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._home_of_homes())
+
+        def make() -> None:
+            notify(f"installing torch {build}")
+            self._make(build, key, cancel)
+
+        return self._leases.acquire(
+            key,
+            build,
+            find=find,
+            exists=lambda: self._cache.finished(key),
+            make=make,
+            notify=notify,
+            cancel=cancel,
+        )
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
         """Make an environment under a temporary name and give it its own when it is whole."""
         place = self._cache.making / key
-        shared = self._cache.installer(shared=True)
+        shared = self._cache.wheels_lock(shared=True)
         with contextlib.suppress(DiskFull):
             # A guess at what may be needed; whether it is too little only the install itself can tell.
             self._cache.make_room(self._comfort, notify=self._notify, reclaim=self._installer.forget)

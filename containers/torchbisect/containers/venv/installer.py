@@ -97,7 +97,7 @@ class Installer:
 
     def forget(self, packages: list[str]) -> None:
         """Take these packages out of the wheels, if no install is under way; their space is free after that."""
-        lock = self.cache.installer(shared=False)
+        lock = self.cache.wheels_lock(shared=False)
         if not lock.try_acquire():
             return
         try:

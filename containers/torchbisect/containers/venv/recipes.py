@@ -9,10 +9,29 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+
+from torchbisect.containers.index.indexes import Indexes
 from torchbisect.core.build import Build
 
 #: Counted up with every change to what goes into an environment, so that older ones are not used any more.
 RECIPE = 1
+
+
+def environment_key(build: Build, abi: str, base: str, packages: Sequence[str], indexes: Indexes) -> str:
+    """Return the name of a build's environment: the build, and a digest of all that decides the contents.
+
+    Args:
+        build: the build in it.
+        abi: the tag of the Python's binary interface, such as ``cp311``.
+        base: the identity of the Python or the image that the environment is made from.
+        packages: what the user wants beside torch.
+        indexes: where packages come from.
+    """
+    parts = [build.requirement, base, *packages, RECIPE, indexes.urls, indexes.find_links]
+    digest = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:10]
+    return f"torch-{build.name}-{abi}-{digest}"
 
 
 def requirements(build: Build, packages: tuple[str, ...] = ()) -> list[str]:
