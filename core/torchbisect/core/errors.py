@@ -36,7 +36,7 @@ class InstallFailed(TorchbisectError):
     """A build could not be installed here.
 
     Attributes:
-        reason: a short named reason in the words of ``docs/exit-codes-and-reasons.md``, such as ``no-wheel``.
+        reason: a short named reason in the words of ``docs/reference/exit-codes.md``, such as ``no-wheel``.
     """
 
     def __init__(self, reason: str, message: str) -> None:

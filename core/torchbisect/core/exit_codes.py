@@ -1,4 +1,4 @@
-"""The exit codes, as ``docs/exit-codes-and-reasons.md`` explains them."""
+"""The exit codes, as ``docs/reference/exit-codes.md`` explains them."""
 
 from __future__ import annotations
 

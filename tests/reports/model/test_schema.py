@@ -95,8 +95,8 @@ def test_a_report_with_the_old_spelling_of_a_key_is_read() -> None:
 
 
 def test_the_documentation_names_every_field() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "report-schema.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "report-schema.md").read_text(encoding="utf-8")
     data = load()
     for name, definition in [("Report", data), *data["$defs"].items()]:
         for field in definition["properties"]:
-            assert f"`{field}`" in text, f"{name}.{field} is not in docs/report-schema.md"
+            assert f"`{field}`" in text, f"{name}.{field} is not in docs/reference/report-schema.md"
