@@ -1,6 +1,6 @@
 """What a run of torchbisect came to: the whole of ``report.json`` as frozen dataclasses.
 
-``docs/reference/report-schema.md`` explains the file to its readers and ``schema.json`` checks it; the three change together.
+``docs/reference/report-schema.md`` explains the file and ``schema.json`` checks it; the three change together.
 A build is named by a text (``2.8.0``, ``2.14.0.dev20260212``) wherever it occurs, and ``Report.builds`` says more
 about it. A part that did not run is ``None``.
 """
