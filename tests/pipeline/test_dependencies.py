@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.bisect.search.evidence import Finding, Status
-from torchbisect.bisect.sources.dependency_diff import Changed
+from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
+from torchbisect.bisect.sources.dependency_diff import VersionChange
 from torchbisect.pipeline.stages.dependencies import followed
 
-GOOD, BAD, NONE = (Finding(status, "import-failed" if status is Status.UNTESTABLE else None) for status in Status)
-TRITON = Changed("triton", "3.4.0", "3.5.0")
+GOOD, BAD, NONE = (
+    BuildAnswer(status, "import-failed" if status is BuildStatus.UNTESTABLE else None) for status in BuildStatus
+)
+TRITON = VersionChange("triton", "3.4.0", "3.5.0")
 
 
 @pytest.mark.parametrize(
@@ -25,10 +27,10 @@ TRITON = Changed("triton", "3.4.0", "3.5.0")
         ),
     ],
 )
-def test_a_regression(with_newer: Finding, with_older: Finding, words: str) -> None:
-    assert followed(TRITON, Status.GOOD, Status.BAD, with_newer, with_older) == words
+def test_a_regression(with_newer: BuildAnswer, with_older: BuildAnswer, words: str) -> None:
+    assert followed(TRITON, BuildStatus.GOOD, BuildStatus.BAD, with_newer, with_older) == words
 
 
 def test_a_fix_is_the_same_the_other_way_round() -> None:
-    assert followed(TRITON, Status.BAD, Status.GOOD, GOOD, BAD) == "the answer follows triton and not torch"
-    assert followed(TRITON, Status.BAD, Status.GOOD, BAD, GOOD) == "the answer follows torch and not triton"
+    assert followed(TRITON, BuildStatus.BAD, BuildStatus.GOOD, GOOD, BAD) == "the answer follows triton and not torch"
+    assert followed(TRITON, BuildStatus.BAD, BuildStatus.GOOD, BAD, GOOD) == "the answer follows torch and not triton"

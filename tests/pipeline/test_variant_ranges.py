@@ -14,10 +14,10 @@ import pytest
 
 from torchbisect.bisect.sources import nightly
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.bisect.sources.url_probe import Heads
+from torchbisect.bisect.sources.url_probe import UrlProbe
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.pipeline.variant_ranges import Pairing, Source
+from torchbisect.pipeline.variant_ranges import NightlyFinder, Source
 
 FIRST, LAST = datetime.date(2026, 3, 1), datetime.date(2026, 5, 30)
 #: cu128 ends here, and cu126 goes on.
@@ -81,8 +81,8 @@ def found(index: Index, variant: str, first: datetime.date, last: datetime.date)
     interpreter = Interpreter.of(sys.executable)
     page = project_page(nightly.index_url(variant, index.url), "torch")
     listed = nightly.nightlies(page.packages if page else [], interpreter, variant)
-    with Heads() as heads:
-        pairing = Pairing(Source(interpreter, variant), index.url, heads.exists, print, others=False)
+    with UrlProbe() as heads:
+        pairing = NightlyFinder(Source(interpreter, variant), index.url, heads.exists, print, others=False)
         return pairing.between(first, last, listed)
 
 

@@ -9,9 +9,10 @@ from itertools import pairwise
 
 import click
 
-from torchbisect.bisect.search.cost import Footprint, Plan, footprint, plan
-from torchbisect.bisect.search.find import Which
-from torchbisect.bisect.sources.nightly_minors import DayRange, between_cuts
+from torchbisect.bisect.search.cost import Footprint, SearchPlan, footprint, plan_search
+from torchbisect.bisect.search.evidence import BoundaryKind
+from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.sources.branch_cuts import DayRange, days_between_branch_cuts
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.exit_codes import Exit
 from torchbisect.pipeline.local_provider import LocalProvider
@@ -40,30 +41,33 @@ def show_plan(options: Options) -> int:
         if scope.channel is Channel.RELEASE and (not options.channels or "nightly" in options.channels):
             days = _widest(scope.listing.builds)
             if days is not None:
-                plans["nightly"] = _nightlies(days, scope.which)
+                plans["nightly"] = _nightlies(days, scope.kind)
     finally:
         provider.close()
     if options.as_json:
         click.echo(json.dumps({name: asdict(one) for name, one in plans.items()}, indent=2))
         return Exit.FINISHED
-    click.echo(f"{scope.channel}s, {plans[str(scope.channel)].words}")
+    click.echo(f"{scope.channel}s, {plans[str(scope.channel)].summary}")
     if len(plans) > 1:
-        click.echo(f"then for each edge the nightlies between two releases, at the widest {plans['nightly'].words}")
+        click.echo(f"then for each edge the nightlies between two releases, at the widest {plans['nightly'].summary}")
     return Exit.FINISHED
 
 
-def _plan_of(scope: Scope, options: Options, channels: BuildSources) -> Plan:
+def _plan_of(scope: Scope, options: Options, channels: BuildSources) -> SearchPlan:
     wheels = scope.listing.wheels
     variant = channels.variant if scope.channel is Channel.NIGHTLY else options.variant
-    return plan(
-        scope.listing.builds,
+    search_options = SearchOptions(
         bad=scope.bad,
         good=scope.good,
-        find=scope.which,
+        kind=scope.kind,
         cached=lambda build: channels.maker(build).has(build),
         rank=rank if scope.channel is Channel.NIGHTLY else None,
-        weight=_weight(channels, variant),
-        size=lambda build: wheels[build.version].size if build.version in wheels else None,
+    )
+    return plan_search(
+        scope.listing.builds,
+        search_options,
+        size=_weight(channels, variant),
+        wheel_size=lambda build: wheels[build.version].size if build.version in wheels else None,
     )
 
 
@@ -74,14 +78,15 @@ def _weight(channels: BuildSources, variant: str | None) -> Footprint:
 
 def _widest(releases: Sequence[Build]) -> DayRange | None:
     """The most days that lie between the branch cuts of two neighbours, as far as they are known."""
-    ranges = [between_cuts(older, newer) for older, newer in pairwise(releases)]
+    ranges = [days_between_branch_cuts(older, newer) for older, newer in pairwise(releases)]
     known = [days for days in ranges if isinstance(days, DayRange)]
     return max(known, key=lambda days: days.last - days.first, default=None)
 
 
-def _nightlies(days: DayRange, which: Which) -> Plan:
+def _nightlies(days: DayRange, kind: BoundaryKind) -> SearchPlan:
     """What one edge costs among the nightlies of these days, if each day has one; they are CPU builds."""
     count = (days.last - days.first).days + 1
-    edge = Which.REGRESSION if which is Which.BOTH else which
-    bad, good = (count - 1, 0) if edge is Which.REGRESSION else (0, count - 1)
-    return plan(range(count), bad=bad, good=good, find=edge, weight=footprint("cpu"))
+    boundary = BoundaryKind.REGRESSION if kind is BoundaryKind.BOTH else kind
+    bad, good = (count - 1, 0) if boundary is BoundaryKind.REGRESSION else (0, count - 1)
+    options: SearchOptions[int] = SearchOptions(bad=bad, good=good, kind=boundary)
+    return plan_search(range(count), options, size=footprint("cpu"))

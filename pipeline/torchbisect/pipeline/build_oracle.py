@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Any
 
-from torchbisect.bisect.search.evidence import Finding, Status
-from torchbisect.bisect.search.verdict_status import finding_of
+from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
 from torchbisect.containers.environment import Environment, Facts
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
@@ -23,7 +22,7 @@ from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 
 
-class Asker:
+class BuildOracle:
     """Asks builds and keeps what they say; may be used from several threads.
 
     Attributes:
@@ -34,7 +33,7 @@ class Asker:
         self._session = session
         self.facts: dict[str, Facts] = {}
 
-    def ask(self, build: Build, question: Question, *, again: bool = False) -> Finding:
+    def ask(self, build: Build, question: Question, *, again: bool = False) -> BuildAnswer:
         """What a build shows, installed whole; from the journal if it was asked before.
 
         Args:
@@ -45,25 +44,25 @@ class Asker:
         said = f"torch {build}" + (" once more" if again else "")
         return self._keep(self._key(build, question, again), said, build.name, self._asking(build, question, again))
 
-    def known(self, build: Build, question: Question, *, again: bool = False) -> Finding | None:
+    def known(self, build: Build, question: Question, *, again: bool = False) -> BuildAnswer | None:
         """What the journal says of a question; ``None`` if it was not asked before."""
         return self._read(self._key(build, question, again), build.name)
 
-    def run(self, build: Build, question: Question, number: int, probe: Callable[[], Oracle]) -> Finding:
+    def run(self, build: Build, question: Question, number: int, probe: Callable[[], Oracle]) -> BuildAnswer:
         """What one run shows, the ``number``-th of this build; for a script that does not do the same each time."""
 
-        def ask() -> Finding:
+        def ask() -> BuildAnswer:
             return self._finding(lambda: probe().ask_once(question))
 
         return self._keep(self._key(build, question, "run", number), f"torch {build}, run {number}", build.name, ask)
 
-    def known_run(self, build: Build, question: Question, number: int) -> Finding | None:
+    def known_run(self, build: Build, question: Question, number: int) -> BuildAnswer | None:
         """What the journal says of one run; ``None`` if there was none."""
         return self._read(self._key(build, question, "run", number), build.name)
 
     def ask_in(
         self, kind: str, name: str, opened: Callable[[], AbstractContextManager[Environment]], question: Question
-    ) -> Finding:
+    ) -> BuildAnswer:
         """What an environment shows that lasts for this one question: another build's, with other files in it.
 
         Args:
@@ -73,7 +72,7 @@ class Asker:
             question: what is asked.
         """
 
-        def ask() -> Finding:
+        def ask() -> BuildAnswer:
             def verdict() -> Verdict:
                 with opened() as environment, self._session.oracle_in(environment) as probe:
                     return probe.ask(question)
@@ -82,11 +81,11 @@ class Asker:
 
         return self._keep(self._fingerprint((kind, name), question), f"{kind} {name}", None, ask)
 
-    def known_in(self, kind: str, name: str, question: Question) -> Finding | None:
+    def known_in(self, kind: str, name: str, question: Question) -> BuildAnswer | None:
         """What the journal says of such a question; ``None`` if it was not asked before."""
         return self._read(self._fingerprint((kind, name), question), None)
 
-    def _asking(self, build: Build, question: Question, again: bool) -> Callable[[], Finding]:
+    def _asking(self, build: Build, question: Question, again: bool) -> Callable[[], BuildAnswer]:
         def verdict() -> Verdict:
             with self._session.oracle(build) as probe:
                 self.facts[build.name] = probe.environment.facts
@@ -95,16 +94,16 @@ class Asker:
 
         return lambda: self._finding(verdict)
 
-    def _finding(self, verdict: Callable[[], Verdict]) -> Finding:
+    def _finding(self, verdict: Callable[[], Verdict]) -> BuildAnswer:
         began = time.monotonic()
         try:
-            return replace(finding_of(verdict()), seconds=time.monotonic() - began)
+            return replace(BuildAnswer.from_verdict(verdict()), seconds=time.monotonic() - began)
         except InstallFailed as error:
-            return Finding(Status.UNTESTABLE, error.reason, str(error), time.monotonic() - began)
+            return BuildAnswer(BuildStatus.UNTESTABLE, error.reason, str(error), time.monotonic() - began)
         except AgentFailed as error:
-            return Finding(Status.UNTESTABLE, "broken-environment", str(error), time.monotonic() - began)
+            return BuildAnswer(BuildStatus.UNTESTABLE, "broken-environment", str(error), time.monotonic() - began)
 
-    def _keep(self, key: str, what: str, name: str | None, ask: Callable[[], Finding]) -> Finding:
+    def _keep(self, key: str, what: str, name: str | None, ask: Callable[[], BuildAnswer]) -> BuildAnswer:
         """The journal's answer, or else a new one, which is kept with what was read back from the build."""
         known = self._read(key, name)
         if known is not None:
@@ -115,13 +114,13 @@ class Asker:
         self._session.journal.put(key, {**finding.to_json(), "facts": facts and asdict(facts)})
         return finding
 
-    def _read(self, key: str, name: str | None) -> Finding | None:
+    def _read(self, key: str, name: str | None) -> BuildAnswer | None:
         kept = self._session.journal.get(key)
         if kept is None:
             return None
         if name and kept["facts"]:
             self.facts[name] = Facts(**kept["facts"])
-        return Finding.from_json(kept)
+        return BuildAnswer.from_json(kept)
 
     def _key(self, build: Build, question: Question, *more: Any) -> str:
         maker = self._session.channels.maker(build)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from torchbisect.bisect.sources import nightly, release
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.bisect.sources.selection import Selector
-from torchbisect.bisect.sources.url_probe import Heads
-from torchbisect.bisect.sources.variant_pairs import Pair
+from torchbisect.bisect.sources.selection import BuildSelector
+from torchbisect.bisect.sources.url_probe import UrlProbe
+from torchbisect.bisect.sources.variant_pairs import PythonVariant
 from torchbisect.containers.docker.environments import DockerEnvironments
 from torchbisect.containers.docker.limits import Confinement
 from torchbisect.containers.environment import Environments
@@ -27,7 +27,7 @@ from torchbisect.core.errors import IndexUnreachable, InputError
 from torchbisect.core.retry import DEFAULT_PATIENCE, Patience
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
-from torchbisect.pipeline.variant_ranges import Pairing, Source
+from torchbisect.pipeline.variant_ranges import NightlyFinder, Source
 
 # An index that nobody asked for by name is not waited for.
 _HASTY = Patience(first=0.5, longest=1.0, total=2.0)
@@ -153,7 +153,7 @@ class Channels:
         self._elsewhere.update(elsewhere)
         return listing
 
-    def nightly(self, selector: Selector) -> Build:
+    def nightly(self, selector: BuildSelector) -> Build:
         """One nightly that was typed.
 
         Raises:
@@ -171,10 +171,10 @@ class Channels:
         return found[-1]
 
     @functools.cached_property
-    def _pairing(self) -> Pairing:
+    def _pairing(self) -> NightlyFinder:
         own = Source(self.interpreter, self.variant)
         chosen = self.options.python != sys.executable or self.options.sandbox == "docker"
-        return Pairing(own, self.nightly_index, self._heads.exists, self.display.detail, others=not chosen)
+        return NightlyFinder(own, self.nightly_index, self._heads.exists, self.display.detail, others=not chosen)
 
     @functools.cached_property
     def _elsewhere(self) -> dict[str, Source]:
@@ -182,12 +182,12 @@ class Channels:
         return {}
 
     @functools.cached_property
-    def _makers_elsewhere(self) -> dict[Pair, Environments]:
+    def _makers_elsewhere(self) -> dict[PythonVariant, Environments]:
         return {}
 
     @functools.cached_property
-    def _heads(self) -> Heads:
-        return Heads(notify=self.display.detail)
+    def _heads(self) -> UrlProbe:
+        return UrlProbe(notify=self.display.detail)
 
     @functools.cached_property
     def _nightly_maker(self) -> Environments:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.bisect.sources.selection import Selector
+from torchbisect.bisect.sources.selection import BuildSelector
 from torchbisect.containers.environment import Environment, Environments
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
@@ -50,7 +50,7 @@ class BuildSources(Protocol):
     def nightlies_between(self, first: datetime.date, last: datetime.date) -> Listing:
         """The nightlies of these days, both included. Raises ``IndexUnreachable``."""
 
-    def nightly(self, selector: Selector) -> Build:
+    def nightly(self, selector: BuildSelector) -> Build:
         """The nightly that a user named. Raises ``InputError`` if there is none."""
 
     def maker(self, build: Build) -> Environments:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from torchbisect.bisect.search.find import Edge, Findings, Tested, Which
+from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, SearchResult
 from torchbisect.bisect.sources.history import PYTORCH, Commit
 from torchbisect.containers.environment import Facts
 from torchbisect.core.build import Build
@@ -153,22 +153,22 @@ class Draft:
     def bisected(self, levels: Sequence[Level], bisection: Bisection) -> None:
         """Note what the searches came to, from the coarsest channel to the finest."""
         first = levels[0]
-        finest = {which: _finest(levels, which) for which in (Which.REGRESSION, Which.FIX)}
-        regression, fix = finest[Which.REGRESSION], finest[Which.FIX]
+        finest = {kind: _finest(levels, kind) for kind in (BoundaryKind.REGRESSION, BoundaryKind.FIX)}
+        regression, fix = finest[BoundaryKind.REGRESSION], finest[BoundaryKind.FIX]
         self._bisect = shapes.BisectReport(
             regression=None if regression is None else _regression(*regression),
             fix=None if fix is None else _fix(*fix),
-            tested=tuple(_tested(one) for level in levels for one in level.findings.tested),
+            tested=tuple(_tested(one) for level in levels for one in level.result.tested),
             notices=_all_notices(levels),
             left_out=tuple(shapes.SkippedBuild(one.version, one.reason) for one in first.listing.left_out),
             listed=tuple(build.name for build in first.listing.builds),
             channel=levels[-1].channel.value,
         )
         named = {build.name: build for level in levels for build in level.listing.builds}
-        for name, facts in bisection.asker.facts.items():
+        for name, facts in bisection.build_oracle.facts.items():
             self._builds.setdefault(name, _build_facts(named.get(name, Build(facts.torch)), facts))
 
-    def commits(self, which: Which, between: Between | str) -> None:
+    def commits(self, kind: BoundaryKind, between: Between | str) -> None:
         """Note which commits lie between the two ends of an edge, and what asking them came to."""
         if isinstance(between, str):
             self.remark(between)
@@ -185,9 +185,9 @@ class Draft:
         more: dict[str, Any] = {"compare": between.span.compare, "suspects": tuple(suspects)}
         more["commit"] = found.sha if found is not None else None
         regression, fix = self._bisect.regression, self._bisect.fix
-        if which is Which.REGRESSION and regression is not None:
+        if kind is BoundaryKind.REGRESSION and regression is not None:
             self._bisect = dataclasses.replace(self._bisect, regression=dataclasses.replace(regression, **more))
-        elif which is Which.FIX and fix is not None:
+        elif kind is BoundaryKind.FIX and fix is not None:
             self._bisect = dataclasses.replace(self._bisect, fix=dataclasses.replace(fix, **more))
 
     def confirmed(self, session: Session, shrunk: Shrunk | None, builds: Sequence[Build]) -> None:
@@ -260,55 +260,59 @@ def own_versions() -> dict[str, str]:
     }
 
 
-def _finest(levels: Sequence[Level], which: Which) -> tuple[Edge[Build], Level] | None:
+def _finest(levels: Sequence[Level], kind: BoundaryKind) -> tuple[Boundary[Build], Level] | None:
     """The edge of the finest channel in which it was found."""
     for level in reversed(levels):
-        edge = level.findings.regression if which is Which.REGRESSION else level.findings.fix
-        if edge is not None:
-            return edge, level
+        boundary = level.result.regression if kind is BoundaryKind.REGRESSION else level.result.fix
+        if boundary is not None:
+            return boundary, level
     return None
 
 
-def _regression(edge: Edge[Build], level: Level) -> shapes.Regression:
-    return shapes.Regression(_name(edge.before), _name(edge.after), **_alike(edge, level))
+def _regression(boundary: Boundary[Build], level: Level) -> shapes.Regression:
+    return shapes.Regression(_name(boundary.before), _name(boundary.after), **_alike(boundary, level))
 
 
-def _fix(edge: Edge[Build], level: Level) -> shapes.Fix:
-    return shapes.Fix(_name(edge.before), _name(edge.after), **_alike(edge, level))
+def _fix(boundary: Boundary[Build], level: Level) -> shapes.Fix:
+    return shapes.Fix(_name(boundary.before), _name(boundary.after), **_alike(boundary, level))
 
 
-def _alike(edge: Edge[Build], level: Level) -> dict[str, Any]:
+def _alike(boundary: Boundary[Build], level: Level) -> dict[str, Any]:
     """What both kinds of edge have."""
-    between, skipped = _inside(edge, level.findings)
+    between, skipped = _inside(boundary, level.result)
     return {
         "between": between,
         "skipped": skipped,
-        "exact": edge.exact,
-        "words": edge.words,
-        "confidence": edge.confidence,
+        "exact": boundary.exact,
+        "words": boundary.sentence,
+        "confidence": boundary.confidence,
     }
 
 
-def _inside(edge: Edge[Build], findings: Findings[Build]) -> tuple[tuple[str, ...], tuple[shapes.SkippedBuild, ...]]:
-    between = tuple(skipped.item.name for skipped in edge.between)
-    skipped = {one.item.name: one.reason for one in edge.between}
-    skipped.update({one.item.name: one.reason or "" for one in findings.tested if not one.status.testable})
+def _inside(
+    boundary: Boundary[Build], result: SearchResult[Build]
+) -> tuple[tuple[str, ...], tuple[shapes.SkippedBuild, ...]]:
+    between = tuple(skipped.item.name for skipped in boundary.between)
+    skipped = {one.item.name: one.reason for one in boundary.between}
+    skipped.update({one.item.name: one.reason or "" for one in result.tested if not one.status.testable})
     return between, tuple(shapes.SkippedBuild(name, reason) for name, reason in skipped.items())
 
 
-def _tested(one: Tested[Build]) -> shapes.BuildVerdict:
+def _tested(one: AskedBuild[Build]) -> shapes.BuildVerdict:
     return shapes.BuildVerdict(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
 
 
 def _all_notices(levels: Sequence[Level]) -> tuple[str, ...]:
     notices: list[str] = []
     for level in levels:
-        notices += level.findings.notices
-        for edge in (level.findings.regression, level.findings.fix):
-            notices += edge.notices if edge else ()
+        notices += level.result.notices
+        for boundary in (level.result.regression, level.result.fix):
+            notices += boundary.notices if boundary else ()
     if len(levels) > 1:
-        edges = (levels[0].findings.regression, levels[0].findings.fix)
-        notices += [f"among {levels[0].channel}s: {edge.words}" for edge in edges if edge is not None]
+        boundaries = (levels[0].result.regression, levels[0].result.fix)
+        notices += [
+            f"among {levels[0].channel}s: {boundary.sentence}" for boundary in boundaries if boundary is not None
+        ]
     return tuple(dict.fromkeys(notices))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from torchbisect.bisect.search.find import Edge, Finding, Status, Which
+from torchbisect.bisect.search.evidence import Boundary, BoundaryKind, BuildAnswer, BuildStatus
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.exit_codes import Exit
@@ -20,7 +20,7 @@ from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.explain.conditions import explain
-from torchbisect.pipeline.flaky_search import Rate
+from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
@@ -29,7 +29,7 @@ from torchbisect.pipeline.report_builder import Draft
 from torchbisect.pipeline.script_input import on_device, read_script
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.pipeline.session import Session
-from torchbisect.pipeline.stages.bisect import Bisection, Level, edge_builds, telling_builds
+from torchbisect.pipeline.stages.bisect import Bisection, Level, boundary_builds, telling_builds
 from torchbisect.pipeline.stages.commits import Commits
 from torchbisect.pipeline.stages.dependencies import Dependencies
 from torchbisect.pipeline.stages.localize import pass_of
@@ -267,7 +267,7 @@ class Pipeline:
     ) -> None:
         assert observed.mismatch is not None
         self.draft.stage = "bisect"
-        rate = Rate(observed.shown, observed.runs)
+        rate = MismatchRate(observed.shown, observed.runs)
         bisection = Bisection(self.session, failing, self.draft.component, rate)
         signature = observed.mismatch.signature
         original = Question(self.repro, signature, strictness=Strictness.TOLERANT)
@@ -299,40 +299,40 @@ class Pipeline:
                 self.draft.stage = "bisect"
         self._refine(bisection, level, question)
         with self.display.stage("Confirm"):
-            self.draft.confirmed(self.session, shrunk, edge_builds(level.findings))
+            self.draft.confirmed(self.session, shrunk, boundary_builds(level.result))
 
     def _refine(self, bisection: Bisection, level: Level, question: Question) -> None:
         """From releases to nightlies, and from nightlies to commits, as far as can be reached and was asked for."""
         levels = [level]
-        commits = Commits(self.session, bisection.asker, self.draft.component)
-        dependencies = Dependencies(self.session, bisection.asker, self.draft.component)
-        for edge in (level.findings.regression, level.findings.fix):
-            if edge is None:
+        commits = Commits(self.session, bisection.build_oracle, self.draft.component)
+        dependencies = Dependencies(self.session, bisection.build_oracle, self.draft.component)
+        for boundary in (level.result.regression, level.result.fix):
+            if boundary is None:
                 continue
-            self.display.result(edge.words)
-            finer = self._finer(bisection, level, edge, question)
+            self.display.result(boundary.sentence)
+            finer = self._finer(bisection, level, boundary, question)
             if finer is not None:
                 levels.append(finer)
                 self.draft.bisected(levels, bisection)
             finest = finer or level
-            narrowed = finest.findings.regression if edge.which is Which.REGRESSION else finest.findings.fix
+            narrowed = finest.result.regression if boundary.kind is BoundaryKind.REGRESSION else finest.result.fix
             certain = narrowed is not None and not narrowed.open and not bisection.flaky
             if narrowed is not None and certain:
                 for notice in dependencies.notices(narrowed, question):
                     self.draft.remark(notice)
                     self.display.result(notice)
             if finest.channel is Channel.NIGHTLY and narrowed is not None and certain and commits.wanted:
-                with self.display.stage(f"Commits of the {edge.which}"):
+                with self.display.stage(f"Commits of the {boundary.kind}"):
                     between = commits.between(narrowed, question)
-                self.draft.commits(edge.which, between)
+                self.draft.commits(boundary.kind, between)
                 self.display.result(between if isinstance(between, str) else between.words)
             self._save()
 
-    def _finer(self, bisection: Bisection, level: Level, edge: Edge[Build], question: Question) -> Level | None:
-        if not bisection.has_finer(level, edge):
+    def _finer(self, bisection: Bisection, level: Level, boundary: Boundary[Build], question: Question) -> Level | None:
+        if not bisection.has_finer(level, boundary):
             return None
-        with self.display.stage(f"Bisect nightlies for the {edge.which}"):
-            finer = bisection.finer(edge, question)
+        with self.display.stage(f"Bisect nightlies for the {boundary.kind}"):
+            finer = bisection.finer(boundary, question)
             if isinstance(finer, str):
                 self.display.result(finer)
                 self.draft.remark(finer)
@@ -341,11 +341,11 @@ class Pipeline:
 
     def _disagreement(
         self, bisection: Bisection, original: Question, question: Question, level: Level
-    ) -> tuple[Build, Finding] | None:
+    ) -> tuple[Build, BuildAnswer] | None:
         """The first build at an edge where the original says something that the shrunk script does not."""
-        for build in telling_builds(level.findings):
+        for build in telling_builds(level.result):
             said = bisection.ask(build, original)
-            if said.status is not Status.UNTESTABLE and said.status is not bisection.ask(build, question).status:
+            if said.status is not BuildStatus.UNTESTABLE and said.status is not bisection.ask(build, question).status:
                 return build, said
         return None
 

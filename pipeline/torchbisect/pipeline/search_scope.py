@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchbisect.bisect.search.find import Which
+from torchbisect.bisect.search.evidence import BoundaryKind
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.selection import check_order, find_build, parse_build
 from torchbisect.core.build import Build, Channel
@@ -23,14 +23,14 @@ class Scope:
         listing: the builds that it offers.
         bad: the position of the build believed to be bad.
         good: the position of the build believed to be good, or ``None`` where the user named none.
-        which: the edges that are searched for.
+        kind: the boundaries that are searched for.
     """
 
     channel: Channel
     listing: Listing
     bad: int
     good: int | None
-    which: Which
+    kind: BoundaryKind
 
 
 def failing_build(options: Options, channels: BuildSources) -> Build:
@@ -83,10 +83,10 @@ def first_scope(options: Options, channels: BuildSources, failing: Build) -> Sco
     builds = listing.builds
     bad = _position(builds, named_build(options, channels, options.bad) if options.bad else failing)
     good = _position(builds, named_build(options, channels, options.good)) if options.good else None
-    which = Which(options.find)
+    kind = BoundaryKind(options.find)
     if good is not None:
-        check_order(builds[good], builds[bad], which)
-    return Scope(channel, listing, bad, good, which)
+        check_order(builds[good], builds[bad], kind)
+    return Scope(channel, listing, bad, good, kind)
 
 
 def _nightlies(options: Options, channels: BuildSources) -> Listing:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from torchbisect.bisect.sources import nightly
+from torchbisect.bisect.sources.branch_cuts import SLACK
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.bisect.sources.nightly_minors import SLACK
-from torchbisect.bisect.sources.variant_pairs import Pair, Segment, divide
+from torchbisect.bisect.sources.variant_pairs import PythonVariant, RangePart, divide
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import cuda_of, find_gpus, why_not
@@ -30,13 +30,13 @@ class Source:
     variant: str
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> PythonVariant:
         """What names it."""
-        return Pair(self.interpreter.abi, self.variant)
+        return PythonVariant(self.interpreter.abi, self.variant)
 
 
 @dataclass(frozen=True)
-class Pairing:
+class NightlyFinder:
     """Finds the nightlies of a range.
 
     Attributes:
@@ -91,7 +91,7 @@ class Pairing:
         wheels = {version: wheel for part in reversed(parts) for version, wheel in part.wheels.items()}
         return Listing(builds, own.left_out, wheels, division.notice), elsewhere
 
-    def _part(self, segment: Segment, listing: Listing) -> Listing:
+    def _part(self, segment: RangePart, listing: Listing) -> Listing:
         """A segment's nightlies; those of another source by their address, as two sources may share a version."""
         builds = []
         for build in listing.builds:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchbisect.bisect.search.cost import CPU, CUDA, footprint, plan
-from torchbisect.bisect.search.find import Finding, Status, find
+from torchbisect.bisect.search.cost import CPU, CUDA, footprint, plan_search
+from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
+from torchbisect.bisect.search.find import find_boundaries
+from torchbisect.bisect.search.options import SearchOptions
 
 
 @settings(max_examples=5)
@@ -16,17 +18,17 @@ def test_no_search_costs_more_than_planned_and_one_costs_as_much(size: int, data
     bad = data.draw(st.integers(0, size - 1))
     good = data.draw(st.none() | st.integers(0, size - 1).filter(lambda g: g != bad))
     hot = data.draw(st.sets(st.integers(0, size - 1)))
-    planned = plan(range(size), bad=bad, good=good, cached=hot.__contains__)
+    planned = plan_search(range(size), SearchOptions(bad=bad, good=good, cached=hot.__contains__))
     dearest = 0
     first = 0 if good is None or good > bad else good + 1
     last = size if good is None or good < bad else good
     for came in range(first, bad + 1):
         for went in range(bad + 1, last + 1):
 
-            def ask(item: int, came: int = came, went: int = went) -> Finding:
-                return Finding(Status.BAD if came <= item < went else Status.GOOD)
+            def ask(item: int, came: int = came, went: int = went) -> BuildAnswer:
+                return BuildAnswer(BuildStatus.BAD if came <= item < went else BuildStatus.GOOD)
 
-            found = find(range(size), ask, bad=bad, good=good, cached=hot.__contains__)
+            found = find_boundaries(range(size), ask, SearchOptions(bad=bad, good=good, cached=hot.__contains__))
             installs = sum(tested.item not in hot for tested in found.tested)
             assert len(found.tested) <= planned.most
             assert installs <= planned.installs
@@ -36,14 +38,14 @@ def test_no_search_costs_more_than_planned_and_one_costs_as_much(size: int, data
 
 
 def test_sixty_nightlies_between_known_ends_are_few_steps() -> None:
-    planned = plan(range(60), bad=59, good=0, find="regression", weight=footprint("cpu"))
+    planned = plan_search(range(60), SearchOptions(bad=59, good=0, kind=BoundaryKind.REGRESSION), size=footprint("cpu"))
     assert planned.most <= 2 + 6 + 1
     assert planned.download == planned.installs * CPU.download + CPU.shared_download
-    assert planned.words.startswith(f"60 builds: {planned.typical:.0f} steps")
+    assert planned.summary.startswith(f"60 builds: {planned.typical:.0f} steps")
 
 
 def test_a_full_cache_costs_nothing_to_download() -> None:
-    planned = plan(range(20), bad=10, cached=lambda _: True, weight=CUDA)
+    planned = plan_search(range(20), SearchOptions(bad=10, cached=lambda _: True), size=CUDA)
     assert (planned.installs, planned.download, planned.disk) == (0, 0, 0)
 
 
@@ -53,5 +55,7 @@ def test_what_a_variant_weighs(variant: str | None, expected: object) -> None:
 
 
 def test_sizes_that_the_index_says_are_taken() -> None:
-    planned = plan(["a", "b"], bad=1, good=0, find="regression", size={"a": 1000, "b": None}.get)
+    planned = plan_search(
+        ["a", "b"], SearchOptions(bad=1, good=0, kind=BoundaryKind.REGRESSION), wheel_size={"a": 1000, "b": None}.get
+    )
     assert planned.download == 1000 + CPU.download + CPU.shared_download

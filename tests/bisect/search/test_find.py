@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,28 +11,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.bisect.search.find import Finding, Findings, Search, Status, find
+from torchbisect.bisect.search import find as find_module
+from torchbisect.bisect.search.boundary_search import BoundarySearch
+from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus, SearchResult
+from torchbisect.bisect.search.find import find_boundaries
+from torchbisect.bisect.search.options import SearchOptions
 
-G, B, U = Status.GOOD, Status.BAD, Status.UNTESTABLE
+G, B, U = BuildStatus.GOOD, BuildStatus.BAD, BuildStatus.UNTESTABLE
 
 
-def ask(truth: list[Status]) -> Callable[[int], Finding]:
-    return lambda item: Finding(truth[item], "import-failed" if truth[item] is U else None)
+def ask(truth: list[BuildStatus]) -> Callable[[int], BuildAnswer]:
+    return lambda item: BuildAnswer(truth[item], "import-failed" if truth[item] is U else None)
 
 
 @dataclass
 class Case:
     """A list of builds in which the bug came once and went at most once."""
 
-    truth: list[Status]
+    truth: list[BuildStatus]
     bad: int
     came: int
     went: int
 
-    def bound(self, edges: int, untestable: int) -> int:
+    def bound(self, boundaries: int, untestable: int) -> int:
         """Per edge: the growing steps, the halving with one question to spare, two more for each untestable build."""
         steps = len(self.truth).bit_length()
-        return 1 + edges * (2 * steps + 2) + 3 * untestable
+        return 1 + boundaries * (2 * steps + 2) + 3 * untestable
 
 
 @st.composite
@@ -47,22 +52,20 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(truth, bad, came, went)
 
 
-def between(found: Findings[int], side: str) -> list[int]:
-    edge = getattr(found, side)
-    return [skipped.item for skipped in edge.between]
+def between(found: SearchResult[int], side: str) -> list[int]:
+    boundary = getattr(found, side)
+    return [skipped.item for skipped in boundary.between]
 
 
 @given(cases(), st.integers(1, 5), st.integers(0, 2**32), st.integers(1, 7))
 def test_both_edges_of_any_truth_lie_inside_the_answer(case: Case, jobs: int, seed: int, first_step: int) -> None:
     shuffled = random.Random(seed)
     hot = {i for i in range(len(case.truth)) if shuffled.random() < 0.2}
-    found = find(
+    found = find_boundaries(
         range(len(case.truth)),
         ask(case.truth),
-        bad=case.bad,
-        cached=hot.__contains__,
+        SearchOptions(bad=case.bad, cached=hot.__contains__, first_step=first_step),
         jobs=jobs if jobs < 3 else 1,
-        first_step=first_step,
     )
     regression, fix = found.regression, found.fix
     assert regression is not None
@@ -92,12 +95,12 @@ def test_both_edges_of_any_truth_lie_inside_the_answer(case: Case, jobs: int, se
 
 @given(cases())
 def test_what_lies_between_was_never_seen_to_be_good_or_bad(case: Case) -> None:
-    found = find(range(len(case.truth)), ask(case.truth), bad=case.bad)
+    found = find_boundaries(range(len(case.truth)), ask(case.truth), SearchOptions(bad=case.bad))
     seen = {tested.item: tested for tested in found.tested}
-    for edge in (found.regression, found.fix):
-        assert edge is not None
-        assert edge.exact is (not edge.open and not edge.between)
-        for skipped in edge.between:
+    for boundary in (found.regression, found.fix):
+        assert boundary is not None
+        assert boundary.exact is (not boundary.open and not boundary.between)
+        for skipped in boundary.between:
             asked = seen.get(skipped.item)
             assert (asked is None) is skipped.reason.startswith("not asked")
             assert asked is None or (asked.status is U and asked.reason == skipped.reason)
@@ -105,7 +108,7 @@ def test_what_lies_between_was_never_seen_to_be_good_or_bad(case: Case) -> None:
 
 @given(cases())
 def test_the_questions_stay_within_the_bound(case: Case) -> None:
-    found = find(range(len(case.truth)), ask(case.truth), bad=case.bad)
+    found = find_boundaries(range(len(case.truth)), ask(case.truth), SearchOptions(bad=case.bad))
     in_vain = sum(tested.status is U for tested in found.tested)
     assert len(found.tested) <= case.bound(2, in_vain)
 
@@ -117,7 +120,11 @@ def test_between_two_known_ends_the_halving_costs_log2_and_one_more_for_fixed_or
     came = data.draw(st.integers(1, size - 1))
     truth = [G] * came + [B] * (size - came)
     hot = data.draw(st.sets(st.integers(0, size - 1), max_size=20)) if caching else set()
-    found = find(range(size), ask(truth), good=0, bad=size - 1, find="regression", cached=hot.__contains__)
+    found = find_boundaries(
+        range(size),
+        ask(truth),
+        SearchOptions(good=0, bad=size - 1, kind=BoundaryKind.REGRESSION, cached=hot.__contains__),
+    )
     assert found.regression is not None
     assert found.regression.first_bad == came
     assert len(found.tested) <= 2 + (size - 2).bit_length() + 1
@@ -130,13 +137,10 @@ def test_the_same_few_builds_are_met_whatever_the_bounds(size: int, start: int, 
 
     def asked(low: int, high: int) -> set[int]:
         dates = list(range(low, high))
-        found = find(
+        found = find_boundaries(
             dates,
-            lambda date: Finding(B if date >= culprit else G),
-            good=0,
-            bad=len(dates) - 1,
-            find="regression",
-            rank=lambda date: date,
+            lambda date: BuildAnswer(B if date >= culprit else G),
+            SearchOptions(good=0, bad=len(dates) - 1, kind=BoundaryKind.REGRESSION, rank=lambda date: date),
         )
         return {tested.item for tested in found.tested[2:]}
 
@@ -146,21 +150,26 @@ def test_the_same_few_builds_are_met_whatever_the_bounds(size: int, start: int, 
 
 
 @given(st.lists(st.sampled_from([G, B, U]), min_size=1, max_size=60), st.data())
-def test_any_truth_at_all_gives_edges_that_are_really_there(truth: list[Status], data: st.DataObject) -> None:
+def test_any_truth_at_all_gives_edges_that_are_really_there(truth: list[BuildStatus], data: st.DataObject) -> None:
     size = len(truth)
     bad = data.draw(st.none() | st.integers(0, size - 1))
     good = data.draw(st.none() | st.integers(0, size - 1).filter(lambda g: g != bad))
-    which = data.draw(st.sampled_from(["regression", "fix", "both"]))
-    if bad is not None and good is not None and which != "both":
-        which = "regression" if good < bad else "fix"
-    found = find(range(size), ask(truth), bad=bad, good=good, find=which)
-    for edge in (found.regression, found.fix):
-        if edge is None:
+    kind = data.draw(st.sampled_from(list(BoundaryKind)))
+    if bad is not None and good is not None and kind is not BoundaryKind.BOTH:
+        kind = BoundaryKind.REGRESSION if good < bad else BoundaryKind.FIX
+    found = find_boundaries(range(size), ask(truth), SearchOptions(bad=bad, good=good, kind=kind))
+    for boundary in (found.regression, found.fix):
+        if boundary is None:
             continue
-        for end, status in ((edge.last_good, G), (edge.first_bad, B), (edge.last_bad, B), (edge.first_fixed, G)):
+        for end, status in (
+            (boundary.last_good, G),
+            (boundary.first_bad, B),
+            (boundary.last_bad, B),
+            (boundary.first_fixed, G),
+        ):
             assert end is None or truth[end] is status
-        assert all(truth[s.item] is U for s in edge.between if not s.reason.startswith("not asked"))
-        assert edge.words
+        assert all(truth[s.item] is U for s in boundary.between if not s.reason.startswith("not asked"))
+        assert boundary.sentence
     if found.regression is None and found.fix is None:
         assert all(tested.status is not B for tested in found.tested) or good is not None
         assert found.notices
@@ -173,14 +182,18 @@ def test_any_truth_at_all_gives_edges_that_are_really_there(truth: list[Status],
 @given(cases(), st.integers(2, 6))
 def test_several_at_once_ask_no_more_rounds_and_find_the_same(case: Case, jobs: int) -> None:
     """All questions of a round are answered together, as on ``jobs`` equal machines."""
-    search: Search[int] = Search(range(len(case.truth)), bad=case.bad, find="regression")
+    search: BoundarySearch[int] = BoundarySearch(
+        range(len(case.truth)), SearchOptions(bad=case.bad, kind=BoundaryKind.REGRESSION)
+    )
     rounds = 0
     while questions := search.next(jobs):
         rounds += 1
         for question in questions:
             search.answer(question, ask(case.truth)(question.item))
-    alone = find(range(len(case.truth)), ask(case.truth), bad=case.bad, find="regression")
-    together = search.findings().regression
+    alone = find_boundaries(
+        range(len(case.truth)), ask(case.truth), SearchOptions(bad=case.bad, kind=BoundaryKind.REGRESSION)
+    )
+    together = search.result().regression
     assert together is not None
     assert alone.regression is not None
     assert rounds <= len(alone.tested)
@@ -190,7 +203,7 @@ def test_several_at_once_ask_no_more_rounds_and_find_the_same(case: Case, jobs: 
 
 @given(cases())
 def test_what_may_come_next_is_known_before_the_answer(case: Case) -> None:
-    search: Search[int] = Search(range(len(case.truth)), bad=case.bad)
+    search: BoundarySearch[int] = BoundarySearch(range(len(case.truth)), SearchOptions(bad=case.bad))
     foretold: tuple[int, ...] | None = None
     while questions := search.next():
         question = questions[0]
@@ -207,18 +220,20 @@ def test_what_may_come_next_is_known_before_the_answer(case: Case) -> None:
 @given(cases(), st.data())
 def test_a_search_that_was_killed_goes_on_and_asks_nothing_twice(case: Case, data: st.DataObject) -> None:
     """Also when by then other builds are cached than the first time."""
-    whole = find(range(len(case.truth)), ask(case.truth), bad=case.bad)
-    kept = {tested.item: Finding(tested.status, tested.reason) for tested in whole.tested}
+    whole = find_boundaries(range(len(case.truth)), ask(case.truth), SearchOptions(bad=case.bad))
+    kept = {tested.item: BuildAnswer(tested.status, tested.reason) for tested in whole.tested}
     for item in list(kept)[data.draw(st.integers(0, len(kept))) :]:
         del kept[item]
     asked: list[int] = []
 
-    def rest(item: int) -> Finding:
+    def rest(item: int) -> BuildAnswer:
         asked.append(item)
         return ask(case.truth)(item)
 
     hot = data.draw(st.sets(st.integers(0, len(case.truth) - 1)))
-    again = find(range(len(case.truth)), rest, bad=case.bad, known=kept.get, cached=hot.__contains__)
+    again = find_boundaries(
+        range(len(case.truth)), rest, SearchOptions(bad=case.bad, cached=hot.__contains__), known=kept.get
+    )
     assert not set(asked) & set(kept)
     assert len(kept) < len(whole.tested) or not asked
     if U not in case.truth:
@@ -231,18 +246,18 @@ def test_a_search_that_was_killed_goes_on_and_asks_nothing_twice(case: Case, dat
 
 
 def test_already_bad_in_the_oldest_and_not_fixed_in_the_newest_are_answers() -> None:
-    found = find("abcdef", lambda _: Finding(B), bad=3)
+    found = find_boundaries("abcdef", lambda _: BuildAnswer(B), SearchOptions(bad=3))
     assert found.regression is not None
     assert found.fix is not None
     assert (found.regression.before, found.regression.after) == (None, "a")
     assert (found.fix.before, found.fix.after) == ("f", None)
-    assert found.regression.words == "Already bad in a, the oldest build that could be tested."
-    assert found.fix.words == "Still bad in f, the newest build that could be tested."
+    assert found.regression.sentence == "Already bad in a, the oldest build that could be tested."
+    assert found.fix.sentence == "Still bad in f, the newest build that could be tested."
 
 
 def test_a_typed_end_that_is_untestable_slides_and_says_so() -> None:
     truth = [G, U, G, G, B, U, B, B]
-    found = find(range(8), ask(truth), good=1, bad=5, find="regression")
+    found = find_boundaries(range(8), ask(truth), SearchOptions(good=1, bad=5, kind=BoundaryKind.REGRESSION))
     assert found.regression is not None
     assert (found.regression.last_good, found.regression.first_bad) == (3, 4)
     assert found.notices == (
@@ -252,66 +267,70 @@ def test_a_typed_end_that_is_untestable_slides_and_says_so() -> None:
 
 
 def test_a_good_end_that_is_bad_is_not_believed() -> None:
-    found = find(range(16), ask([G] * 3 + [B] * 13), good=8, bad=15, find="regression")
+    found = find_boundaries(
+        range(16), ask([G] * 3 + [B] * 13), SearchOptions(good=8, bad=15, kind=BoundaryKind.REGRESSION)
+    )
     assert found.regression is not None
     assert found.regression.first_bad == 3
     assert found.notices == ("8 was given as good and is bad",)
 
 
 def test_with_no_end_known_the_newest_stretch_of_bad_builds_is_found() -> None:
-    found = find(range(40), ask([G] * 4 + [B] * 30 + [G] * 6))
+    found = find_boundaries(range(40), ask([G] * 4 + [B] * 30 + [G] * 6))
     assert found.regression is not None
     assert found.fix is not None
     assert (found.regression.first_bad, found.fix.first_fixed) == (4, 34)
 
 
 def test_nothing_bad_anywhere_is_said() -> None:
-    found = find(range(20), ask([G] * 20))
+    found = find_boundaries(range(20), ask([G] * 20))
     assert (found.regression, found.fix) == (None, None)
     assert found.notices == ("the mismatch was not seen in any build that was tested",)
 
 
 def test_a_bug_that_came_went_and_came_again_is_noticed() -> None:
     truth = [G, B, B, B, G, G, G, B, B, G, G, G]
-    found = find(range(12), ask(truth), bad=8, good=0)
+    found = find_boundaries(range(12), ask(truth), SearchOptions(bad=8, good=0))
     assert found.regression is not None
     assert truth[found.regression.before or 0] is G
-    looked = find(range(12), ask(truth), bad=2, good=6)
+    looked = find_boundaries(range(12), ask(truth), SearchOptions(bad=2, good=6))
     assert looked.fix is not None
     assert looked.fix.after == 4
-    all_asked = find(range(12), ask(truth), bad=8, good=11, first_step=3)
+    all_asked = find_boundaries(range(12), ask(truth), SearchOptions(bad=8, good=11, first_step=3))
     assert not all_asked.monotone or all_asked.notices == ()
 
 
 def test_last_good_is_asked_again_after_first_bad() -> None:
     order: list[tuple[str, int]] = []
 
-    def first(item: int) -> Finding:
+    def first(item: int) -> BuildAnswer:
         order.append(("first", item))
-        return Finding(B if item >= 5 else G)
+        return BuildAnswer(B if item >= 5 else G)
 
-    def again(item: int) -> Finding:
+    def again(item: int) -> BuildAnswer:
         order.append(("again", item))
-        return Finding(B if item >= 5 else G)
+        return BuildAnswer(B if item >= 5 else G)
 
-    found = find(range(9), first, good=0, bad=8, find="regression", ask_again=again)
+    found = find_boundaries(
+        range(9), first, SearchOptions(good=0, bad=8, kind=BoundaryKind.REGRESSION, recheck="good"), ask_again=again
+    )
     assert found.regression is not None
     assert found.regression.confirmed is True
     assert order[-1] == ("again", 4)
-    assert [tested.again for tested in found.tested][-2:] == [False, True]
+    assert [tested.recheck for tested in found.tested][-2:] == [False, True]
 
 
 @given(cases(), st.integers(2, 6))
 def test_with_several_jobs_too_only_the_ends_are_asked_again(case: Case, jobs: int) -> None:
-    search: Search[int] = Search(range(len(case.truth)), bad=case.bad, ask_again="both")
+    search: BoundarySearch[int] = BoundarySearch(range(len(case.truth)), SearchOptions(bad=case.bad, recheck="both"))
     while questions := search.next(jobs):
         for question in questions:
             search.answer(question, ask(case.truth)(question.item))
-    found = search.findings()
+    found = search.result()
     assert found.regression is not None
     assert found.fix is not None
     ends = {found.regression.before, found.regression.after, found.fix.before, found.fix.after} - {None}
-    assert {tested.item for tested in found.tested if tested.again} == ends
+    assert {tested.item for tested in found.tested if tested.recheck} == ends
     assert {found.regression.confirmed, found.fix.confirmed} <= {True, None}
 
 
@@ -319,7 +338,12 @@ def test_a_last_good_that_fails_the_second_time_is_not_called_good() -> None:
     """As a thin install does that misleads: what the whole one says is believed, and the search goes on from there."""
     thin = [G] * 6 + [B] * 4
     whole = [G] * 3 + [B] * 7
-    found = find(range(10), ask(thin), good=0, bad=9, find="regression", ask_again=ask(whole), both_again=True)
+    found = find_boundaries(
+        range(10),
+        ask(thin),
+        SearchOptions(good=0, bad=9, kind=BoundaryKind.REGRESSION, recheck="both"),
+        ask_again=ask(whole),
+    )
     assert found.regression is not None
     assert whole[found.regression.before or 0] is G
     assert "5 was good at first and bad when asked again" in found.notices
@@ -327,16 +351,26 @@ def test_a_last_good_that_fails_the_second_time_is_not_called_good() -> None:
 
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_an_error_ends_the_search_and_is_passed_on(jobs: int) -> None:
-    def full(item: int) -> Finding:
+    def full(item: int) -> BuildAnswer:
         if item == 4:
             raise OSError("no space left")
-        return Finding(B)
+        return BuildAnswer(B)
 
     with pytest.raises(OSError, match="no space left"):
-        find(range(9), full, bad=8, jobs=jobs, first_step=4)
+        find_boundaries(range(9), full, SearchOptions(bad=8, first_step=4), jobs=jobs)
+
+
+def test_the_example_in_the_docstring_is_true() -> None:
+    assert doctest.testmod(find_module).attempted
+    assert not doctest.testmod(find_module).failed
 
 
 def test_ends_that_cannot_be_are_refused() -> None:
-    for bad, good, which in [(9, None, "both"), (1, 1, "both"), (1, 2, "regression"), (2, 1, "fix")]:
+    for bad, good, kind in [
+        (9, None, BoundaryKind.BOTH),
+        (1, 1, BoundaryKind.BOTH),
+        (1, 2, BoundaryKind.REGRESSION),
+        (2, 1, BoundaryKind.FIX),
+    ]:
         with pytest.raises(ValueError):
-            Search(range(4), bad=bad, good=good, find=which)
+            BoundarySearch(range(4), SearchOptions(bad=bad, good=good, kind=kind))

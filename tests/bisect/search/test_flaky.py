@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchbisect.bisect.search.evidence import Finding, Status
-from torchbisect.bisect.search.flaky import find_flaky
-from torchbisect.bisect.search.posterior import RARELY, Belief, Rate
+from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
+from torchbisect.bisect.search.flaky import find_flaky_boundaries
+from torchbisect.bisect.search.options import FlakySearchOptions
+from torchbisect.bisect.search.posterior import GOOD_BUILD, BetaRate, Posterior
 
 #: Fifty times more under the thorough profile: thousands of searches.
 SEARCHES = 1 * settings().max_examples
 
 
-def flaky(culprit: int, having: float, without: float, chance: random.Random) -> Callable[[int], Finding]:
-    def ask(item: int) -> Finding:
+def flaky(culprit: int, having: float, without: float, chance: random.Random) -> Callable[[int], BuildAnswer]:
+    def ask(item: int) -> BuildAnswer:
         shows = chance.random() < (having if item >= culprit else without)
-        return Finding(Status.BAD if shows else Status.GOOD)
+        return BuildAnswer(BuildStatus.BAD if shows else BuildStatus.GOOD)
 
     return ask
 
@@ -34,19 +36,21 @@ def test_confident_but_wrong_stays_under_what_the_confidence_allows(confidence: 
     builds, measured, wrong, allowed = 12, 4, 0, 0.0
     for _ in range(SEARCHES):
         having = chance.uniform(0.2, 1.0)
-        without = chance.betavariate(RARELY.shown, RARELY.not_shown)
+        without = chance.betavariate(GOOD_BUILD.shown, GOOD_BUILD.not_shown)
         culprit = chance.randrange(1, builds)
         shown = sum(chance.random() < having for _ in range(measured))
-        found = find_flaky(
+        found = find_flaky_boundaries(
             range(builds),
             flaky(culprit, having, without, chance),
-            bad=builds - 1,
-            good=0 if known else None,
-            find="regression",
-            shown=shown,
-            asked=measured,
-            confidence=confidence,
-            limit=300,
+            FlakySearchOptions(
+                bad=builds - 1,
+                good=0 if known else None,
+                kind=BoundaryKind.REGRESSION,
+                shown=shown,
+                runs=measured,
+                confidence=confidence,
+                limit=300,
+            ),
         )
         assert found.regression is not None
         before, after = found.regression.before, found.regression.after
@@ -61,7 +65,11 @@ def test_a_bug_in_every_third_run_is_found_by_asking_often_and_not_by_luck() -> 
     for seed in range(20):
         chance = random.Random(seed)
         ask = flaky(23, 0.35, 0.0, chance)
-        found = find_flaky(range(40), ask, bad=39, good=0, find="regression", shown=4, asked=10, confidence=0.97)
+        found = find_flaky_boundaries(
+            range(40),
+            ask,
+            FlakySearchOptions(bad=39, good=0, kind=BoundaryKind.REGRESSION, shown=4, runs=10, confidence=0.97),
+        )
         assert found.regression is not None
         assert found.regression.confidence is not None
         assert found.regression.confidence >= 0.97
@@ -77,12 +85,12 @@ def test_with_steady_answers_the_culprit_is_inside_whatever_is_untestable(size: 
     bad = data.draw(st.integers(came, went - 1))
     broken = data.draw(st.sets(st.integers(0, size - 1).filter(lambda p: p != bad), max_size=size // 2))
 
-    def ask(item: int) -> Finding:
+    def ask(item: int) -> BuildAnswer:
         if item in broken:
-            return Finding(Status.UNTESTABLE, "import-failed")
-        return Finding(Status.BAD if came <= item < went else Status.GOOD)
+            return BuildAnswer(BuildStatus.UNTESTABLE, "import-failed")
+        return BuildAnswer(BuildStatus.BAD if came <= item < went else BuildStatus.GOOD)
 
-    found = find_flaky(range(size), ask, bad=bad, shown=20, asked=20, limit=200)
+    found = find_flaky_boundaries(range(size), ask, FlakySearchOptions(bad=bad, shown=20, runs=20, limit=200))
     assert found.regression is not None
     assert found.fix is not None
     regression, fix = found.regression, found.fix
@@ -90,68 +98,68 @@ def test_with_steady_answers_the_culprit_is_inside_whatever_is_untestable(size: 
     assert fix.before is not None
     assert (-1 if regression.before is None else regression.before) < came <= regression.after
     assert fix.before < went <= (size if fix.after is None else fix.after)
-    for edge in (regression, fix):
-        assert edge.exact is (not edge.open and not edge.between)
-        assert {skipped.item for skipped in edge.between} <= broken
+    for boundary in (regression, fix):
+        assert boundary.exact is (not boundary.open and not boundary.between)
+        assert {skipped.item for skipped in boundary.between} <= broken
 
 
 def test_cheap_questions_are_preferred_where_they_tell_as_much() -> None:
     asked: list[int] = []
 
-    def ask(item: int) -> Finding:
+    def ask(item: int) -> BuildAnswer:
         asked.append(item)
-        return Finding(Status.BAD if item >= 9 else Status.GOOD)
+        return BuildAnswer(BuildStatus.BAD if item >= 9 else BuildStatus.GOOD)
 
-    find_flaky(
-        range(16), ask, bad=15, good=0, find="regression", shown=9, asked=10,
-        cost=lambda item: 1.0 if item in asked else 8.0,
-    )  # fmt: skip
+    options: FlakySearchOptions[int] = FlakySearchOptions(
+        bad=15, good=0, kind=BoundaryKind.REGRESSION, shown=9, runs=10
+    )
+    find_flaky_boundaries(range(16), ask, replace(options, cost=lambda item: 1.0 if item in asked else 8.0))
     plain = list(asked)
     asked.clear()
-    find_flaky(range(16), ask, bad=15, good=0, find="regression", shown=9, asked=10)
+    find_flaky_boundaries(range(16), ask, options)
     assert len(set(plain)) <= len(set(asked))
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=12),
     st.integers(0, 9),
-    st.builds(Rate, st.floats(0.1, 30), st.floats(0.1, 30)),
+    st.builds(BetaRate, st.floats(0.1, 30), st.floats(0.1, 30)),
 )
 def test_the_belief_and_its_expected_entropy_are_what_plain_sums_give(
-    runs: list[tuple[int, bool]], first: int, having: Rate
+    runs: list[tuple[int, bool]], first: int, having: BetaRate
 ) -> None:
-    belief = Belief(10, first, having=having)
+    posterior = Posterior(10, first, bad_rate=having)
     for position, shown in runs:
-        belief.answer(position, shown)
-    assert math.isclose(sum(belief.weights), 1.0)
-    expected = belief.expected_entropies()
+        posterior.update(position, shown)
+    assert math.isclose(sum(posterior.weights), 1.0)
+    expected = posterior.expected_entropies()
     for position in range(10):
         total = 0.0
         for shown in (True, False):
-            after = Belief(10, first, having=having)
+            after = Posterior(10, first, bad_rate=having)
             for again in (*runs, (position, shown)):
-                after.answer(*again)
-            total += chance_of(belief, runs, first, having, position, shown) * after.entropy()
+                after.update(*again)
+            total += chance_of(posterior, runs, first, having, position, shown) * after.entropy()
         assert math.isclose(expected[position], total, rel_tol=1e-6, abs_tol=1e-9)
-    low, high = belief.credible(0.9)
-    assert belief.mass(low, high) >= 0.9 - 1e-9
+    low, high = posterior.credible_range(0.9)
+    assert posterior.probability(low, high) >= 0.9 - 1e-9
 
 
 def chance_of(
-    belief: Belief, runs: list[tuple[int, bool]], first: int, having: Rate, position: int, shown: bool
+    posterior: Posterior, runs: list[tuple[int, bool]], first: int, having: BetaRate, position: int, shown: bool
 ) -> float:
     """How likely this answer is, culprit by culprit."""
     total = 0.0
     for culprit in range(first, 10):
-        rate = having if position >= culprit else RARELY
+        rate = having if position >= culprit else GOOD_BUILD
         same = [seen for at, seen in runs if (at >= culprit) is (position >= culprit)]
         rate = rate.after(sum(same), len(same))
         chance = rate.shown / (rate.shown + rate.not_shown)
-        total += belief.weights[culprit] * (chance if shown else 1 - chance)
+        total += posterior.weights[culprit] * (chance if shown else 1 - chance)
     return total
 
 
 @pytest.mark.parametrize(("bad", "good"), [(9, None), (-1, None), (1, 1), (1, 5)])
 def test_ends_that_cannot_be_are_refused(bad: int, good: int | None) -> None:
     with pytest.raises(ValueError):
-        find_flaky(range(4), flaky(1, 1, 0, random.Random(0)), bad=bad, good=good)
+        find_flaky_boundaries(range(4), flaky(1, 1, 0, random.Random(0)), FlakySearchOptions(bad=bad, good=good))

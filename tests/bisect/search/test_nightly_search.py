@@ -16,9 +16,9 @@ import nightly_index
 import psutil
 import pytest
 
-from torchbisect.bisect.search.evidence import Finding, Findings, Status
-from torchbisect.bisect.search.find import find
-from torchbisect.bisect.search.verdict_status import finding_of
+from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus, SearchResult
+from torchbisect.bisect.search.find import find_boundaries
+from torchbisect.bisect.search.options import SearchOptions
 from torchbisect.bisect.sources.nightly import nightlies
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import project_page
@@ -54,7 +54,7 @@ class Bench:
     scripts: ModuleType
     asked: int = 0
     signatures: dict[str, Signature] = field(default_factory=dict)
-    known: dict[tuple[str, Build], Finding] = field(default_factory=dict)
+    known: dict[tuple[str, Build], BuildAnswer] = field(default_factory=dict)
 
     def number(self, build: Build) -> int:
         return next(n for n in range(self.index.count) if self.index.version(n) == build.version)
@@ -69,7 +69,7 @@ class Bench:
                     self.signatures[each] = mismatch.signature
         return self.signatures[script]
 
-    def ask(self, environment: Venv, *scripts: str) -> list[Finding]:
+    def ask(self, environment: Venv, *scripts: str) -> list[BuildAnswer]:
         """What an environment shows of each script; its agent is started once for all."""
         with Probe(environment, self.journal) as probe:
             try:
@@ -77,32 +77,34 @@ class Bench:
                     probe.ask(Question(Repro(script), self.signature(script), strictness=Strictness.TOLERANT))
                     for script in scripts
                 ]
-                return [finding_of(verdict) for verdict in asked]
+                return [BuildAnswer.from_verdict(verdict) for verdict in asked]
             except AgentFailed as failed:
-                return [Finding(Status.UNTESTABLE, "broken-environment", str(failed))] * len(scripts)
+                return [BuildAnswer(BuildStatus.UNTESTABLE, "broken-environment", str(failed))] * len(scripts)
             finally:
                 self.asked += probe.asked
 
-    def search(self, script: str) -> Findings[Build]:
+    def search(self, script: str) -> SearchResult[Build]:
         scripts = self.scripts.SCRIPTS
 
-        def ask(build: Build) -> Finding:
+        def ask(build: Build) -> BuildAnswer:
             try:
                 found = self.ask(self.venvs.environment(build), *scripts)
             except InstallFailed as failed:
-                found = [Finding(Status.UNTESTABLE, failed.reason, str(failed))] * len(scripts)
+                found = [BuildAnswer(BuildStatus.UNTESTABLE, failed.reason, str(failed))] * len(scripts)
             self.known.update({(each, build): finding for each, finding in zip(scripts, found)})
             return self.known[script, build]
 
-        return find(
+        return find_boundaries(
             self.builds,
             ask,
-            good=0,
-            bad=len(self.builds) - 1,
-            find="regression",
-            cached=self.venvs.has,
+            SearchOptions(
+                good=0,
+                bad=len(self.builds) - 1,
+                kind=BoundaryKind.REGRESSION,
+                cached=self.venvs.has,
+                rank=lambda build: build.date.toordinal() if build.date else 0,
+            ),
             known=lambda build: self.known.get((script, build)),
-            rank=lambda build: build.date.toordinal() if build.date else 0,
         )
 
 
@@ -141,23 +143,23 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def test_the_planted_dates_are_found_among_sixty_some_missing_broken_busy_and_cut_short(bench: Bench) -> None:
     assert len(bench.builds) == 55
     found = bench.search(bench.scripts.DYNAMO_SCRIPT)
-    edge = found.regression
-    assert edge is not None
-    assert edge.last_good is not None
-    assert edge.first_bad is not None
-    assert (bench.number(edge.last_good), bench.number(edge.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
-    assert [(bench.number(skipped.item), skipped.reason) for skipped in edge.between] == [
+    boundary = found.regression
+    assert boundary is not None
+    assert boundary.last_good is not None
+    assert boundary.first_bad is not None
+    assert (bench.number(boundary.last_good), bench.number(boundary.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
+    assert [(bench.number(skipped.item), skipped.reason) for skipped in boundary.between] == [
         (DYNAMO_DATE - 1, "import-failed")
     ]
-    assert not edge.exact
+    assert not boundary.exact
     assert len(found.tested) <= 2 + math.ceil(math.log2(60)) + 3
 
     found = bench.search(bench.scripts.DECOMPOSITION_SCRIPT)
-    edge = found.regression
-    assert edge is not None
-    assert edge.first_bad is not None
-    assert bench.number(edge.first_bad) == DECOMPOSITION_DATE
-    assert edge.exact
+    boundary = found.regression
+    assert boundary is not None
+    assert boundary.first_bad is not None
+    assert bench.number(boundary.first_bad) == DECOMPOSITION_DATE
+    assert boundary.exact
     fetched = [path for path in bench.index.served if path.endswith(".whl") and "/torch-2" in path]
     assert len(fetched) <= 2 + math.ceil(math.log2(60)) + 3 + 3, "the second search meets the first one's environments"
 

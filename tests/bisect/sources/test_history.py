@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.bisect.search.evidence import Finding, Status, Which
-from torchbisect.bisect.sources.commit import find_culprit, is_laid, is_native, layer, native_changes
-from torchbisect.bisect.sources.commit_search import commits_between
-from torchbisect.bisect.sources.history import Commit, History, parse_message
-from torchbisect.bisect.sources.suspects import rank
+from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
+from torchbisect.bisect.sources.commit_search import commits_between, find_culprit
+from torchbisect.bisect.sources.history import Commit, History, reverted_commit
+from torchbisect.bisect.sources.python_files import changed_python, is_native, is_replaceable, native_changes
+from torchbisect.bisect.sources.suspects import rank_suspects
 from torchbisect.containers.environment import Facts
 from torchbisect.core.errors import InputError, MachineError
 
@@ -115,8 +115,7 @@ def test_a_nightlys_subject_leads_to_main(clone: Clone, history: History) -> Non
 def test_what_lies_between_two_commits_with_their_requests_and_reverts(clone: Clone, history: History) -> None:
     between = history.between(clone.shas[0], clone.shas[5])
     assert [commit.sha for commit in between] == clone.shas[1:6]
-    assert [commit.pull_request for commit in between] == [2, 3, 4, None, 6]
-    assert (between[3].reverts, between[3].reverts_request) == (clone.shas[2], 3)
+    assert [commit.reverts for commit in between] == [None, None, None, clone.shas[2], None]
     assert history.commit(clone.shas[2]) == between[1]
     assert between[1].files == ("test/inductor/test_b.py", "torch/_inductor/b.py")
     assert str(between[0]) == f"{clone.shas[1][:10]} [dynamo] Trace setitem (#2)"
@@ -137,16 +136,12 @@ def test_the_range_of_two_nightlies_by_their_git_versions(clone: Clone, history:
         commits_between(history, older, Facts("stranger", "f" * 40, "3.11", "x"))
 
 
-def test_a_release_branch_was_cut_from_main(clone: Clone, history: History) -> None:
-    assert history.branch_point(clone.shas[6]) == clone.shas[3]
-
-
 def test_the_layer_between_two_commits_is_their_python(clone: Clone, history: History) -> None:
-    assert layer(history, clone.shas[0], clone.shas[3]) == {
+    assert changed_python(history, clone.shas[0], clone.shas[3]) == {
         "torch/_dynamo/a.py": b"a = 1\n",
         "torch/_inductor/b.py": b"b = 1\n",
     }
-    assert layer(history, clone.shas[0], clone.shas[0]) == {}
+    assert changed_python(history, clone.shas[0], clone.shas[0]) == {}
 
 
 def test_an_address_is_cloned_once_without_contents_and_brought_up_to_date(clone: Clone, tmp_path: Path) -> None:
@@ -160,7 +155,7 @@ def test_an_address_is_cloned_once_without_contents_and_brought_up_to_date(clone
     assert again.nightlies() == first.nightlies()
     assert [line.split()[0] for line in said] == ["cloning", "fetching"]
     assert len(list(tmp_path.iterdir())) == 1
-    again.gather(clone.shas[0], clone.shas[3])
+    again.prefetch_changes(clone.shas[0], clone.shas[3])
     subprocess.run(["git", "remote", "set-url", "origin", "nowhere"], cwd=next(tmp_path.iterdir()), check=True)
     assert again.read(clone.shas[3], "torch/_inductor/b.py") == b"b = 1\n"
     with pytest.raises(InputError, match=r"torch/_dynamo/a\.py can't be read"):
@@ -179,26 +174,26 @@ def test_what_is_no_clone_is_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_suspects_come_with_reasons_and_what_was_reverted_comes_last(clone: Clone, history: History) -> None:
     between = history.between(clone.shas[0], clone.shas[5])
-    by_stack = rank(between, "module: dynamo", ["torch/_dynamo/a.py"], ["setitem"])
-    assert by_stack[0].commit.pull_request == 2
+    by_stack = rank_suspects(between, "module: dynamo", ["torch/_dynamo/a.py"], ["setitem"])
+    assert by_stack[0].commit.sha == clone.shas[1]
     assert by_stack[0].reasons == (
         "touches torch/_dynamo/a.py, in the failing stack",
         "its subject names the stage",
         "its subject names setitem",
     )
-    by_stage = rank(between, "module: inductor")
+    by_stage = rank_suspects(between, "module: inductor")
     assert by_stage[0].commit.is_revert
-    reverted = next(suspect for suspect in by_stage if suspect.commit.pull_request == 3)
+    reverted = next(suspect for suspect in by_stage if suspect.commit.sha == clone.shas[2])
     assert reverted.score == 1
     assert reverted.reasons[-1] == "but it was reverted within the range"
-    assert [suspect.commit.pull_request for suspect in by_stage][-1] == 6
+    assert by_stage[-1].commit.sha == clone.shas[5]
 
 
-@given(st.text(), st.integers(1, 10**6))
-def test_any_message_can_be_read(text: str, number: int) -> None:
-    parse_message(text)
-    assert parse_message(f"Fix it (#{number})")[0] == number
-    assert parse_message(f'Revert "Fix it (#{number})"')[2] == number
+@given(st.text(), st.text(alphabet="0123456789abcdef", min_size=40, max_size=40))
+def test_any_message_can_be_read_for_a_revert(text: str, sha: str) -> None:
+    reverted_commit(text)
+    assert reverted_commit(f'Revert "Fix it"\n\nThis reverts commit {sha}.\n') == sha
+    assert reverted_commit(f"Fix it\n\nThis reverts commit {sha}.\n") is None
 
 
 @pytest.mark.parametrize(
@@ -215,7 +210,7 @@ def test_any_message_can_be_read(text: str, number: int) -> None:
     ],
 )
 def test_what_is_laid_and_what_has_to_be_built(path: str, laid: bool, native: bool) -> None:
-    assert (is_laid(path), is_native(path)) == (laid, native)
+    assert (is_replaceable(path), is_native(path)) == (laid, native)
 
 
 def commits(count: int) -> list[Commit]:
@@ -226,24 +221,26 @@ def commits(count: int) -> list[Commit]:
     ]
 
 
-@given(st.integers(2, 60), st.data(), st.sampled_from([Which.REGRESSION, Which.FIX]))
-def test_the_culprit_commit_is_named(count: int, data: st.DataObject, which: Which) -> None:
+@given(st.integers(2, 60), st.data(), st.sampled_from([BoundaryKind.REGRESSION, BoundaryKind.FIX]))
+def test_the_culprit_commit_is_named(count: int, data: st.DataObject, kind: BoundaryKind) -> None:
     line = commits(count)
-    laid = [commit for commit in line if is_laid(commit.files[-1])]
+    laid = [commit for commit in line if is_replaceable(commit.files[-1])]
     culprit = data.draw(st.sampled_from(laid))
     broken = data.draw(st.sets(st.sampled_from(laid), max_size=3)) - {culprit, laid[-1]}
-    after, before = (Status.BAD, Status.GOOD) if which is Which.REGRESSION else (Status.GOOD, Status.BAD)
+    after, before = (
+        (BuildStatus.BAD, BuildStatus.GOOD) if kind is BoundaryKind.REGRESSION else (BuildStatus.GOOD, BuildStatus.BAD)
+    )
     base = Commit("0" * 40, "Base", line[0].date)
 
-    def ask(commit: Commit) -> Finding:
+    def ask(commit: Commit) -> BuildAnswer:
         if commit in broken:
-            return Finding(Status.UNTESTABLE, "import-failed")
-        return Finding(after if commit.sha >= culprit.sha else before)
+            return BuildAnswer(BuildStatus.UNTESTABLE, "import-failed")
+        return BuildAnswer(after if commit.sha >= culprit.sha else before)
 
     told: list[str] = []
-    found = find_culprit(base, line, ask, which, on_answer=lambda entry: told.append(entry.item.sha))
-    assert found.edge is not None
-    inside = [skipped.item for skipped in found.edge.between] + [found.edge.after]
+    found = find_culprit(base, line, ask, kind, on_answer=lambda entry: told.append(entry.item.sha))
+    assert found.boundary is not None
+    inside = [skipped.item for skipped in found.boundary.between] + [found.boundary.after]
     assert culprit in inside
     assert found.commit in (culprit, None)
     assert found.commit is culprit or broken
@@ -254,14 +251,14 @@ def test_the_culprit_commit_is_named(count: int, data: st.DataObject, which: Whi
 def test_when_the_cause_is_not_in_the_python_that_is_said() -> None:
     line = commits(9)
     base = Commit("0" * 40, "Base", line[0].date)
-    found = find_culprit(base, line, lambda _: Finding(Status.GOOD))
+    found = find_culprit(base, line, lambda _: BuildAnswer(BuildStatus.GOOD))
     assert found.commit is None
     assert "the cause is not in the Python" in (found.why_not or "")
-    assert len(found.findings.tested) == 2
-    odd = find_culprit(base, line, lambda _: Finding(Status.BAD))
+    assert len(found.result.tested) == 2
+    odd = find_culprit(base, line, lambda _: BuildAnswer(BuildStatus.BAD))
     assert "with its own Python" in (odd.why_not or "")
-    unfit = find_culprit(base, line, lambda _: Finding(Status.UNTESTABLE, "import-failed"))
+    unfit = find_culprit(base, line, lambda _: BuildAnswer(BuildStatus.UNTESTABLE, "import-failed"))
     assert "import-failed" in (unfit.why_not or "")
     assert [commit.files[0] for commit in native_changes(line)] == ["aten/x.cpp"] * 3
-    nothing = find_culprit(base, line[:0], lambda _: Finding(Status.BAD))
+    nothing = find_culprit(base, line[:0], lambda _: BuildAnswer(BuildStatus.BAD))
     assert "no commit in the range" in (nothing.why_not or "")

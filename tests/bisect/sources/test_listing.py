@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pypi_simple import ProjectPage
 
-from torchbisect.bisect.sources.nightly import made_up_urls, nightlies, one_per_commit, unlisted
-from torchbisect.bisect.sources.nightly_minors import FIRST_DAYS, between_cuts, minors_about
-from torchbisect.bisect.sources.release import releases, why_not_compiling
-from torchbisect.bisect.sources.url_probe import Heads
-from torchbisect.bisect.sources.variant_pairs import Pair, divide, offers
+from torchbisect.bisect.sources.branch_cuts import FIRST_NIGHTLY_DAYS, days_between_branch_cuts, likely_minors
+from torchbisect.bisect.sources.nightly import candidate_urls, nightlies, unlisted
+from torchbisect.bisect.sources.release import compile_unsupported_reason, releases
+from torchbisect.bisect.sources.url_probe import UrlProbe
+from torchbisect.bisect.sources.variant_pairs import PythonVariant, divide
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
@@ -102,7 +102,7 @@ def test_a_variant_of_pytorchs_own_index_is_that_wheel_exactly(page: Pages, pyth
     ],
 )
 def test_why_not_compiling(minor: tuple[int, int], python: tuple[int, int], fine: bool) -> None:
-    assert (why_not_compiling(minor, python) is None) is fine
+    assert (compile_unsupported_reason(minor, python) is None) is fine
 
 
 # Nightlies
@@ -180,7 +180,7 @@ def test_what_fell_off_the_page_is_asked_for_by_name(
     listed = [nightly("2024-03-11", "2.3"), nightly("2024-03-15", "2.4")]
     first, last = datetime.date(2024, 3, 11), datetime.date(2024, 3, 15)
     gone: dict[str, bool] = {}
-    with Heads(gone) as heads:
+    with UrlProbe(gone) as heads:
         listing = unlisted(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly")
     assert [build.name for build in listing.builds] == [
         "2.3.0.dev20240311",
@@ -192,7 +192,7 @@ def test_what_fell_off_the_page_is_asked_for_by_name(
     assert listing.builds[1].requirement.endswith("torch-2.3.0.dev20240312%2Bcpu-cp311-cp311-linux_x86_64.whl")
     assert all(request.startswith("HEAD ") for request in requests)
     before = len(requests)
-    with Heads(gone) as heads:
+    with UrlProbe(gone) as heads:
         assert unlisted(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly") == listing
     assert len(requests) == before + 2, "only what is there is asked again"
 
@@ -201,19 +201,19 @@ def test_a_host_that_is_down_is_not_taken_for_one_without_the_file(
     serve: Callable[[dict[str, str | int]], tuple[str, list[str]]],
 ) -> None:
     address, _ = serve({"/busy": 503})
-    with Heads(patience=Patience(0.01, 0.01, 0.03)) as heads, pytest.raises(IndexUnreachable):
+    with UrlProbe(patience=Patience(0.01, 0.01, 0.03)) as heads, pytest.raises(IndexUnreachable):
         heads.exists(f"{address}/busy")
 
 
 def test_made_up_addresses_try_both_hosts_both_tags_and_the_minors_in_turn(python: Pythons) -> None:
-    urls = made_up_urls(datetime.date(2023, 9, 5), [(2, 1), (2, 2)], python(), "cu118")
+    urls = candidate_urls(datetime.date(2023, 9, 5), [(2, 1), (2, 2)], python(), "cu118")
     assert urls == [
         f"https://{host}/whl/nightly/cu118/torch-{minor}.0.dev20230905%2Bcu118-cp311-cp311-{platform}.whl"
         for minor in ("2.1", "2.2")
         for platform in ("linux_x86_64", "manylinux_2_28_x86_64")
         for host in ("download.pytorch.org", "download-r2.pytorch.org")
     ]
-    mac = made_up_urls(datetime.date(2026, 8, 29), [(2, 15)], python(platforms=("macosx_14_0_arm64",)))
+    mac = candidate_urls(datetime.date(2026, 8, 29), [(2, 15)], python(platforms=("macosx_14_0_arm64",)))
     assert mac[0].endswith("/torch-2.15.0.dev20260829-cp311-cp311-macosx_14_0_arm64.whl")
 
 
@@ -232,8 +232,8 @@ def test_the_minor_of_a_day_between_two_known_nightlies_is_among_the_first_two(
     known = [Build(f"2.{minor_of(d)[1]}.0.dev{d:%Y%m%d}", Channel.NIGHTLY, date=d) for d in near]
     between = minor_of(near[1])[1] - minor_of(near[0])[1]
     if between <= 1:
-        assert minor_of(date) in minors_about(date, known)[: between + 1]
-    assert len(minors_about(date, known)) <= min(3, between + 1)
+        assert minor_of(date) in likely_minors(date, known)[: between + 1]
+    assert len(likely_minors(date, known)) <= min(3, between + 1)
 
 
 def test_days_far_from_all_that_is_listed_have_the_minors_that_the_wheels_known_from_threads_have() -> None:
@@ -250,46 +250,34 @@ def test_days_far_from_all_that_is_listed_have_the_minors_that_the_wheels_known_
         ("2026-04-08", 12),
         ("2026-05-18", 13),
     ]:
-        assert (2, minor) == minors_about(datetime.date.fromisoformat(day), listed)[0]
-        assert (2, minor) in minors_about(datetime.date.fromisoformat(day), listed)
-
-
-def test_two_nightlies_of_one_commit_are_one() -> None:
-    builds = [nightly(f"2026-08-{day:02}") for day in range(10, 17)]
-    commits = ["a", "a", "b", None, None, "c", "c"]
-    of = dict(zip(builds, commits))
-    kept, same = one_per_commit(builds, of.__getitem__)
-    assert [build.date.day for build in kept if build.date] == [10, 12, 13, 14, 15]
-    assert same == {
-        "2.15.0.dev20260811+cpu": "2.15.0.dev20260810+cpu",
-        "2.15.0.dev20260816+cpu": "2.15.0.dev20260815+cpu",
-    }
+        assert (2, minor) == likely_minors(datetime.date.fromisoformat(day), listed)[0]
+        assert (2, minor) in likely_minors(datetime.date.fromisoformat(day), listed)
 
 
 # From releases to days
 
 
 def test_a_pair_of_releases_is_the_days_between_their_branch_cuts() -> None:
-    days = between_cuts(Build("2.8.0"), Build("2.9.1"))
+    days = days_between_branch_cuts(Build("2.8.0"), Build("2.9.1"))
     assert not isinstance(days, str)
-    assert days.first <= FIRST_DAYS[2, 9] <= FIRST_DAYS[2, 10] <= days.last
+    assert days.first <= FIRST_NIGHTLY_DAYS[2, 9] <= FIRST_NIGHTLY_DAYS[2, 10] <= days.last
     assert (days.last - days.first).days < 100
 
 
 def test_the_index_itself_says_better_when_a_release_was_cut(page: Pages, python: Pythons) -> None:
     names = [wheel(f"2.14.0.dev202608{day:02}+cpu") for day in range(1, 14)]
     names += [wheel(f"2.15.0.dev202608{day:02}+cpu") for day in range(14, 20)]
-    days = between_cuts(Build("2.13.0"), Build("2.14.0"), nightlies(page(names), python()))
+    days = days_between_branch_cuts(Build("2.13.0"), Build("2.14.0"), nightlies(page(names), python()))
     assert not isinstance(days, str)
     assert days.last == datetime.date(2026, 8, 15)
-    newest = between_cuts(Build("2.13.0"), Build("2.15.0"), nightlies(page(names), python()))
+    newest = days_between_branch_cuts(Build("2.13.0"), Build("2.15.0"), nightlies(page(names), python()))
     assert not isinstance(newest, str)
     assert newest.last == datetime.date(2026, 8, 19)
 
 
 def test_a_patch_release_has_no_days() -> None:
-    assert "picked" in str(between_cuts(Build("2.9.0"), Build("2.9.1")))
-    assert "isn't known" in str(between_cuts(Build("2.90.0"), Build("2.91.0")))
+    assert "picked" in str(days_between_branch_cuts(Build("2.9.0"), Build("2.9.1")))
+    assert "isn't known" in str(days_between_branch_cuts(Build("2.90.0"), Build("2.91.0")))
 
 
 # Pairs of a Python and a variant
@@ -298,7 +286,7 @@ def test_a_patch_release_has_no_days() -> None:
 @given(st.data())
 def test_a_division_has_both_ends_and_its_parts_share_a_day(data: st.DataObject) -> None:
     start = datetime.date(2026, 1, 1)
-    pairs = [Pair(f"cp3{number}", variant) for number in (11, 12) for variant in ("cu126", "cu130")]
+    pairs = [PythonVariant(f"cp3{number}", variant) for number in (11, 12) for variant in ("cu126", "cu130")]
     offered = {pair: sorted(start + day * DAY for day in data.draw(st.sets(st.integers(0, 12)))) for pair in pairs}
     first, last = start, start + 12 * DAY
     division = divide(first, last, offered, pairs)
@@ -320,11 +308,10 @@ def test_a_division_has_both_ends_and_its_parts_share_a_day(data: st.DataObject)
             assert division.notice is None
 
 
-def test_a_range_over_a_variants_end_is_split_and_says_so(page: Pages) -> None:
-    old = [wheel(f"2.12.0.dev202604{day:02}+cu128") for day in range(1, 8)]
-    new = [wheel(f"2.12.0.dev202604{day:02}+cu130") for day in range(3, 20)]
-    pairs = [Pair("cp311", "cu128"), Pair("cp311", "cu130")]
-    offered = offers({"cu128": page(old), "cu130": page(new)})
-    division = divide(datetime.date(2026, 4, 1), datetime.date(2026, 4, 19), offered, pairs)
+def test_a_range_over_a_variants_end_is_split_and_says_so() -> None:
+    old = [datetime.date(2026, 4, day) for day in range(1, 8)]
+    new = [datetime.date(2026, 4, day) for day in range(3, 20)]
+    pairs = [PythonVariant("cp311", "cu128"), PythonVariant("cp311", "cu130")]
+    division = divide(datetime.date(2026, 4, 1), datetime.date(2026, 4, 19), dict(zip(pairs, (old, new))), pairs)
     assert [(s.pair.variant, s.first.day, s.last.day) for s in division.segments] == [("cu128", 1, 7), ("cu130", 7, 19)]
     assert "the range is split: 2026-04-01 to 2026-04-07 cu128 for cp311" in (division.notice or "")

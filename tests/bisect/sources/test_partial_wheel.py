@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchbisect.bisect.sources.partial_wheel import fetch_python, thin_environment, thin_layer
+from torchbisect.bisect.sources.partial_wheel import fetch_python_files, partial_wheel_environment, python_difference
 from torchbisect.containers.environment import Facts
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.copies import overlaid
@@ -52,7 +52,7 @@ def test_only_the_python_and_the_directory_come_over_the_network(serve: Serve) -
         "torch/lib/libend.so": noise(3_000_000, 3),
     }
     address, requests = serve({"/torch.whl": archive(files)})
-    wheel = fetch_python(f"{address}/torch.whl")
+    wheel = fetch_python_files(f"{address}/torch.whl")
     assert wheel.files == {
         name: files[name] for name in ("torch/_dynamo/a.py", "torch/_dynamo/b.py", "torch/_inductor/c.py")
     }
@@ -70,20 +70,20 @@ def test_only_the_python_and_the_directory_come_over_the_network(serve: Serve) -
 )
 def test_what_is_fetched_is_what_the_wheel_holds(serve: Serve, files: dict[str, bytes]) -> None:
     address, _ = serve({"/torch.whl": archive(files)})
-    wheel = fetch_python(f"{address}/torch.whl")
+    wheel = fetch_python_files(f"{address}/torch.whl")
     assert wheel.files == {name: contents for name, contents in files.items() if name.endswith(".py")}
 
 
 def test_what_cannot_be_read_in_parts_is_named(serve: Serve) -> None:
     address, _ = serve({"/text.whl": b"no archive" * 99, "/busy.whl": 503})
     with pytest.raises(InstallFailed) as refused:
-        fetch_python(f"{address}/text.whl")
+        fetch_python_files(f"{address}/text.whl")
     assert refused.value.reason == "bad-wheel"
     with pytest.raises(InstallFailed) as refused:
-        fetch_python(f"{address}/gone.whl")
+        fetch_python_files(f"{address}/gone.whl")
     assert refused.value.reason == "no-ranges"
     with pytest.raises(IndexUnreachable):
-        fetch_python(f"{address}/busy.whl", patience=HASTE)
+        fetch_python_files(f"{address}/busy.whl", patience=HASTE)
 
 
 @pytest.fixture
@@ -162,13 +162,13 @@ def test_a_thin_layer_is_what_differs(base: Venv, cache: Cache, serve: Serve) ->
         "torch/version.py": b"git_version = 'new'\n",
     }
     address, _ = serve({"/torch.whl": archive(files)})
-    assert thin_layer(fetch_python(f"{address}/torch.whl"), site) == {
+    assert python_difference(fetch_python_files(f"{address}/torch.whl"), site) == {
         "torch/_dynamo/a.py": b"a = 3\n",
         "torch/_dynamo/more.py": b"more = 1\n",
         "torch/_dynamo/unused.py": None,
     }
     build = Build("2.15.0.dev20260816+cpu", Channel.NIGHTLY)
-    with thin_environment(cache, build, f"{address}/torch.whl", base) as (made, fetched):
+    with partial_wheel_environment(cache, build, f"{address}/torch.whl", base) as (made, fetched):
         assert fetched == len(archive(files))
         assert (made.build, made.facts.torch) == (build, build.version)
         assert made.facts.git_version == f"{build.version} over 2.15.0", "what has no git version is known by its own"

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.bisect.search.find import Status
-from torchbisect.bisect.search.verdict_status import finding_of
-from torchbisect.bisect.sources.selection import check_order, choose_build, find_build, parse_build
+from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
+from torchbisect.bisect.sources.selection import check_order, find_build, parse_build
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError
 from torchbisect.core.verdict import Answer, Verdict
@@ -65,15 +64,6 @@ def test_the_nearest_builds_are_named() -> None:
         find_build(BUILDS, "2.14.0.dev20260212+cu126")
 
 
-def test_a_day_without_a_nightly_slides_with_a_notice() -> None:
-    choice = choose_build(BUILDS, "2026-02-14")
-    assert choice.build.date == datetime.date(2026, 2, 15)
-    assert choice.notice == "there is no nightly 2026-02-14: 2.14.0.dev20260215 was taken in its place"
-    assert choose_build(BUILDS, "2.9.1").notice is None
-    with pytest.raises(InputError):
-        choose_build(BUILDS, "2.9.7")
-
-
 @given(st.text(max_size=30))
 def test_any_text_is_either_understood_or_refused(text: str) -> None:
     refusal = None
@@ -92,31 +82,31 @@ def test_a_day_reads_the_same_in_all_its_forms(day: datetime.date) -> None:
 
 def test_ends_on_the_wrong_side_are_refused_and_told_what_to_do() -> None:
     older, newer = Build("2.8.0"), Build("2.10.0")
-    check_order(older, newer, "regression")
-    check_order(newer, older, "fix")
-    check_order(newer, older, "both")
+    check_order(older, newer, BoundaryKind.REGRESSION)
+    check_order(newer, older, BoundaryKind.FIX)
+    check_order(newer, older, BoundaryKind.BOTH)
     with pytest.raises(InputError, match="--find fix"):
-        check_order(newer, older, "regression")
+        check_order(newer, older, BoundaryKind.REGRESSION)
     with pytest.raises(InputError, match="--find regression"):
-        check_order(older, newer, "fix")
+        check_order(older, newer, BoundaryKind.FIX)
     with pytest.raises(InputError, match="two different"):
         check_order(older, older)
     rolled = Build("2.3.0.dev20240320", Channel.NIGHTLY, date=datetime.date(2024, 3, 20))
     before = Build("2.4.0.dev20240316", Channel.NIGHTLY, date=datetime.date(2024, 3, 16))
-    check_order(before, rolled, "regression")
+    check_order(before, rolled, BoundaryKind.REGRESSION)
 
 
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (Answer.SAME, Status.BAD),
-        (Answer.NONE, Status.GOOD),
-        (Answer.OTHER, Status.UNTESTABLE),
-        (Answer.UNTESTABLE, Status.UNTESTABLE),
+        (Answer.SAME, BuildStatus.BAD),
+        (Answer.NONE, BuildStatus.GOOD),
+        (Answer.OTHER, BuildStatus.UNTESTABLE),
+        (Answer.UNTESTABLE, BuildStatus.UNTESTABLE),
     ],
 )
-def test_only_same_and_none_are_evidence(answer: Answer, status: Status) -> None:
-    finding = finding_of(Verdict(answer, "import-failed" if not status.testable else None, "line", 2.0))
+def test_only_same_and_none_are_evidence(answer: Answer, status: BuildStatus) -> None:
+    finding = BuildAnswer.from_verdict(Verdict(answer, "import-failed" if not status.testable else None, "line", 2.0))
     assert finding.status is status
     assert finding.reason == (None if status.testable else "import-failed")
-    assert finding_of(Verdict(answer)).reason is not None or status.testable
+    assert BuildAnswer.from_verdict(Verdict(answer)).reason is not None or status.testable

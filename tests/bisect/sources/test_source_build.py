@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pytorch_clone import Clone
 
-from torchbisect.bisect.search.evidence import Finding, Status
+from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
 from torchbisect.bisect.sources.commit_search import CommitRange
 from torchbisect.bisect.sources.history import Commit, History
-from torchbisect.bisect.sources.source_build import Builder, by_building
+from torchbisect.bisect.sources.source_build import CommitBuilder, find_culprit_by_building
 from torchbisect.containers.environment import Facts
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.venv import Venv
@@ -41,38 +41,38 @@ def span(tmp_path: Path) -> tuple[History, CommitRange]:
     return history, CommitRange(history.commit(shas[0]), history.between(shas[0], shas[-1]))
 
 
-def builder(history: History, tmp_path: Path, command: str) -> Builder:
+def builder(history: History, tmp_path: Path, command: str) -> CommitBuilder:
     (tmp_path / "homes").mkdir(exist_ok=True)
     like = Venv(Build("2.14.0"), Facts("2.14.0", None, "3", "x"), Path(sys.executable), tmp_path / "homes")
-    return Builder(history, command, Cache(tmp_path / "cache"), like, print)
+    return CommitBuilder(history, command, Cache(tmp_path / "cache"), like, print)
 
 
 def test_the_range_that_can_be_built_is_named(tmp_path: Path, span: tuple[History, CommitRange]) -> None:
     history, commits = span
     made = builder(history, tmp_path, COMMAND)
 
-    def ask(commit: Commit) -> Finding:
+    def ask(commit: Commit) -> BuildAnswer:
         try:
             with made.built(commit) as environment:
                 assert environment.facts.git_version == commit.sha
                 said = environment.run(["-c", "import torch; print(torch.ANSWER)"], timeout=60).output.strip()
         except InstallFailed as failed:
-            return Finding(Status.UNTESTABLE, failed.reason, str(failed))
-        return Finding(Status(said))
+            return BuildAnswer(BuildStatus.UNTESTABLE, failed.reason, str(failed))
+        return BuildAnswer(BuildStatus(said))
 
-    culprit = by_building(commits, ask)
-    edge = culprit.edge
-    assert edge is not None
-    assert edge.before is not None
-    assert edge.after is not None
-    assert (edge.before.subject[:1], edge.after.subject[:1]) == ("3", "5")
-    assert [(one.item.subject[:1], one.reason) for one in edge.between] == [("4", "build-failed")]
+    culprit = find_culprit_by_building(commits, ask)
+    boundary = culprit.boundary
+    assert boundary is not None
+    assert boundary.before is not None
+    assert boundary.after is not None
+    assert (boundary.before.subject[:1], boundary.after.subject[:1]) == ("3", "5")
+    assert [(one.item.subject[:1], one.reason) for one in boundary.between] == [("4", "build-failed")]
     assert culprit.commit is None, "of an honest range none is named"
     assert len((tmp_path / "cache" / "built" / "tree" / "log").read_text().splitlines()) > 1, "one tree for all"
 
 
 @pytest.mark.parametrize(("command", "error", "words"), [
-    ("exit 125", InstallFailed, "passed"),
+    ("exit 125", InstallFailed, "skipped"),
     ("echo no compiler >&2; false", InstallFailed, "no compiler"),
     ("true", InstallFailed, "can't be imported"),
     ("no-such-command-at-all", MachineError, "correct it"),

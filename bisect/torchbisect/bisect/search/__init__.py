@@ -1,1 +1,1 @@
-"""The search over builds; pure functions of verdicts."""
+"""The search for the builds where a mismatch came and went: pure functions of the builds' answers."""

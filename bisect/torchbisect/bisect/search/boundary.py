@@ -1,10 +1,11 @@
-"""The next question of one edge, as a pure function of what was answered.
+"""The next position to ask for one boundary, as a pure function of the answers.
 
-Everything here looks in one direction: the known bad build (the anchor) above, the good ones sought below it. The
-search for a fix hands over its positions turned round (``search``), so nothing is written twice.
+All functions look in one direction: from a known bad build (the anchor) down to the good builds. For a fix the caller
+(``boundary_search``) mirrors the positions, so nothing is written twice.
 
-The way: ask the good end if one was given; with no good build known go down in growing steps; from the lowest end on
-treat what lies below as a range whose good end is open; then halve the range until no unasked build is left in it.
+The steps are: ask the good end, if the user named one. Without a good build go down in growing steps. From the oldest
+build on, treat the range below the anchor as one whose good end is open. Then halve the range until no unasked build
+is left in it.
 """
 
 from __future__ import annotations
@@ -12,23 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from torchbisect.bisect.search.evidence import Status
+from torchbisect.bisect.search.evidence import BuildStatus
 from torchbisect.bisect.search.midpoints import choose, trailing_zeros
 
-#: So many untestable builds are asked in one growing step before the next, larger one is taken.
-_TRIES = 2
+#: After this many untestable builds in one growing step, the next, larger step is taken.
+_TRIES_IN_A_STEP = 2
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a search chooses, apart from what it knows.
+class Preferences:
+    """Rules for the choice among positions that are equally informative.
 
     Attributes:
-        rank: a number for a position that does not depend on the list's ends.
-        cached: whether asking a position costs no install.
+        rank: a number for a position that does not depend on the ends of the list.
+        cached: true for a position that needs no install.
         first_step: the length of the first growing step, in builds.
-        patience: so many untestable builds in one range are asked before those that lie between untestable ones are
-            left unasked, and listed as such.
+        patience: after this many untestable builds in one range, builds between untestable ones are not asked.
     """
 
     rank: Callable[[int], int]
@@ -39,7 +39,12 @@ class Manner:
 
 @dataclass(frozen=True)
 class Range:
-    """The evidence round an edge: ``low`` is the last good position, -1 while none is known; ``high`` the first bad."""
+    """The evidence around a boundary.
+
+    Attributes:
+        low: the last good position; -1 while none is known.
+        high: the first bad position.
+    """
 
     low: int
     high: int
@@ -50,88 +55,85 @@ class Range:
         return range(self.low + 1, self.high)
 
 
-def bracket(answers: Mapping[int, Status], anchor: int) -> Range:
-    """The narrowest range below ``anchor`` that the answers prove."""
-    low = max((p for p, status in answers.items() if status is Status.GOOD and p < anchor), default=-1)
-    high = min(p for p, status in answers.items() if status is Status.BAD and p > low)
+def narrowest_range(answers: Mapping[int, BuildStatus], anchor: int) -> Range:
+    """Return the narrowest range below ``anchor`` that the answers prove."""
+    low = max((p for p, status in answers.items() if status is BuildStatus.GOOD and p < anchor), default=-1)
+    high = min(p for p, status in answers.items() if status is BuildStatus.BAD and p > low)
     return Range(low, high)
 
 
-def next_question(
-    answers: Mapping[int, Status], anchor: int, good: int | None, manner: Manner, slack: int
+def next_position(
+    answers: Mapping[int, BuildStatus], anchor: int, good: int | None, preferences: Preferences, slack: int
 ) -> int | None:
-    """The position to ask next, or ``None`` when the edge is as narrow as the builds allow.
+    """Return the position to ask next, or ``None`` if the boundary is as narrow as the builds allow.
 
     Args:
-        answers: what is known, by position.
+        answers: the known answers, by position.
         anchor: the position of a build known to be bad.
-        good: the position the user named as good, below the anchor.
-        manner: how to choose.
-        slack: how many answers more than the least the range may cost.
+        good: the position that the user named as good, below the anchor.
+        preferences: the rules of choice.
+        slack: the number of answers that the range may cost above the minimum.
     """
     if good is not None and good not in answers:
         return good
-    known = bracket(answers, anchor)
+    known = narrowest_range(answers, anchor)
     if known.low < 0:
+        bad = [p for p, status in answers.items() if status is BuildStatus.BAD]
         origin = anchor if good is None else good
-        step = growing(origin, 0, answers, manner, lambda low, high: any(p <= high for p in _bad(answers)))
+        step = growing_step(origin, 0, answers, preferences, lambda low, high: any(p <= high for p in bad))
         if step is not None:
             return step
         if 0 not in answers:
             return 0
-    unasked = open_questions(answers, known, manner.patience)
+    unasked = positions_left(answers, known, preferences.patience)
     if not unasked:
         return None
-    in_vain = [p for p in known.inside if p in answers]
-    return choose(unasked, in_vain, rank=manner.rank, cached=manner.cached, slack=slack)
+    untestable = [p for p in known.inside if p in answers]
+    return choose(unasked, untestable, rank=preferences.rank, cached=preferences.cached, slack=slack)
 
 
-def open_questions(answers: Mapping[int, Status], known: Range, patience: int) -> list[int]:
-    """The positions of a range that are still worth a question, ascending."""
+def positions_left(answers: Mapping[int, BuildStatus], known: Range, patience: int) -> list[int]:
+    """Return the positions of a range that are still worth a question, ascending."""
     unasked = [p for p in known.inside if p not in answers]
-    in_vain = [p for p in known.inside if p in answers]
-    if len(in_vain) < patience:
+    untestable = [p for p in known.inside if p in answers]
+    if len(untestable) < patience:
         return unasked
-    # Builds between untestable ones are left alone by now; those next to a testable end are still asked, since an
-    # answer there makes the range smaller whatever lies in its middle.
-    first = -1 if known.low < 0 else in_vain[0]
-    return [p for p in unasked if not first < p < in_vain[-1]]
+    # Builds between untestable ones are left alone now. Builds next to a testable end are still asked, since an answer
+    # there narrows the range whatever its middle holds.
+    first = -1 if known.low < 0 else untestable[0]
+    return [p for p in unasked if not first < p < untestable[-1]]
 
 
-def growing(
+def growing_step(
     origin: int,
     floor: int,
-    answers: Mapping[int, Status],
-    manner: Manner,
+    answers: Mapping[int, BuildStatus],
+    preferences: Preferences,
     settled: Callable[[int, int], bool],
 ) -> int | None:
-    """The next of the growing steps down from ``origin``, or ``None`` once the next would reach ``floor``.
+    """Return the next of the growing steps down from ``origin``, or ``None`` once the next would reach ``floor``.
 
-    Each step is a window twice as wide as the one before; in a window of 2**k numbers just one is a multiple of 2**k,
-    and that one is asked, so that steps from different origins meet. A window is over when ``settled`` says so for its
-    ends, or when what was asked in it was untestable ``_TRIES`` times.
+    Each step is a window twice as wide as the one before. A window of 2**k numbers holds exactly one multiple of 2**k,
+    which is the one asked; so steps from different origins ask the same builds. A window is over when ``settled`` says
+    so for its ends, or after ``_TRIES_IN_A_STEP`` untestable builds in it.
     """
-    for low, high in _windows(origin, floor, manner.first_step):
+    for low, high in _windows(origin, floor, preferences.first_step):
         if settled(low, high):
             continue
         unasked = [p for p in range(low, high + 1) if p not in answers]
-        in_vain = [p for p in range(low, high + 1) if answers.get(p) is Status.UNTESTABLE]
-        if not unasked or len(in_vain) >= _TRIES:
+        untestable = [p for p in range(low, high + 1) if answers.get(p) is BuildStatus.UNTESTABLE]
+        if not unasked or len(untestable) >= _TRIES_IN_A_STEP:
             continue
-        if in_vain:
-            return max(unasked, key=lambda p: (min(abs(p - q) for q in in_vain), p))
-        ready = [p for p in unasked if manner.cached(p)]
-        return max(ready or unasked, key=lambda p: (trailing_zeros(manner.rank(p)), p))
+        if untestable:
+            return max(unasked, key=lambda p: (min(abs(p - q) for q in untestable), p))
+        ready = [p for p in unasked if preferences.cached(p)]
+        return max(ready or unasked, key=lambda p: (trailing_zeros(preferences.rank(p)), p))
     return None
 
 
 def _windows(origin: int, floor: int, first_step: int) -> Iterator[tuple[int, int]]:
-    """The windows below ``origin`` that lie wholly above ``floor``, nearest first."""
+    """Yield the windows below ``origin`` that lie wholly above ``floor``, nearest first."""
     distance = first_step
     while origin - 2 * distance + 1 > floor:
         yield origin - 2 * distance + 1, origin - distance
         distance *= 2
-
-
-def _bad(answers: Mapping[int, Status]) -> Iterator[int]:
-    return (p for p, status in answers.items() if status is Status.BAD)

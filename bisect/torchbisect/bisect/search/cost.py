@@ -1,26 +1,27 @@
-"""What a search will cost before it is begun: each place where the bug may have come or gone is tried on paper."""
+"""The cost of a search before it begins: every place where the bug may have come or gone is searched on paper."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from torchbisect.bisect.search.evidence import Finding, Status, T, Which
-from torchbisect.bisect.search.find import find as search
+from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus, T
+from torchbisect.bisect.search.find import find_boundaries
+from torchbisect.bisect.search.options import SearchOptions
 
-#: At most so many places are tried for each edge; of a longer list every second, third ... one.
+#: The number of places that are tried for each boundary, at most. Of a longer list every second, third ... is tried.
 _PLACES = 150
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What one build weighs, in bytes.
+    """The size of one build, in bytes.
 
     Attributes:
         download: its wheel.
-        installed: what the wheel unpacks to.
-        shared_download: the wheels it needs beside it, fetched once for all builds that need the same.
-        shared_installed: what these unpack to, hard-linked between environments.
+        installed: the files in the wheel.
+        shared_download: the wheels of its dependencies, fetched once for all builds that need the same.
+        shared_installed: the files of these dependencies, hard-linked between environments.
     """
 
     download: int
@@ -35,21 +36,21 @@ CUDA = Footprint(890_000_000, 1_660_000_000, 2_700_000_000, 4_900_000_000)
 
 
 def footprint(variant: str | None) -> Footprint:
-    """What builds of a variant weigh. Without one the index decides: the public one's builds for Linux are CUDA's."""
+    """Return the size of a variant's builds; without a variant that of CUDA, as on the public index for Linux."""
     return CPU if variant == "cpu" else CUDA
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a search will cost.
+class SearchPlan:
+    """The cost of a search.
 
     Attributes:
-        builds: how many builds lie in the range.
-        most: questions at the most, if every build can be tested.
-        typical: questions on average over the places where the bug may have come and gone.
-        installs: of the questions at the most, those in environments that aren't there yet.
-        download: bytes to fetch at the most.
-        disk: bytes that the environments take at the most, if all are kept.
+        builds: the number of builds in the range.
+        most: the most questions, if every build can be tested.
+        typical: the average number of questions over the places where the bug may have come and gone.
+        installs: of the most questions, those in environments that are not installed yet.
+        download: the bytes to fetch, at most.
+        disk: the bytes of the environments, at most, if all are kept.
     """
 
     builds: int
@@ -60,7 +61,7 @@ class Plan:
     disk: int
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The plan in one line."""
         return (
             f"{self.builds} builds: {self.typical:.0f} steps as a rule and {self.most} at the most, "
@@ -69,99 +70,89 @@ class Plan:
         )
 
 
-def plan(
+def plan_search(
     builds: Sequence[T],
+    options: SearchOptions[T],
     *,
-    bad: int | None = None,
-    good: int | None = None,
-    find: Which | str = Which.BOTH,
-    cached: Callable[[T], bool] = lambda _: False,
-    rank: Callable[[T], int] | None = None,
-    weight: Footprint = CPU,
-    size: Callable[[T], int | None] = lambda _: None,
-) -> Plan:
-    """What a search of ``builds`` will cost; nothing is asked or fetched.
+    size: Footprint = CPU,
+    wheel_size: Callable[[T], int | None] = lambda _: None,
+) -> SearchPlan:
+    """Calculate the cost of a search; nothing is asked or fetched.
 
     Args:
-        weight: what a build weighs where ``size`` doesn't know.
-        size: the bytes of a build's wheel, where the index says.
-
-    The other arguments are those of ``search.find``. The newest build stands for ``bad`` where it isn't given.
+        builds: the builds, oldest first.
+        options: those of the search; the newest build stands for ``bad`` if there is none.
+        size: the size of a build where ``wheel_size`` does not know it.
+        wheel_size: the bytes of a build's wheel, if the index says.
     """
-    which = Which(find)
-    anchor = len(builds) - 1 if bad is None else bad
+    anchor = len(builds) - 1 if options.bad is None else options.bad
     questions: list[list[int]] = []
     costs: list[list[tuple[int, int]]] = []
 
-    for edge, places in _places(which, anchor, len(builds)):
-        own_good = good if good is not None and (good < anchor) is (edge is Which.REGRESSION) else None
+    def cost(asked: Sequence[T]) -> tuple[int, int]:
+        """Return the number of installs and the bytes of their wheels."""
+        wanted = [build for build in asked if not options.cached(build)]
+        return len(wanted), sum(wheel_size(build) or size.download for build in wanted)
+
+    for kind, places in _places(options.kind, anchor, len(builds)):
         asked = [
-            _asked(builds, edge, place, anchor, own_good, cached, rank)
+            _asked_builds(builds, replace(options, bad=anchor, good=good, kind=kind), place)
+            for good in [_good_end(options, kind, anchor)]
             for place in places
-            if own_good is None or (own_good < place if edge is Which.REGRESSION else place <= own_good)
+            if good is None or (good < place if kind is BoundaryKind.REGRESSION else place <= good)
         ]
-        if not asked:
-            continue
-        questions.append([len(positions) for positions in asked])
-        costs.append([_cost([builds[p] for p in positions], cached, size, weight) for positions in asked])
+        if asked:
+            questions.append([len(one) for one in asked])
+            costs.append([cost(one) for one in asked])
     again = max(len(questions) - 1, 0)  # both searches ask the bad end; it is asked once
-    anchor_count, anchor_wheels = _cost([builds[anchor]] * again, cached, size, weight)
-    installs = sum(max(count for count, _ in edge) for edge in costs) - anchor_count
-    download = sum(max(wheels for _, wheels in edge) for edge in costs) - anchor_wheels
-    shared = bool(installs)
-    return Plan(
+    anchor_count, anchor_wheels = cost([builds[anchor]] * again)
+    installs = sum(max(count for count, _ in boundary) for boundary in costs) - anchor_count
+    download = sum(max(wheels for _, wheels in boundary) for boundary in costs) - anchor_wheels
+    return SearchPlan(
         builds=len(builds),
-        most=sum(max(edge) for edge in questions) - again,
-        typical=sum(sum(edge) / len(edge) for edge in questions) - again,
+        most=sum(max(boundary) for boundary in questions) - again,
+        typical=sum(sum(boundary) / len(boundary) for boundary in questions) - again,
         installs=installs,
-        download=download + weight.shared_download * shared,
-        disk=int(download * weight.installed / weight.download) + weight.shared_installed * shared,
+        download=download + (size.shared_download if installs else 0),
+        disk=int(download * size.installed / size.download) + (size.shared_installed if installs else 0),
     )
 
 
-def _places(which: Which, anchor: int, size: int) -> list[tuple[Which, range]]:
-    """For each edge the positions of the first build after it: 0 for bad from the start, ``size`` for never mended."""
+def _good_end(options: SearchOptions[T], kind: BoundaryKind, anchor: int) -> int | None:
+    """Return the named good end, if it belongs to this boundary."""
+    good = options.good
+    return good if good is not None and (good < anchor) is (kind is BoundaryKind.REGRESSION) else None
+
+
+def _places(kind: BoundaryKind, anchor: int, size: int) -> list[tuple[BoundaryKind, range]]:
+    """Return for each boundary the positions of the first build after it; 0: always bad, ``size``: never fixed."""
     found = []
-    if which in (Which.REGRESSION, Which.BOTH):
-        found.append((Which.REGRESSION, range(0, anchor + 1, 1 + (anchor + 1) // _PLACES)))
-    if which in (Which.FIX, Which.BOTH):
-        found.append((Which.FIX, range(anchor + 1, size + 1, 1 + (size - anchor) // _PLACES)))
+    if kind in (BoundaryKind.REGRESSION, BoundaryKind.BOTH):
+        found.append((BoundaryKind.REGRESSION, range(0, anchor + 1, 1 + (anchor + 1) // _PLACES)))
+    if kind in (BoundaryKind.FIX, BoundaryKind.BOTH):
+        found.append((BoundaryKind.FIX, range(anchor + 1, size + 1, 1 + (size - anchor) // _PLACES)))
     return found
 
 
-def _asked(
-    builds: Sequence[T],
-    edge: Which,
-    place: int,
-    anchor: int,
-    good: int | None,
-    cached: Callable[[T], bool],
-    rank: Callable[[T], int] | None,
-) -> list[int]:
-    """The positions that a search would ask if the edge were at ``place``."""
+def _asked_builds(builds: Sequence[T], options: SearchOptions[T], place: int) -> list[T]:
+    """Return the builds that a search would ask if its boundary were at ``place``."""
+    cached, rank = options.cached, options.rank
 
-    def ask(position: int) -> Finding:
-        bad = position >= place if edge is Which.REGRESSION else position < place
-        return Finding(Status.BAD if bad else Status.GOOD)
+    def ask(position: int) -> BuildAnswer:
+        bad = position >= place if options.kind is BoundaryKind.REGRESSION else position < place
+        return BuildAnswer(BuildStatus.BAD if bad else BuildStatus.GOOD)
 
-    found = search(
-        range(len(builds)),
-        ask,
-        bad=anchor,
-        good=good,
-        find=edge,
+    # The search runs over positions, as builds need not be ordered or hashable.
+    by_position: SearchOptions[int] = SearchOptions(
+        bad=options.bad,
+        good=options.good,
+        kind=options.kind,
         cached=lambda position: cached(builds[position]),
         rank=None if rank is None else lambda position: rank(builds[position]),
+        first_step=options.first_step,
+        patience=options.patience,
     )
-    return [tested.item for tested in found.tested]
-
-
-def _cost(
-    builds: Sequence[T], cached: Callable[[T], bool], size: Callable[[T], int | None], weight: Footprint
-) -> tuple[int, int]:
-    """How many of these have to be installed, and the bytes of their wheels."""
-    wanted = [build for build in builds if not cached(build)]
-    return len(wanted), sum(size(build) or weight.download for build in wanted)
+    return [builds[asked.item] for asked in find_boundaries(range(len(builds)), ask, by_position).tested]
 
 
 def _human(count: int) -> str:

@@ -1,19 +1,20 @@
-"""The values of a search: what one build showed, what was asked in which order, and what it comes to."""
+"""Values of a search over builds: the question, the answer of one build, the boundaries and the whole result."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from torchbisect.bisect import wording
+from torchbisect.core.verdict import Answer, Verdict
 
 T = TypeVar("T")
 
 
-class Status(str, enum.Enum):
-    """What a build is to a search. Only ``GOOD`` and ``BAD`` are evidence."""
+class BuildStatus(str, enum.Enum):
+    """The status of a build in a search. Only ``GOOD`` and ``BAD`` are evidence."""
 
     GOOD = "good"
     BAD = "bad"
@@ -24,12 +25,12 @@ class Status(str, enum.Enum):
 
     @property
     def testable(self) -> bool:
-        """Whether it tells good from bad."""
-        return self is not Status.UNTESTABLE
+        """True for good and bad."""
+        return self is not BuildStatus.UNTESTABLE
 
 
-class Which(str, enum.Enum):
-    """Which edge is looked for."""
+class BoundaryKind(str, enum.Enum):
+    """The boundaries that a search looks for; one boundary is never ``BOTH``."""
 
     REGRESSION = "regression"
     FIX = "fix"
@@ -40,75 +41,101 @@ class Which(str, enum.Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
-    """The answer to a question about one build.
+class BuildQuestion(Generic[T]):
+    """A build to ask.
 
     Attributes:
-        status: good, bad or untestable.
-        reason: for an untestable build a short named reason, ``import-failed``; else ``None``.
-        detail: one line in words: what was seen.
-        seconds: what it took.
-    """
-
-    status: Status
-    reason: str | None = None
-    detail: str = ""
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """As a journal keeps it."""
-        return {**asdict(self), "status": self.status.value}
-
-    @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Finding:
-        """What ``to_json`` made; other entries beside it are passed over."""
-        return cls(Status(kept["status"]), kept["reason"], kept["detail"], kept["seconds"])
-
-
-@dataclass(frozen=True)
-class Tested(Generic[T]):
-    """One finished question.
-
-    Attributes:
-        again: whether the build had been asked before and this was the check at the end.
+        item: the build.
+        position: its position among the builds of the search.
+        recheck: the build has answered before and is asked a second time, as the end of a boundary.
     """
 
     item: T
-    status: Status
-    reason: str | None = None
-    detail: str = ""
-    seconds: float = 0.0
-    again: bool = False
+    position: int
+    recheck: bool = False
 
 
 @dataclass(frozen=True)
-class Skipped(Generic[T]):
-    """A build inside an answer of which nothing is known, and why."""
+class BuildAnswer:
+    """The answer of one build.
+
+    Attributes:
+        status: good, bad or untestable.
+        reason: for an untestable build a short named reason, such as ``import-failed``; else ``None``.
+        detail: one line for a reader: what the build showed.
+        seconds: the time the question took.
+    """
+
+    status: BuildStatus
+    reason: str | None = None
+    detail: str = ""
+    seconds: float = 0.0
+
+    @classmethod
+    def from_verdict(cls, verdict: Verdict) -> BuildAnswer:
+        """Translate a verdict: ``same`` is bad, ``none`` is good, all else is untestable and keeps its reason."""
+        if verdict.answer is Answer.SAME:
+            return cls(BuildStatus.BAD, None, verdict.detail, verdict.seconds)
+        if verdict.answer is Answer.NONE:
+            return cls(BuildStatus.GOOD, None, verdict.detail, verdict.seconds)
+        fallback = "other-mismatch" if verdict.answer is Answer.OTHER else "untestable"
+        return cls(BuildStatus.UNTESTABLE, verdict.reason or fallback, verdict.detail, verdict.seconds)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that the journal keeps."""
+        return {**asdict(self), "status": self.status.value}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> BuildAnswer:
+        """Read the form that ``to_json`` returns; further entries are ignored."""
+        return cls(BuildStatus(kept["status"]), kept["reason"], kept["detail"], kept["seconds"])
+
+
+@dataclass(frozen=True)
+class AskedBuild(Generic[T]):
+    """A build with the answer to one finished question; the attributes are those of the question and the answer."""
+
+    item: T
+    status: BuildStatus
+    reason: str | None = None
+    detail: str = ""
+    seconds: float = 0.0
+    recheck: bool = False
+
+    @classmethod
+    def of(cls, item: T, answer: BuildAnswer, *, recheck: bool = False) -> AskedBuild[T]:
+        """Join a build and its answer."""
+        return cls(item, answer.status, answer.reason, answer.detail, answer.seconds, recheck)
+
+
+@dataclass(frozen=True)
+class SkippedBuild(Generic[T]):
+    """A build beside a boundary that gave no evidence, and the reason."""
 
     item: T
     reason: str
 
 
 @dataclass(frozen=True)
-class Edge(Generic[T]):
-    """Where the answer changes: between ``before`` and ``after``, the older first.
+class Boundary(Generic[T]):
+    """The place where the answer changes, between the build ``before`` and the newer build ``after``.
 
     Attributes:
-        which: ``REGRESSION`` (good before, bad after) or ``FIX`` (bad before, good after).
-        before: the last build on the older side; ``None`` when it was bad already in the oldest that can be tested.
-        after: the first build on the newer side; ``None`` when it is not fixed in the newest that can be tested.
-        between: the builds between the two, oldest first: untestable, or not asked since all round them was
-            untestable. Towards an open end: the builds beyond the last testable one.
+        kind: ``REGRESSION`` (good before, bad after) or ``FIX`` (bad before, good after).
+        before: the last build on the older side; ``None`` if the oldest testable build is bad (or fixed) already.
+        after: the first build on the newer side; ``None`` if the newest testable build is still bad.
+        between: the builds between the two, oldest first. They are untestable, or were not asked because the builds
+            around them are untestable. Next to an open end: the builds beyond the last testable one.
         exact: both ends are known and no build lies between them.
-        confirmed: the good end was asked again at the end and said the same; ``None`` when it was not asked again.
-        notices: what the reader must know of this edge.
-        confidence: how likely it is the right one, for a repro that is flaky; ``None`` where each answer is certain.
+        confirmed: the good end was asked a second time and gave the same answer; ``None`` if it was not asked again.
+        notices: what the reader must know about this boundary.
+        confidence: the probability that it is right, for a flaky repro; ``None`` where each answer is certain.
     """
 
-    which: Which
+    kind: BoundaryKind
     before: T | None
     after: T | None
-    between: tuple[Skipped[T], ...] = ()
+    between: tuple[SkippedBuild[T], ...] = ()
     exact: bool = False
     confirmed: bool | None = None
     notices: tuple[str, ...] = ()
@@ -117,61 +144,59 @@ class Edge(Generic[T]):
     @property
     def last_good(self) -> T | None:
         """The last good build before a regression; ``None`` also for a fix."""
-        return self.before if self.which is Which.REGRESSION else None
+        return self.before if self.kind is BoundaryKind.REGRESSION else None
 
     @property
     def first_bad(self) -> T | None:
         """The first bad build of a regression; ``None`` also for a fix."""
-        return self.after if self.which is Which.REGRESSION else None
+        return self.after if self.kind is BoundaryKind.REGRESSION else None
 
     @property
     def last_bad(self) -> T | None:
         """The last bad build before a fix; ``None`` also for a regression."""
-        return self.before if self.which is Which.FIX else None
+        return self.before if self.kind is BoundaryKind.FIX else None
 
     @property
     def first_fixed(self) -> T | None:
         """The first build with the fix; ``None`` also for a regression."""
-        return self.after if self.which is Which.FIX else None
+        return self.after if self.kind is BoundaryKind.FIX else None
 
     @property
     def open(self) -> bool:
-        """Whether the search came to an end of the builds without meeting the edge."""
+        """True if the search reached the oldest or the newest build and did not meet the boundary."""
         return self.before is None or self.after is None
 
     @property
-    def words(self) -> str:
-        """The answer as one sentence."""
-        side = wording.REGRESSION if self.which is Which.REGRESSION else wording.FIX
+    def sentence(self) -> str:
+        """The boundary in one sentence, for a reader."""
         return wording.sentence(
-            side,
-            _text(self.before),
-            _text(self.after),
+            wording.REGRESSION if self.kind is BoundaryKind.REGRESSION else wording.FIX,
+            None if self.before is None else str(self.before),
+            None if self.after is None else str(self.after),
             [str(skipped.item) for skipped in self.between],
             exact=self.exact,
             confidence=self.confidence,
         )
 
 
-def _text(item: object) -> str | None:
-    return None if item is None else str(item)
-
-
 @dataclass(frozen=True)
-class Findings(Generic[T]):
-    """What a search came to.
+class SearchResult(Generic[T]):
+    """The result of a search.
 
     Attributes:
-        regression: the edge where it became bad; ``None`` if it was not looked for or no bad build was met.
-        fix: the edge where it became good again; ``None`` likewise.
-        tested: every finished question in the order in which it was answered.
-        notices: what the reader must know: ends that slid, answers that changed, a truth that is not monotone.
+        regression: the boundary where the bug came; ``None`` if it was not looked for or no bad build was met.
+        fix: the boundary where the bug went; ``None`` for the same reasons.
+        tested: every finished question, in the order of the answers.
+        notices: what the reader must know: replaced ends, changed answers, more than one change each way.
         monotone: the tested builds read good, bad, good with at most one change each way.
     """
 
-    regression: Edge[T] | None = None
-    fix: Edge[T] | None = None
-    tested: tuple[Tested[T], ...] = ()
+    regression: Boundary[T] | None = None
+    fix: Boundary[T] | None = None
+    tested: tuple[AskedBuild[T], ...] = ()
     notices: tuple[str, ...] = ()
     monotone: bool = True
-    questions: int = field(default=0)
+
+    def boundary(self, kind: BoundaryKind) -> Boundary[T] | None:
+        """Return the regression or the fix."""
+        return self.regression if kind is BoundaryKind.REGRESSION else self.fix

@@ -1,9 +1,9 @@
-"""The search for a repro that fails only sometimes: ask what is expected to tell most, stop when sure enough.
+"""The search for a flaky repro: ask the most informative build, and stop at the wanted confidence.
 
-A build that passes may still have the bug, so halving on single answers goes astray: with a bug that shows in every
-third run it would be wrong two times in three. Here every answer moves a belief over all culprits (``posterior``), the
-next question is the one after which that belief is expected to be sharpest for what it costs, and the search stops
-when one answer holds the stated confidence. "Confident but wrong" then happens no more often than that allows.
+A bad build may pass by chance, so binary search on single answers goes wrong: with a bug that shows in every third
+run it would be wrong two times in three. Here every answer updates a posterior over all culprits (``posterior``). The
+next build is the one that is expected to reduce its entropy most for its cost. The search stops when one answer has
+the stated confidence. Confident but wrong results are then no more frequent than the confidence allows.
 """
 
 from __future__ import annotations
@@ -12,171 +12,175 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic
 
-from torchbisect.bisect.search.evidence import Edge, Finding, Findings, Skipped, Status, T, Tested, Which
-from torchbisect.bisect.search.posterior import RARELY, UNKNOWN, Belief, Rate
+from torchbisect.bisect.search.evidence import (
+    AskedBuild,
+    Boundary,
+    BoundaryKind,
+    BuildAnswer,
+    BuildStatus,
+    SearchResult,
+    SkippedBuild,
+    T,
+)
+from torchbisect.bisect.search.options import FlakySearchOptions
+from torchbisect.bisect.search.posterior import GOOD_BUILD, UNKNOWN, BetaRate, Posterior
 
-#: Builds at most so much worse than the best question are as good: then the cheaper is asked, and of those the newest.
-_AS_GOOD = 1e-9
+#: Builds whose gain differs by less than this are equally informative; the first of them is asked.
+_EQUAL_GAIN = 1e-9
 
 
-class NoisySearch(Generic[T]):
-    """A search for one edge in progress, seen as a regression: good builds first, bad ones from the culprit on.
+class FlakySearch(Generic[T]):
+    """A search for one boundary in progress, seen as a regression: good builds first, then bad ones.
 
     Args:
-        items: the builds, the good end first; the last one is known to be bad.
-        good_known: whether the first build is known to be good.
-        having: the belief in how often a bad build shows the mismatch, as measured before.
-        without: the same for a good build.
-        confidence: how sure to be.
-        cost: what one question about a build costs; an install weighs more than a run.
+        builds: the builds, the good end first; the last one is known to be bad.
+        good_known: the first build is known to be good.
+        bad_rate: the prior of how often a bad build shows the mismatch.
+        good_rate: the prior of how often a good build shows it.
+        confidence: the probability that the answer must reach.
+        cost: the cost of one question about a build; an install costs more than a run.
+
+    Raises:
+        ValueError: for a confidence below 0.5 or not below 1.
     """
 
     def __init__(
         self,
-        items: Sequence[T],
+        builds: Sequence[T],
         *,
         good_known: bool = False,
-        having: Rate = UNKNOWN,
-        without: Rate = RARELY,
+        bad_rate: BetaRate = UNKNOWN,
+        good_rate: BetaRate = GOOD_BUILD,
         confidence: float = 0.95,
         cost: Callable[[T], float] = lambda _: 1.0,
     ) -> None:
         if not 0.5 <= confidence < 1:
-            raise ValueError("a confidence lies between 0.5 and 1")
-        self.items = tuple(items)
-        self._belief = Belief(len(self.items), 1 if good_known and len(self.items) > 1 else 0, without, having)
+            raise ValueError("a confidence must be at least 0.5 and below 1")
+        self.builds = tuple(builds)
+        self._first = 1 if good_known else 0
+        first_culprit = self._first if len(self.builds) > 1 else 0
+        self._posterior = Posterior(len(self.builds), first_culprit, good_rate, bad_rate)
         self._confidence = confidence
         self._cost = cost
         self._untestable: dict[int, str] = {}
-        self._first = 1 if good_known else 0
 
     def next(self) -> int | None:
-        """The position to ask next; ``None`` when one answer is likely enough, or nothing more can be told."""
-        if self._confident() or len(self._untestable) == len(self.items):
+        """Return the position to ask next; ``None`` if one answer is likely enough or no build is informative."""
+        if self._confident() or len(self._untestable) == len(self.builds):
             return None
-        now = self._belief.entropy()
-        expected = self._belief.expected_entropies()
-        best, worth = None, _AS_GOOD
-        for position, item in enumerate(self.items):
+        now = self._posterior.entropy()
+        expected = self._posterior.expected_entropies()
+        best, best_gain = None, _EQUAL_GAIN
+        for position, build in enumerate(self.builds):
             if position in self._untestable:
                 continue
-            gain = (now - expected[position]) / self._cost(item)
-            if gain > worth + _AS_GOOD:
-                best, worth = position, gain
+            gain = (now - expected[position]) / self._cost(build)
+            if gain > best_gain + _EQUAL_GAIN:
+                best, best_gain = position, gain
         return best
 
-    def answer(self, position: int, finding: Finding) -> None:
+    def answer(self, position: int, answer: BuildAnswer) -> None:
         """Take in one answer."""
-        if finding.status is Status.UNTESTABLE:
-            self._untestable[position] = finding.reason or "untestable"
+        if answer.status is BuildStatus.UNTESTABLE:
+            self._untestable[position] = answer.reason or "untestable"
         else:
-            self._belief.answer(position, finding.status is Status.BAD)
+            self._posterior.update(position, answer.status is BuildStatus.BAD)
 
-    def _group(self, first: int, last: int) -> tuple[int, int]:
-        """Culprits that can't be told from ``first`` to ``last``, as only untestable builds lie between them."""
+    def _confident(self) -> bool:
+        return self._posterior.probability(*self._likeliest()) >= self._confidence
+
+    def _likeliest(self) -> tuple[int, int]:
+        weights = self._posterior.weights
+        best = max(range(len(weights)), key=weights.__getitem__)
+        return self._indistinguishable(best, best)
+
+    def _indistinguishable(self, first: int, last: int) -> tuple[int, int]:
+        """Widen a range of culprits by those that only untestable builds separate from it."""
         while first > self._first and first - 1 in self._untestable:
             first -= 1
-        while last in self._untestable and last + 1 < len(self.items):
+        while last in self._untestable and last + 1 < len(self.builds):
             last += 1
         return first, last
 
-    def _confident(self) -> bool:
-        return self._belief.mass(*self._likeliest()) >= self._confidence
-
-    def _likeliest(self) -> tuple[int, int]:
-        weights = self._belief.weights
-        best = max(range(len(weights)), key=weights.__getitem__)
-        return self._group(best, best)
-
-    def edge(self, which: Which) -> Edge[T]:
-        """What is known so far; once ``next`` has nothing more, the result."""
+    def boundary(self, kind: BoundaryKind) -> Boundary[T]:
+        """Return what is known so far; once ``next`` returns ``None``, the result."""
         first, last = self._likeliest()
-        sure = self._belief.mass(first, last) >= self._confidence
-        if not sure:
-            first, last = self._group(*self._belief.credible(self._confidence))
-        inside = range(first, last)
-        between = [
-            Skipped(self.items[p], self._untestable.get(p, "not told apart from its neighbours")) for p in inside
-        ]
-        good = self.items[first - 1] if first > 0 else None
-        bad = self.items[last]
-        confidence = round(self._belief.mass(first, last), 4)
-        rate = self._belief.having_rate()
-        notice = f"the mismatch shows in about {rate:.0%} of the runs of a bad build"
-        edge = Edge(
-            which=which,
+        if self._posterior.probability(first, last) < self._confidence:
+            first, last = self._indistinguishable(*self._posterior.credible_range(self._confidence))
+        between = tuple(
+            SkippedBuild(self.builds[p], self._untestable.get(p, "not told apart from its neighbors"))
+            for p in range(first, last)
+        )
+        good = self.builds[first - 1] if first > 0 else None
+        bad = self.builds[last]
+        notice = f"the mismatch shows in about {self._posterior.mean_bad_rate():.0%} of the runs of a bad build"
+        boundary = Boundary(
+            kind=kind,
             before=good,
             after=bad,
-            between=tuple(between),
+            between=between,
             exact=good is not None and not between,
             notices=(notice,),
-            confidence=confidence,
+            confidence=round(self._posterior.probability(first, last), 4),
         )
-        if which is Which.REGRESSION:
-            return edge
-        return replace(edge, before=bad, after=good, between=tuple(reversed(between)))
+        if kind is BoundaryKind.REGRESSION:
+            return boundary
+        return replace(boundary, before=bad, after=good, between=tuple(reversed(between)))
 
 
-def find_flaky(
-    items: Sequence[T],
-    ask: Callable[[T], Finding],
+def find_flaky_boundaries(
+    builds: Sequence[T],
+    ask: Callable[[T], BuildAnswer],
+    options: FlakySearchOptions[T],
     *,
-    bad: int,
-    good: int | None = None,
-    find: Which | str = Which.BOTH,
-    shown: int = 0,
-    asked: int = 0,
-    confidence: float = 0.95,
-    limit: int = 200,
-    cost: Callable[[T], float] = lambda _: 1.0,
-    known: Callable[[T], Sequence[Finding]] = lambda _: (),
-    on_answer: Callable[[Tested[T]], None] = lambda _: None,
-) -> Findings[T]:
-    """Search for the edges of a mismatch that shows only in some runs.
+    known: Callable[[T], Sequence[BuildAnswer]] = lambda _: (),
+    on_answer: Callable[[AskedBuild[T]], None] = lambda _: None,
+) -> SearchResult[T]:
+    """Find where a bug came and where it went, if its mismatch shows only in some runs.
 
     Args:
-        items: the builds, oldest first.
-        ask: one run of a build: bad if it showed the mismatch, good if not. The same build may be asked many times.
-        bad: the position of a build that has shown it.
-        good: the position of a build known not to have the bug, older (for a regression) or newer (for a fix).
-        shown: in how many of ``asked`` runs of the bad build it was measured to show.
-        confidence: how sure to be of each edge.
-        limit: questions at most for each edge; what isn't certain then is given as the range that is.
-        cost: what one question about a build costs.
-        known: what an earlier search was told in its runs of a build; all of it is evidence from the start.
-        on_answer: told of each answer.
+        builds: the builds, oldest first.
+        ask: runs a build once: bad if the mismatch showed, good if not. The same build may be asked many times.
+        options: what to look for, and how certain to be.
+        known: the answers of a build's runs in an earlier search; all of them are evidence from the start.
+        on_answer: called with each answer.
 
     Raises:
-        ValueError: for positions or figures that can't be.
+        ValueError: for ends that are not two positions among the builds, or an impossible confidence.
     """
-    wanted = Which(find)
-    if not 0 <= bad < len(items) or (good is not None and not 0 <= good < len(items)) or good == bad:
-        raise ValueError("the ends are two positions among the builds")
-    having = UNKNOWN.after(shown, asked)
-    tested = [
-        Tested(item, finding.status, finding.reason, finding.detail, finding.seconds)
-        for item in items
-        for finding in known(item)
-    ]
-    edges: dict[Which, Edge[T]] = {}
-    for which in (Which.REGRESSION, Which.FIX):
-        if wanted not in (which, Which.BOTH):
+    options.check(builds)
+    tested = [AskedBuild.of(build, answer) for build in builds for answer in known(build)]
+    found: dict[BoundaryKind, Boundary[T]] = {}
+    for kind in (BoundaryKind.REGRESSION, BoundaryKind.FIX):
+        if options.kind not in (kind, BoundaryKind.BOTH):
             continue
-        older = which is Which.REGRESSION
-        end = good if good is not None and (good < bad) is older else None
-        far = (0 if older else len(items) - 1) if end is None else end
-        line = items[far : bad + 1] if older else items[bad : far + 1][::-1]
-        search = NoisySearch(line, good_known=end is not None, having=having, confidence=confidence, cost=cost)
-        for place, item in enumerate(line):
-            for finding in known(item):
-                search.answer(place, finding)
-        for _ in range(limit):
-            position = search.next()
-            if position is None:
+        line, good_known = _good_to_bad(builds, options, kind)
+        search = FlakySearch(
+            line,
+            good_known=good_known,
+            bad_rate=UNKNOWN.after(options.shown, options.runs),
+            confidence=options.confidence,
+            cost=options.cost,
+        )
+        for position, build in enumerate(line):
+            for answer in known(build):
+                search.answer(position, answer)
+        for _ in range(options.limit):
+            asked = search.next()
+            if asked is None:
                 break
-            finding = ask(line[position])
-            search.answer(position, finding)
-            tested.append(Tested(line[position], finding.status, finding.reason, finding.detail, finding.seconds))
+            answer = ask(line[asked])
+            search.answer(asked, answer)
+            tested.append(AskedBuild.of(line[asked], answer))
             on_answer(tested[-1])
-        edges[which] = search.edge(which)
-    return Findings(edges.get(Which.REGRESSION), edges.get(Which.FIX), tuple(tested), questions=len(tested))
+        found[kind] = search.boundary(kind)
+    return SearchResult(found.get(BoundaryKind.REGRESSION), found.get(BoundaryKind.FIX), tuple(tested))
+
+
+def _good_to_bad(builds: Sequence[T], options: FlakySearchOptions[T], kind: BoundaryKind) -> tuple[Sequence[T], bool]:
+    """Return the builds from the good end to the bad one, and true if the first of them is known to be good."""
+    bad, good, is_regression = options.bad, options.good, kind is BoundaryKind.REGRESSION
+    good_known = good is not None and (good < bad) is is_regression
+    if good is None or not good_known:
+        good = 0 if is_regression else len(builds) - 1
+    return (builds[good : bad + 1] if is_regression else builds[bad : good + 1][::-1]), good_known

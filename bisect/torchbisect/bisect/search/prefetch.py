@@ -1,4 +1,4 @@
-"""Fetches the builds that may be asked next while the present one runs, and stops for those that lose."""
+"""Fetching of builds that may be asked next, while the present one runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from torchbisect.bisect.search.evidence import T
 
 
 class Prefetcher(Generic[T]):
-    """Told before each question what may come after it (``search.find``'s ``prefetch``); one thread for each build.
+    """Fetches likely builds, one thread for each; the ``prefetch`` argument of ``find_boundaries``.
 
     Args:
-        fetch: fetches a build, until the event is set; it keeps its failures to itself, for whoever asks for the build
-            will meet them again, and nobody may ever ask.
-        room: whether the disk has room for one more, beside so many that are being fetched.
+        fetch: fetches a build, until the event is set. It must not raise: a failure comes back when the build is asked.
+        room: called with the number of running fetches; false if the disk has no room for one more.
     """
 
     def __init__(
@@ -36,11 +35,11 @@ class Prefetcher(Generic[T]):
         self.close()
 
     def __call__(self, likely: Sequence[T], asking: Sequence[T]) -> None:
-        """Fetch these from now on, and nothing else.
+        """Fetch these builds from now on, and stop all other fetches.
 
         Args:
             likely: the builds that may be asked next, the likelier first.
-            asking: builds that are being asked now: a fetch of one of these goes on, it is being waited for.
+            asking: builds that are being asked now; a fetch of one of these continues, because it is waited for.
         """
         for item in [item for item in self._running if item not in likely and item not in asking]:
             self._stop(item)
@@ -52,7 +51,7 @@ class Prefetcher(Generic[T]):
                 thread.start()
 
     def close(self) -> None:
-        """Stop all fetches, and wait till they have."""
+        """Stop all fetches, and wait until they have ended."""
         for item in list(self._running):
             self._stop(item)
         for thread in self._stopping:
@@ -60,7 +59,7 @@ class Prefetcher(Generic[T]):
         self._stopping.clear()
 
     def _alive(self) -> int:
-        """How many are being fetched, those counted that were told to stop and have not yet."""
+        """Return the number of running fetches, with those that were told to stop and have not ended yet."""
         return sum(thread.is_alive() for thread in [*self._stopping, *(thread for _, thread in self._running.values())])
 
     def _stop(self, item: T) -> None:

@@ -1,1 +1,1 @@
-"""Where builds come from: releases, nightlies, commits, partial wheels, source builds."""
+"""Sources of builds: releases, nightlies, commits, partial wheels, builds from source."""

@@ -1,9 +1,9 @@
-"""PyTorch's history, read from a git clone: which commit a nightly was made from, and what lies between two commits.
+"""PyTorch's history from a git clone: the commit of a nightly on main, and the commits between two commits.
 
-A nightly is built from the branch ``nightly``, whose commits are made by ``git commit-tree`` over the tree of
-``viable/strict`` with the subject ``2026-08-16 nightly release (<commit on main>)``. ``torch.version.git_version`` in
-the wheel is the commit on *that* branch; the subject leads from there to main (as PyTorch's ``tools/nightly.py``
-goes). The day in a wheel's name is that of the build and may be one off; so the git version goes before the day.
+A nightly is built from the branch ``nightly``. Its commits are made by ``git commit-tree`` over the tree of
+``viable/strict``, with the subject ``2026-08-16 nightly release (<commit on main>)``. ``torch.version.git_version`` in
+the wheel is the commit on the branch ``nightly``; its subject leads to the commit on main, as in PyTorch's
+``tools/nightly.py``. The day in a wheel's name is the day of the build and may be one off, so the git version decides.
 """
 
 from __future__ import annotations
@@ -27,69 +27,57 @@ from torchbisect.core.retry import Notify, silent
 if TYPE_CHECKING:
     import git
 
-#: Where PyTorch's history is, unless ``--git`` names a clone or a mirror.
+#: The address of PyTorch's history, unless ``--git`` names a clone or a mirror.
 PYTORCH = "https://github.com/pytorch/pytorch"
 
 _SUBJECT = re.compile(r"^(\d{4}-\d\d-\d\d) nightly release \(([0-9a-f]{40})\)$")
 _SHA = re.compile(r"[0-9a-f]{7,40}")
-_NUMBER = re.compile(r"\(#(\d+)\)\s*$")
-_RESOLVED = re.compile(r"^Pull Request resolved: https://github\.com/pytorch/pytorch/pull/(\d+)\s*$", re.MULTILINE)
+_REVERT = 'Revert "'
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})", re.MULTILINE)
-_REVERTED_NUMBER = re.compile(r"^Reverted https://github\.com/pytorch/pytorch/pull/(\d+)", re.MULTILINE)
 _FIELD, _RECORD = "\x1f", "\x1e"
 _AS_RECORDS = ("--name-only", "--no-renames", f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%B{_FIELD}")
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit on main.
+    """A commit on main.
 
     Attributes:
         sha: its full name.
         subject: the first line of its message.
-        date: when it was committed.
-        pull_request: the number of the pull request it came from, where the message says.
-        reverts: the full name of the commit that it takes back, or ``None``.
-        reverts_request: the number of the pull request that it takes back.
-        files: the paths it touches, from the repository's root.
+        date: the date of the commit.
+        reverts: the full name of the commit that it reverts, or ``None``.
+        files: the paths it changes, from the repository's root.
     """
 
     sha: str
     subject: str
     date: datetime.datetime
-    pull_request: int | None = None
     reverts: str | None = None
-    reverts_request: int | None = None
     files: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
-        """The first ten digits, as PyTorch's people write them."""
+        """The first ten digits of the name, as PyTorch's issues write it."""
         return self.sha[:10]
 
     @property
     def is_revert(self) -> bool:
-        """Whether it takes another commit back."""
-        return self.reverts is not None or self.subject.startswith('Revert "')
+        """True if it reverts another commit."""
+        return self.reverts is not None or self.subject.startswith(_REVERT)
 
     def __str__(self) -> str:
         return f"{self.short} {self.subject}"
 
 
-def parse_message(message: str) -> tuple[int | None, str | None, int | None]:
-    """What a commit's message says: its pull request, the commit it reverts, and that one's pull request."""
-    subject = message.partition("\n")[0]
-    revert = subject.startswith('Revert "')
-    number = _NUMBER.search(subject)
-    resolved = _RESOLVED.findall(message)
-    reverted = _REVERTED.search(message) if revert else None
-    of = _REVERTED_NUMBER.search(message) or re.search(r"\(#(\d+)\)\"", subject) if revert else None
-    request = int(number.group(1)) if number else int(resolved[-1]) if resolved and not revert else None
-    return request, reverted.group(1) if reverted else None, int(of.group(1)) if of else None
+def reverted_commit(message: str) -> str | None:
+    """Return the commit that a commit reverts, from its message; ``None`` if it reverts none."""
+    reverted = _REVERTED.search(message) if message.startswith(_REVERT) else None
+    return reverted.group(1) if reverted else None
 
 
 class History:
-    """A clone of PyTorch; nothing in it is changed, and no work tree is needed."""
+    """A clone of PyTorch. It needs no work tree, and nothing in it is changed."""
 
     def __init__(self, repository: git.Repo) -> None:
         self._repository = repository
@@ -97,18 +85,18 @@ class History:
 
     @classmethod
     def open(cls, place: str, cache: Path, *, notify: Notify = silent, fetch: bool = True) -> History:
-        """The clone at ``place``, or one made from there.
+        """Open the clone at ``place``, or clone that address.
 
         Args:
-            place: a folder with a clone, used as it is; or an address, of which a partial clone without file contents
-                (a few hundred MB; contents come when they are read) is kept in ``cache`` and brought up to date.
+            place: a folder with a clone, which is used as it is; or an address. A partial clone of the address is kept
+                in ``cache`` and brought up to date. It takes a few hundred MB and fetches file contents when needed.
             cache: the folder for clones.
-            notify: told before something that takes long.
-            fetch: whether to bring a clone in the cache up to date.
+            notify: called before something that takes long.
+            fetch: bring a clone in the cache up to date.
 
         Raises:
             InputError: if the folder holds no git repository.
-            MachineError: if git isn't there, or the address can't be cloned.
+            MachineError: if git isn't installed, or the address can't be cloned.
         """
         module = _git()
         if "://" not in place and not re.match(r"[\w.-]+@[\w.-]+:", place):
@@ -130,11 +118,11 @@ class History:
         return cls(repository)
 
     def nightlies(self) -> dict[datetime.date, str]:
-        """The commit on main of each nightly, by the day in the nightly's subject."""
+        """Return the commit on main of each nightly, by the day in the nightly's subject."""
         return {date: main for date, (_, main) in self._all_nightlies().items()}
 
     def _all_nightlies(self) -> dict[datetime.date, tuple[str, str]]:
-        """By day, the commit on the nightly branch and the one on main."""
+        """Return by day the commit on the nightly branch and the commit on main."""
         if self._nightlies is None:
             found: dict[datetime.date, tuple[str, str]] = {}
             branch = self._branch("nightly")
@@ -148,11 +136,11 @@ class History:
         return self._nightlies
 
     def main_commit(self, git_version: str) -> str | None:
-        """The commit on main that a build was made from; ``None`` if this clone doesn't know it.
+        """Return the commit on main that a build was made from; ``None`` if this clone doesn't have it.
 
         Args:
-            git_version: ``torch.version.git_version``: of a nightly a commit on the nightly branch, else on main or
-                on a release's branch.
+            git_version: ``torch.version.git_version``: for a nightly a commit on the nightly branch, else a commit on
+                main or on a release branch.
         """
         sha = self._resolve(git_version)
         if sha is None:
@@ -161,12 +149,12 @@ class History:
         return self._resolve(match.group(2)) if match else sha
 
     def commit(self, sha: str) -> Commit:
-        """One commit. Raises ``InputError`` if the clone lacks it."""
+        """Read one commit. Raises ``InputError`` if the clone lacks it."""
         text = self._log("-1", "-m", "--first-parent", *_AS_RECORDS, self._known(sha))
         return next(_commits(text))
 
     def between(self, older: str, newer: str) -> tuple[Commit, ...]:
-        """The commits after ``older`` up to ``newer``, oldest first, along main's first parents.
+        """Return the commits after ``older`` up to ``newer``, oldest first, along main's first parents.
 
         Raises:
             InputError: if the clone lacks one of them, or ``older`` is no ancestor of ``newer``.
@@ -179,15 +167,6 @@ class History:
         text = self._log("-m", "--first-parent", "--reverse", *_AS_RECORDS, f"{start}..{end}")
         return tuple(_commits(text))
 
-    def branch_point(self, sha: str) -> str | None:
-        """The commit on main from which a release's branch was cut; ``None`` if this clone doesn't know either."""
-        main = self._branch("main") or self._branch("master")
-        known = self._resolve(sha)
-        if main is None or known is None:
-            return None
-        found = str(self._repository.git.merge_base(known, main, with_exceptions=False))
-        return found or None
-
     def _is_ancestor(self, older: str, newer: str) -> bool:
         status, _, _ = self._repository.git.merge_base(
             "--is-ancestor", older, newer, with_exceptions=False, with_extended_output=True
@@ -195,7 +174,7 @@ class History:
         return bool(status == 0)
 
     def changed(self, older: str, newer: str) -> dict[str, bool]:
-        """The paths that differ between two commits' trees, and whether each is there in ``newer``."""
+        """Return the paths that differ between two commits' trees; true for those that ``newer`` has."""
         text = str(
             self._repository.git.diff(
                 "--no-renames", "--name-status", "-z", self._known(older), self._known(newer), stdout_as_string=True
@@ -204,10 +183,11 @@ class History:
         fields = text.split("\0")
         return {path: status != "D" for status, path in zip(fields[::2], fields[1::2])}
 
-    def gather(self, older: str, newer: str) -> None:
-        """Fetch in one go the contents that a partial clone lacks of what differs between two commits.
+    def prefetch_changes(self, older: str, newer: str) -> None:
+        """Fetch all contents at once that a partial clone lacks of the files that differ between two commits.
 
-        Reading them one by one would be a request for each; to show a difference git gets all that it needs at once.
+        Reading the files one by one takes a request for each. To show a difference, git fetches all that it
+        needs at once.
         """
         promised = self._repository.git.config("--get", "remote.origin.promisor", with_exceptions=False)
         if promised == "true":
@@ -215,10 +195,10 @@ class History:
                 self._repository.git.diff("--no-renames", "--numstat", self._known(older), self._known(newer))
 
     def read(self, sha: str, path: str) -> bytes:
-        """A file's contents at a commit. Raises ``InputError`` if it isn't there."""
+        """Return a file's contents at a commit. Raises ``InputError`` if the commit lacks it."""
         module = _git()
         try:
-            # Not through the object database in this process: a partial clone fetches what it lacks, and only git can.
+            # Only the git program fetches what a partial clone lacks; reading objects in this process does not.
             blob: bytes = self._repository.git.cat_file(
                 "blob", f"{sha}:{path}", stdout_as_string=False, strip_newline_in_stdout=False
             )
@@ -227,10 +207,10 @@ class History:
         return blob
 
     def check_out(self, sha: str, tree: Path) -> None:
-        """Put a commit's files into a work tree of this clone, made if it isn't there; what isn't tracked stays.
+        """Check a commit out into a work tree of this clone, which is made if necessary; untracked files stay.
 
         Raises:
-            MachineError: git can't.
+            MachineError: git fails.
         """
         with disk_errors(tree.parent), _git_errors(_git(), f"{sha[:10]} can't be checked out at {tree}"):
             tree.parent.mkdir(parents=True, exist_ok=True)
@@ -269,20 +249,17 @@ class History:
 def _commits(text: str) -> Iterator[Commit]:
     for record in text.split(_RECORD)[1:]:
         sha, moment, message, files = record.split(_FIELD, 3)
-        request, reverts, of = parse_message(message)
         yield Commit(
             sha=sha,
             subject=message.partition("\n")[0],
             date=datetime.datetime.fromtimestamp(int(moment), datetime.timezone.utc),
-            pull_request=request,
-            reverts=reverts,
-            reverts_request=of,
+            reverts=reverted_commit(message),
             files=tuple(dict.fromkeys(line for line in files.splitlines() if line)),
         )
 
 
 def _git() -> Any:
-    """GitPython, which can't be imported where there is no git program."""
+    """Import GitPython, which can't be imported where there is no git program."""
     try:
         import git
     except ImportError as error:
@@ -291,14 +268,14 @@ def _git() -> Any:
 
 
 def _clone(module: Any, place: str, target: Path) -> None:
-    """Clone under a temporary name, so that a clone is never half there."""
+    """Clone under a temporary name, so that no clone is ever incomplete."""
     with disk_errors(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
         making = Path(tempfile.mkdtemp(prefix="clone-", dir=target.parent))
     try:
         with _git_errors(module, f"the history of {shown(place)} can't be cloned"):
             module.Repo.clone_from(place, making, bare=True, filter="blob:none")
-        with contextlib.suppress(OSError):  # another run was quicker: its clone is as good
+        with contextlib.suppress(OSError):  # another run was quicker: its clone serves
             os.rename(making, target)
     finally:
         shutil.rmtree(making, ignore_errors=True)

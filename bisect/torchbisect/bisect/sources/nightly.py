@@ -18,9 +18,9 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from pypi_simple import DistributionPackage, ProjectPage
 
+from torchbisect.bisect.sources.branch_cuts import likely_minors
 from torchbisect.bisect.sources.listing import LeftOut, Listing, Wheel, wheels_of
-from torchbisect.bisect.sources.nightly_minors import minors_about
-from torchbisect.bisect.sources.release import no_wheel, why_not_compiling
+from torchbisect.bisect.sources.release import compile_unsupported_reason, no_wheel
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
 
@@ -90,7 +90,7 @@ def nightlies(
     chosen: dict[str, Wheel] = {}
     for date, version, wheels in found:
         fitting = [wheel for wheel in wheels if not interpreter.tags.isdisjoint(wheel.tags)]
-        reason = why_not_compiling((version.major, version.minor), interpreter.numbers)
+        reason = compile_unsupported_reason((version.major, version.minor), interpreter.numbers)
         if not fitting or reason:
             left_out.append(LeftOut(str(version), reason or no_wheel(interpreter)))
             continue
@@ -105,7 +105,7 @@ def _place(wheel: Wheel, interpreter: Interpreter) -> int:
     return min(interpreter.platforms.index(p) if p in interpreter.platforms else 999 for p in platforms)
 
 
-def made_up_urls(
+def candidate_urls(
     date: datetime.date,
     minors: Sequence[tuple[int, int]],
     interpreter: Interpreter,
@@ -117,7 +117,7 @@ def made_up_urls(
 
     Args:
         date: the day.
-        minors: the minor versions it may have, the likeliest first (``minors.minors_about``).
+        minors: the minor versions it may have, the likeliest first (``minors.likely_minors``).
         interpreter: whose wheels to look for.
         variant: the local part.
         index: the index; for any but PyTorch's own only its own host is tried.
@@ -165,8 +165,8 @@ def unlisted(
         if date in known:
             builds.append(known[date])
             continue
-        minors = minors_about(date, [*known.values(), *builds])
-        urls = made_up_urls(date, minors, interpreter, variant, index)
+        minors = likely_minors(date, [*known.values(), *builds])
+        urls = candidate_urls(date, minors, interpreter, variant, index)
         url = next((url for url in urls if exists(url)), None)
         if url is None:
             left_out.append(LeftOut(f"dev{date:%Y%m%d}", "missing from the index"))
@@ -178,30 +178,3 @@ def unlisted(
 def _build_at(url: str, date: datetime.date) -> Build:
     version = parse_wheel_filename(url.rpartition("/")[2].replace("%2B", "+"))[1]
     return Build(str(version), Channel.NIGHTLY, date=date, wheel=url)
-
-
-def one_per_commit(
-    builds: Sequence[Build], commit_of: Callable[[Build], str | None]
-) -> tuple[tuple[Build, ...], dict[str, str]]:
-    """Neighbours that were built from one commit made one: there is nothing between them to find.
-
-    PyTorch's nightlies are cut from ``viable/strict``, which stands still on days when it isn't green.
-
-    Args:
-        builds: oldest first.
-        commit_of: the commit on main of a build, or ``None`` where it isn't known; such builds stay as they are.
-
-    Returns:
-        The first build of each commit, and for each that was dropped (by version) the one (by version) it equals.
-    """
-    kept: list[Build] = []
-    same: dict[str, str] = {}
-    before: str | None = None
-    for build in builds:
-        commit = commit_of(build)
-        if commit is not None and commit == before:
-            same[build.version] = kept[-1].version
-        else:
-            kept.append(build)
-        before = commit
-    return tuple(kept), same

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import httpx
 
-from torchbisect.bisect.sources.commit import is_laid
+from torchbisect.bisect.sources.python_files import is_replaceable
 from torchbisect.containers.index.pages import new_client
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.copies import overlaid, packages_of
@@ -138,7 +138,7 @@ class RemoteFile(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class ThinWheel:
+class PartialWheel:
     """The Python files of a wheel, and what they cost.
 
     Attributes:
@@ -152,13 +152,13 @@ class ThinWheel:
     fetched: int
 
 
-def fetch_python(
+def fetch_python_files(
     url: str,
     *,
-    wanted: Callable[[str], bool] = is_laid,
+    wanted: Callable[[str], bool] = is_replaceable,
     notify: Notify = silent,
     patience: Patience = DEFAULT_PATIENCE,
-) -> ThinWheel:
+) -> PartialWheel:
     """Fetch the Python files of a wheel, and nothing else of it.
 
     Raises:
@@ -179,7 +179,7 @@ def fetch_python(
             raise InstallFailed(
                 "bad-wheel", f"{url.rpartition('/')[2]} is no wheel that can be read: {error}"
             ) from error
-        return ThinWheel(files, names, remote.fetched)
+        return PartialWheel(files, names, remote.fetched)
 
 
 def _following(members: Iterable[zipfile.ZipInfo], end: int) -> dict[int, int]:
@@ -199,7 +199,7 @@ def _runs(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return runs
 
 
-def thin_layer(wheel: ThinWheel, site: Path) -> dict[str, bytes | None]:
+def python_difference(wheel: PartialWheel, site: Path) -> dict[str, bytes | None]:
     """What turns the Python of an installation into that of a wheel.
 
     Args:
@@ -213,13 +213,13 @@ def thin_layer(wheel: ThinWheel, site: Path) -> dict[str, bytes | None]:
     for package in ("torch", "torchgen", "functorch"):
         for place in (site / package).rglob("*.py"):
             path = place.relative_to(site).as_posix()
-            if is_laid(path) and path not in wheel.names:
+            if is_replaceable(path) and path not in wheel.names:
                 layer[path] = None
     return layer
 
 
 @contextmanager
-def thin_environment(
+def partial_wheel_environment(
     cache: Cache, build: Build, url: str, base: Venv, *, notify: Notify = silent, patience: Patience = DEFAULT_PATIENCE
 ) -> Iterator[tuple[Venv, int]]:
     """An environment with the Python of a build over the binaries of another, and the bytes that were fetched for it.
@@ -233,11 +233,13 @@ def thin_environment(
         base: the installed neighbour.
 
     Raises:
-        InstallFailed, IndexUnreachable: as ``fetch_python`` does.
+        InstallFailed, IndexUnreachable: as ``fetch_python_files`` does.
         DiskFull: if there is no room.
     """
-    wheel = fetch_python(url, wanted=lambda path: is_laid(path) or path == _VERSION, notify=notify, patience=patience)
+    wheel = fetch_python_files(
+        url, wanted=lambda path: is_replaceable(path) or path == _VERSION, notify=notify, patience=patience
+    )
     said = _GIT_VERSION.search(wheel.files.get(_VERSION, b"").decode("utf-8", "replace"))
     both = f"{said.group(1) if said else build.version} over {base.facts.torch}"
-    with overlaid(cache, base, thin_layer(wheel, packages_of(base)), both, build) as environment:
+    with overlaid(cache, base, python_difference(wheel, packages_of(base)), both, build) as environment:
         yield environment, wheel.fetched

@@ -2,7 +2,7 @@
 
 They are ordered by version, patch releases included: 2.4.1 before 2.5.0, which is also the order in which they came
 out. A patch release is made of picked changes on the release's own branch and not a point on main, so a pair of
-neighbours such as 2.4.1 and 2.5.0 says between which branch cuts a change fell, no more (``nightly.between_cuts``).
+neighbours such as 2.4.1 and 2.5.0 says between which branch cuts a change fell, no more (``branch_cuts``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMPILES_BELOW = (
 _KNOWN_UP_TO = (2, 13)
 
 
-def why_not_compiling(minor: tuple[int, int], python: tuple[int, int]) -> str | None:
+def compile_unsupported_reason(minor: tuple[int, int], python: tuple[int, int]) -> str | None:
     """Why this torch can't compile under this Python, or ``None`` if it can as far as is known."""
     if minor < (2, 0):
         return "torch.compile came with 2.0"
@@ -78,7 +78,7 @@ def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> 
     """The wheels of one version that can be installed here, or why there is none."""
     if version.is_prerelease:
         return [], "a pre-release"
-    reason = why_not_compiling((version.major, version.minor), interpreter.numbers)
+    reason = compile_unsupported_reason((version.major, version.minor), interpreter.numbers)
     if version < Version("2.0"):
         return [], reason
     standing = [wheel for wheel in wheels if not wheel.package.is_yanked]

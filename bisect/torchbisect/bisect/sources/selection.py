@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
-from torchbisect.bisect.search.evidence import Which
+from torchbisect.bisect.search.evidence import BoundaryKind
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError
 
@@ -19,7 +19,7 @@ _FORMS = "a release (2.8.0), a nightly (2.14.0.dev20260212 or 2026-02-12) or `in
 
 
 @dataclass(frozen=True)
-class Selector:
+class BuildSelector:
     """What the user typed for a build, understood but not looked up.
 
     Attributes:
@@ -51,7 +51,7 @@ class Selector:
         return own == self.version if self.version.local else Version(own.public) == self.version
 
 
-def parse_build(text: str) -> Selector:
+def parse_build(text: str) -> BuildSelector:
     """Understand what was typed for a build.
 
     Raises:
@@ -59,10 +59,10 @@ def parse_build(text: str) -> Selector:
     """
     typed = text.strip()
     if typed == "installed":
-        return Selector(typed, installed=True)
+        return BuildSelector(typed, installed=True)
     day = _DAY.fullmatch(typed)
     if day:
-        return Selector(typed, date=_date("".join(day.groups()), typed))
+        return BuildSelector(typed, date=_date("".join(day.groups()), typed))
     try:
         version = Version(typed.removeprefix("torch==").removeprefix("torch-"))
     except InvalidVersion:
@@ -70,7 +70,7 @@ def parse_build(text: str) -> Selector:
     nightly = _NIGHTLY.search(str(version))
     if version.dev is not None and not nightly:
         raise InputError(f"{typed!r} has no day in it: a nightly is written 2.14.0.dev20260212 or 2026-02-12")
-    return Selector(typed, version, _date(nightly.group(1), typed) if nightly else None)
+    return BuildSelector(typed, version, _date(nightly.group(1), typed) if nightly else None)
 
 
 def _date(digits: str, typed: str) -> datetime.date:
@@ -95,30 +95,7 @@ def find_build(builds: Sequence[Build], text: str) -> Build:
     )
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The build that stands for what was typed, and what to say if that is another one."""
-
-    build: Build
-    notice: str | None = None
-
-
-def choose_build(builds: Sequence[Build], text: str) -> Choice:
-    """The build that was typed or, for a nightly of a day that has none, the nearest, with a notice.
-
-    Raises:
-        InputError: if it is no build at all, or a release that doesn't exist.
-    """
-    selector = parse_build(text)
-    nightlies = [build for build in builds if build.date is not None and build.channel is Channel.NIGHTLY]
-    if selector.date is None or not nightlies or any(selector.matches(build) for build in builds):
-        return Choice(find_build(builds, text))
-    date = selector.date
-    nearest = min(nightlies, key=lambda build: abs((build.date or date) - date))
-    return Choice(nearest, f"there is no nightly {selector.text}: {nearest} was taken in its place")
-
-
-def _nearest_words(builds: Sequence[Build], selector: Selector) -> str:
+def _nearest_words(builds: Sequence[Build], selector: BuildSelector) -> str:
     same = [build for build in builds if build.channel is selector.channel]
     if not same:
         return "; `torchbisect builds` lists what there is"
@@ -128,7 +105,7 @@ def _nearest_words(builds: Sequence[Build], selector: Selector) -> str:
     return f"; the nearest are {', '.join(names)} (`torchbisect builds` lists all)"
 
 
-def _before(build: Build, selector: Selector) -> bool:
+def _before(build: Build, selector: BuildSelector) -> bool:
     if selector.date is not None:
         return build.date is not None and build.date < selector.date
     return selector.version is not None and Version(build.version) < selector.version
@@ -142,24 +119,24 @@ def order(build: Build) -> tuple[datetime.date, Version] | Version:
     return version
 
 
-def check_order(good: Build, bad: Build, which: Which | str = Which.BOTH) -> None:
+def check_order(good: Build, bad: Build, kind: BoundaryKind | str = BoundaryKind.BOTH) -> None:
     """Refuse ends on the wrong side of each other.
 
     Raises:
         InputError: if they are the same build, or a regression's good end is newer than its bad end (or for a fix the
             reverse). Builds of two channels are not compared.
     """
-    which = Which(which)
+    kind = BoundaryKind(kind)
     if good == bad:
         raise InputError(f"--good and --bad are both {good}: a search needs two different builds")
     if (good.channel is Channel.NIGHTLY) is not (bad.channel is Channel.NIGHTLY):
         return
     newer: bool = order(good) > order(bad)  # type: ignore[operator]  # both of one channel, so of one type
-    if newer and which is Which.REGRESSION:
+    if newer and kind is BoundaryKind.REGRESSION:
         raise InputError(
             f"--good {good} is newer than --bad {bad}: exchange them, or say --find fix to find where it was mended"
         )
-    if not newer and which is Which.FIX:
+    if not newer and kind is BoundaryKind.FIX:
         raise InputError(
             f"--good {good} is older than --bad {bad}: exchange them, or say --find regression to find where it broke"
         )

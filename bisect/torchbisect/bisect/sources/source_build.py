@@ -1,8 +1,8 @@
-"""Commits built by a command of the user's, where the Python alone does not tell: as ``git bisect run`` has it.
+"""Commits built from source by the user's command, for causes that are not in the Python files alone.
 
-The command runs in a work tree of the clone, one for all commits so that a build can go on from the last one's, with a
-virtual environment of its own on the path: what its ``python`` and ``pip`` install is what is asked. It is the
-user's own and runs with the user's rights.
+The command runs in a work tree of the clone. All commits share one tree, so each build can reuse the files of the one
+before. Its ``PATH`` begins with a virtual environment: the torch that its ``python`` and ``pip`` install is asked. The
+command is the user's own and runs with the user's rights.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchbisect.bisect.search.evidence import Finding, Tested, Which
-from torchbisect.bisect.search.find import find
-from torchbisect.bisect.sources.commit import Culprit
-from torchbisect.bisect.sources.commit_search import CommitRange
+from torchbisect.bisect.search.evidence import AskedBuild, BoundaryKind, BuildAnswer
+from torchbisect.bisect.sources.commit_search import CommitRange, CommitSearchResult, search_commits
 from torchbisect.bisect.sources.history import Commit, History
 from torchbisect.containers.environment import Completed
 from torchbisect.containers.process.commands import run_command
@@ -29,20 +27,20 @@ from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InstallFailed, MachineError
 from torchbisect.probe.test_command import SKIP
 
-#: From here on a status says that the command itself failed: not found, not executable, ended by a signal.
-_BROKEN = 126
+#: Exit statuses from here on mean that the command itself failed: not found, not executable, ended by a signal.
+_COMMAND_FAILED = 126
 
 
 @dataclass(frozen=True)
-class Builder:
+class CommitBuilder:
     """Builds one commit after the other.
 
     Attributes:
         history: the clone; it gets one more work tree, which lies in the cache.
-        command: what builds, for a shell.
-        cache: where the work tree and the environment lie.
-        like: an environment whose Python is taken.
-        notify: told of each build.
+        command: the build command, for a shell.
+        cache: the folder of the work tree and the environment.
+        like: an environment whose Python is used.
+        notify: called with a message before each build.
     """
 
     history: History
@@ -53,11 +51,11 @@ class Builder:
 
     @contextmanager
     def built(self, commit: Commit) -> Iterator[Venv]:
-        """An environment with a commit's torch, till the next one is built.
+        """Give an environment with a commit's torch, until the next one is built.
 
         Raises:
-            InstallFailed: ``skipped`` or ``build-failed``, as the command ended; ``import-failed`` or ``other-version``
-                if the torch that it left can't be imported or is another commit's.
+            InstallFailed: ``skipped`` or ``build-failed`` for the command's exit status; ``import-failed`` or
+                ``other-version`` if the installed torch can't be imported or is another commit's.
             MachineError: the command can't be run at all.
         """
         lock = self.cache.install_lock("build")
@@ -66,14 +64,14 @@ class Builder:
             tree, place = self.cache.root / "built" / "tree", self.cache.root / "built" / "environment"
             self.history.check_out(commit.sha, tree)
             if not (place / "bin" / "python").exists():
-                self._environment(place)
+                self._make_environment(place)
             self.notify(f"building {commit}")
             self._build(commit, tree, place)
-            yield self._read(commit, place)
+            yield self._read_back(commit, place)
         finally:
             lock.release()
 
-    def _environment(self, place: Path) -> None:
+    def _make_environment(self, place: Path) -> None:
         command = [find_uv(), "venv", "--seed", "--python", str(self.like.python), str(place)]
         done = run_command(command, environment=dict(os.environ), directory=self.cache.root)
         if done.status:
@@ -85,13 +83,14 @@ class Builder:
         done = run_command(["sh", "-c", self.command], environment=environment, directory=tree)
         said = last_words(done.errors or done.output)
         if done.status == SKIP:
-            raise InstallFailed("skipped", f"--build-cmd passed {commit.short} over ({said})")
-        if done.status is None or done.status < 0 or done.status >= _BROKEN:
+            raise InstallFailed("skipped", f"--build-cmd skipped {commit.short} ({said})")
+        if done.status is None or done.status < 0 or done.status >= _COMMAND_FAILED:
             raise MachineError(f"--build-cmd {self.command!r} can't be run (status {done.status}: {said}): correct it")
         if done.status:
             raise InstallFailed("build-failed", f"{commit.short} could not be built (status {done.status}: {said})")
 
-    def _read(self, commit: Commit, place: Path) -> Venv:
+    def _read_back(self, commit: Commit, place: Path) -> Venv:
+        """Return the environment with the facts of the torch that was built."""
         build = Build("0", Channel.COMMIT, commit=commit.sha)
         there = replace(self.like, build=build, python=place / "bin" / "python")
 
@@ -104,25 +103,20 @@ class Builder:
         return replace(there, build=replace(build, version=facts.torch), facts=facts)
 
 
-def by_building(
-    span: CommitRange,
-    ask: Callable[[Commit], Finding],
-    which: Which = Which.REGRESSION,
+def find_culprit_by_building(
+    commits: CommitRange,
+    ask: Callable[[Commit], BuildAnswer],
+    kind: BoundaryKind = BoundaryKind.REGRESSION,
     *,
-    on_answer: Callable[[Tested[Commit]], None] = lambda _: None,
-) -> Culprit:
-    """Which commit did it, by building them.
+    on_answer: Callable[[AskedBuild[Commit]], None] = lambda _: None,
+) -> CommitSearchResult:
+    """Find the commit that changes the answer by building commits.
 
     Args:
-        span: the range.
-        ask: what a commit shows once it is built; untestable where it can't be.
-        which: the older end is good (a regression) or bad (a fix).
-        on_answer: told of each answer.
+        commits: the range.
+        ask: builds a commit and asks it; untestable if it can't be built.
+        kind: the older end is good (a regression) or bad (a fix).
+        on_answer: called with each answer.
     """
-    line = [span.base, *span.commits]
-    bad, good = (len(line) - 1, 0) if which is Which.REGRESSION else (0, len(line) - 1)
-    found = find(line, ask, bad=bad, good=good, find=which, on_answer=on_answer)
-    edge = found.regression if which is Which.REGRESSION else found.fix
-    if edge is None or edge.open:
-        return Culprit(None, "no two commits could be built between which the answer changes", found)
-    return Culprit(edge, None, found)
+    nothing_found = "no two commits could be built between which the answer changes"
+    return search_commits([commits.base, *commits.commits], ask, kind, nothing_found, on_answer=on_answer)

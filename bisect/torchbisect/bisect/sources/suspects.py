@@ -49,7 +49,7 @@ class Suspect:
     reasons: tuple[str, ...]
 
 
-def paths_of(component: str | None) -> tuple[str, ...]:
+def stage_paths(component: str | None) -> tuple[str, ...]:
     """The folders of a compiler stage as localisation names it: ``inductor``, ``module: dynamo``; none if unknown."""
     said = (component or "").lower().replace("_", " ")
     return next((paths for word, paths in STAGES.items() if word in said), ())
@@ -57,10 +57,10 @@ def paths_of(component: str | None) -> tuple[str, ...]:
 
 def generates_code(component: str | None) -> bool:
     """Whether a stage hands code on to triton; an unknown one may."""
-    return not paths_of(component) or any(path in _TRITON for path in paths_of(component))
+    return not stage_paths(component) or any(path in _TRITON for path in stage_paths(component))
 
 
-def rank(
+def rank_suspects(
     commits: Sequence[Commit],
     component: str | None = None,
     stack_files: Collection[str] = (),
@@ -92,7 +92,7 @@ def _weigh(
     if in_stack:
         score += 8 + min(len(in_stack), 4)
         reasons.append(f"touches {_some(in_stack)}, in the failing stack")
-    own = [path for path in commit.files if path.startswith(paths_of(component))] if paths_of(component) else []
+    own = [path for path in commit.files if path.startswith(stage_paths(component))] if stage_paths(component) else []
     beside = [path for path in own if path not in stack_files]
     if own:
         score += 5

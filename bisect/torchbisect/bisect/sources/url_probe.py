@@ -19,7 +19,7 @@ from torchbisect.core.retry import (
 )
 
 
-class Heads:
+class UrlProbe:
     """Asks for files' headers over one connection; what was answered once is not asked again.
 
     Args:
@@ -41,7 +41,7 @@ class Heads:
         self._patience = patience
         self._client = new_client()
 
-    def __enter__(self) -> Heads:
+    def __enter__(self) -> UrlProbe:
         return self
 
     def __exit__(

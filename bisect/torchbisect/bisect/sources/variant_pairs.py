@@ -8,17 +8,12 @@ is split, each part with its own pair, the parts sharing a day so that the verdi
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from pypi_simple import DistributionPackage, ProjectPage
-
-from torchbisect.bisect.sources.listing import wheels_of
-from torchbisect.bisect.sources.nightly import date_of
 
 
 @dataclass(frozen=True, order=True)
-class Pair:
+class PythonVariant:
     """A Python's tag (``cp312``) and a variant."""
 
     python: str
@@ -29,16 +24,16 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Segment:
+class RangePart:
     """A part of a range of days, both ends included, and the pair to search it with."""
 
-    pair: Pair
+    pair: PythonVariant
     first: datetime.date
     last: datetime.date
 
 
 @dataclass(frozen=True)
-class Division:
+class RangeSplit:
     """How a range is to be searched.
 
     Attributes:
@@ -46,28 +41,16 @@ class Division:
         notice: what the reader must know: that the range is split, and which days no pair has.
     """
 
-    segments: tuple[Segment, ...]
+    segments: tuple[RangePart, ...]
     notice: str | None = None
-
-
-def offers(pages: Mapping[str, ProjectPage | Iterable[DistributionPackage]]) -> dict[Pair, tuple[datetime.date, ...]]:
-    """The days for which each pair has a wheel, from the pages by variant."""
-    found: dict[Pair, set[datetime.date]] = {}
-    for variant, page in pages.items():
-        for wheel in wheels_of(page):
-            date = date_of(wheel.version)
-            if date is not None and wheel.version.local in (variant, None):
-                for tag in wheel.tags:
-                    found.setdefault(Pair(tag.abi, variant), set()).add(date)
-    return {pair: tuple(sorted(dates)) for pair, dates in found.items()}
 
 
 def divide(
     first: datetime.date,
     last: datetime.date,
-    offered: Mapping[Pair, Sequence[datetime.date]],
-    preferred: Sequence[Pair],
-) -> Division:
+    offered: Mapping[PythonVariant, Sequence[datetime.date]],
+    preferred: Sequence[PythonVariant],
+) -> RangeSplit:
     """Cover the days from ``first`` to ``last`` with few pairs.
 
     Args:
@@ -82,10 +65,10 @@ def divide(
     }
     days = {pair: own for pair, own in days.items() if own}
     if not days:
-        return Division((), f"none of {', '.join(map(str, preferred))} has a nightly between {first} and {last}")
+        return RangeSplit((), f"none of {', '.join(map(str, preferred))} has a nightly between {first} and {last}")
     start = min(own[0] for own in days.values())
     end = max(own[-1] for own in days.values())
-    segments: list[Segment] = []
+    segments: list[RangePart] = []
     gaps: list[str] = []
     here = start
     while True:
@@ -95,19 +78,21 @@ def divide(
         reach = days[best][-1]
         joint = _joint(days, best, here)
         if reach == end or joint is None:
-            segments.append(Segment(best, here, reach))
+            segments.append(RangePart(best, here, reach))
             later = [day for own in days.values() for day in own if day > reach]
             if not later:
                 break
             gaps.append(f"{reach} to {min(later)}")
             here = min(later)
         else:
-            segments.append(Segment(best, here, joint))
+            segments.append(RangePart(best, here, joint))
             here = joint
-    return Division(tuple(segments), _words(segments, gaps))
+    return RangeSplit(tuple(segments), _words(segments, gaps))
 
 
-def _joint(days: Mapping[Pair, Sequence[datetime.date]], pair: Pair, here: datetime.date) -> datetime.date | None:
+def _joint(
+    days: Mapping[PythonVariant, Sequence[datetime.date]], pair: PythonVariant, here: datetime.date
+) -> datetime.date | None:
     """The last day of a pair's on which another pair, which reaches further, has a nightly too."""
     reach = days[pair][-1]
     further = [own for own in days.values() if own[-1] > reach]
@@ -115,7 +100,7 @@ def _joint(days: Mapping[Pair, Sequence[datetime.date]], pair: Pair, here: datet
     return max(shared, default=None)
 
 
-def _words(segments: Sequence[Segment], gaps: Sequence[str]) -> str | None:
+def _words(segments: Sequence[RangePart], gaps: Sequence[str]) -> str | None:
     parts = []
     if len(segments) > 1:
         split = "; ".join(f"{segment.first} to {segment.last} {segment.pair}" for segment in segments)

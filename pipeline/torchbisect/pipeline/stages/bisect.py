@@ -8,16 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torchbisect.bisect.search.cost import footprint
-from torchbisect.bisect.search.find import Edge, Finding, Findings, Tested, Which, find
+from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, BuildAnswer, SearchResult
+from torchbisect.bisect.search.find import find_boundaries
+from torchbisect.bisect.search.options import SearchOptions
 from torchbisect.bisect.search.prefetch import Prefetcher
+from torchbisect.bisect.sources.branch_cuts import days_between_branch_cuts
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.bisect.sources.nightly_minors import between_cuts
 from torchbisect.containers.store.disk import human
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable
-from torchbisect.pipeline.build_oracle import Asker
-from torchbisect.pipeline.flaky_search import Rate, search_runs
-from torchbisect.pipeline.partial_wheel_midpoints import Contradicted, Thin, may_be_thin
+from torchbisect.pipeline.build_oracle import BuildOracle
+from torchbisect.pipeline.flaky_search import MismatchRate, search_flaky
+from torchbisect.pipeline.partial_wheel_midpoints import (
+    PartialWheelContradicted,
+    PartialWheelOracle,
+    partial_wheels_usable,
+)
 from torchbisect.pipeline.search_scope import Scope, first_scope
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.question import Question
@@ -35,7 +41,7 @@ class Level:
 
     channel: Channel
     listing: Listing
-    findings: Findings[Build]
+    result: SearchResult[Build]
 
 
 class Bisection:
@@ -53,15 +59,15 @@ class Bisection:
     """
 
     def __init__(
-        self, session: Session, failing: Build, component: str | None = None, rate: Rate | None = None
+        self, session: Session, failing: Build, component: str | None = None, rate: MismatchRate | None = None
     ) -> None:
         self._session = session
         self._failing = failing
         self._component = component
         self._answered = self._total = 0
-        self._rate = rate or Rate(1, 1)
+        self._rate = rate or MismatchRate(1, 1)
         self.flaky = not self._rate.always
-        self.asker = Asker(session)
+        self.build_oracle = BuildOracle(session)
 
     def search(self, question: Question) -> Level:
         """Find where it broke and where it was mended, in the coarsest channel that was asked for.
@@ -73,22 +79,22 @@ class Bisection:
         scope = first_scope(self._session.options, self._session.channels, self._failing)
         return Level(scope.channel, scope.listing, self._find(scope, question))
 
-    def has_finer(self, level: Level, edge: Edge[Build]) -> bool:
+    def has_finer(self, level: Level, boundary: Boundary[Build]) -> bool:
         """Whether an edge is one between two releases, and nightlies may be looked at."""
         channels = self._session.options.channels
-        return level.channel is Channel.RELEASE and not edge.open and (not channels or "nightly" in channels)
+        return level.channel is Channel.RELEASE and not boundary.open and (not channels or "nightly" in channels)
 
-    def finer(self, edge: Edge[Build], question: Question) -> Level | str:
+    def finer(self, boundary: Boundary[Build], question: Question) -> Level | str:
         """Look for an edge between two releases among the nightlies, or say in a line why that can't be.
 
         Raises:
             IndexUnreachable: nightlies were asked for by name and their index did not answer.
         """
         options = self._session.options
-        assert edge.before is not None
-        assert edge.after is not None
+        assert boundary.before is not None
+        assert boundary.after is not None
         try:
-            days = between_cuts(edge.before, edge.after, self._session.channels.listed_nightlies)
+            days = days_between_branch_cuts(boundary.before, boundary.after, self._session.channels.listed_nightlies)
             if isinstance(days, str):
                 return days
             listing = self._session.channels.nightlies_between(days.first, days.last)
@@ -101,19 +107,19 @@ class Bisection:
             return f"no nightlies to search from {days.words}"
         self._session.display.result(f"{len(listing.builds)} nightlies of {days.words}")
         first, last = 0, len(listing.builds) - 1
-        good, bad = (first, last) if edge.which is Which.REGRESSION else (last, first)
-        scope = Scope(Channel.NIGHTLY, listing, bad, good, edge.which)
+        good, bad = (first, last) if boundary.kind is BoundaryKind.REGRESSION else (last, first)
+        scope = Scope(Channel.NIGHTLY, listing, bad, good, boundary.kind)
         return Level(Channel.NIGHTLY, listing, self._find(scope, question))
 
-    def ask(self, build: Build, question: Question) -> Finding:
+    def ask(self, build: Build, question: Question) -> BuildAnswer:
         """What this build shows; from the journal if it was asked before."""
-        return self.asker.ask(build, question)
+        return self.build_oracle.ask(build, question)
 
-    def _find(self, scope: Scope, question: Question) -> Findings[Build]:
+    def _find(self, scope: Scope, question: Question) -> SearchResult[Build]:
         found, notice = self._found(scope, question), scope.listing.notice
         return replace(found, notices=(*found.notices, notice)) if notice else found
 
-    def _found(self, scope: Scope, question: Question) -> Findings[Build]:
+    def _found(self, scope: Scope, question: Question) -> SearchResult[Build]:
         if not self.flaky:
             found = self._found_surely(scope, question)
             # With --repeat a build may say so even if the failing one did the same each time it was looked at.
@@ -122,49 +128,54 @@ class Bisection:
                 return found
         self._session.display.result("the script is flaky: builds are asked again and again till one is likely enough")
         builds, rate = scope.listing.builds, self._rate
-        return search_runs(
-            self._session, self.asker, builds, question, rate, bad=scope.bad, good=scope.good, which=scope.which
+        return search_flaky(
+            self._session, self.build_oracle, builds, question, rate, bad=scope.bad, good=scope.good, kind=scope.kind
         )
 
-    def _found_surely(self, scope: Scope, question: Question) -> Findings[Build]:
+    def _found_surely(self, scope: Scope, question: Question) -> SearchResult[Build]:
         """With thin steps where they will do, and with whole installs where these say otherwise."""
-        if may_be_thin(self._session, scope.listing.builds, self._component):
-            thin = Thin(self._session, self.asker, scope.listing, question)
+        if partial_wheels_usable(self._session, scope.listing.builds, self._component):
+            thin = PartialWheelOracle(self._session, self.build_oracle, scope.listing, question)
             try:
                 return _with_notice(self._find_surely(scope, question, thin), thin)
-            except Contradicted as error:
+            except PartialWheelContradicted as error:
                 self._session.display.warn(f"{error} says otherwise when it is installed whole: asking whole installs")
         return self._find_surely(scope, question)
 
-    def _find_surely(self, scope: Scope, question: Question, thin: Thin | None = None) -> Findings[Build]:
+    def _find_surely(
+        self, scope: Scope, question: Question, thin: PartialWheelOracle | None = None
+    ) -> SearchResult[Build]:
         """The search for a mismatch that is there each time; with ``thin`` all but the ends by their Python alone."""
         channels, builds = self._session.channels, scope.listing.builds
-        self._answered, self._total = 0, _estimate(len(builds), scope.which)
+        self._answered, self._total = 0, _estimate(len(builds), scope.kind)
         whole_ends = {builds[end] for end in (scope.bad, scope.good) if end is not None}
 
-        def ask(build: Build) -> Finding:
-            return self.asker.ask(build, question) if thin is None or build in whole_ends else thin.ask(build)
+        def ask(build: Build) -> BuildAnswer:
+            return self.build_oracle.ask(build, question) if thin is None or build in whole_ends else thin.ask(build)
 
-        def again(build: Build) -> Finding:
-            return thin.ask_again(build) if thin else self.asker.ask(build, question, again=True)
+        def again(build: Build) -> BuildAnswer:
+            return thin.ask_again(build) if thin else self.build_oracle.ask(build, question, again=True)
 
         def fetch(build: Build, cancel: threading.Event) -> None:
             channels.maker(build).prefetch(build, cancel)
 
+        options = SearchOptions(
+            bad=scope.bad,
+            good=scope.good,
+            kind=scope.kind,
+            cached=lambda build: channels.maker(build).has(build),
+            rank=rank if builds[0].channel is Channel.NIGHTLY else None,
+            recheck="good" if thin is None else "both",
+        )
         # A thin step needs no install, so none is made ready for it.
         with Prefetcher(fetch, lambda running: thin is None and self._has_room(running, scope.channel)) as prefetcher:
-            return find(
+            return find_boundaries(
                 builds,
                 ask,
-                bad=scope.bad,
-                good=scope.good,
-                find=scope.which,
-                cached=lambda build: channels.maker(build).has(build),
-                rank=rank if builds[0].channel is Channel.NIGHTLY else None,
-                known=thin.known if thin else lambda build: self.asker.known(build, question),
+                options,
+                known=thin.known if thin else lambda build: self.build_oracle.known(build, question),
                 jobs=self._session.options.jobs or 1,
                 ask_again=again,
-                both_again=thin is not None,
                 prefetch=prefetcher,
                 on_answer=self._say,
             )
@@ -176,46 +187,46 @@ class Bisection:
         one = weight.download + weight.installed + weight.shared_download + weight.shared_installed
         return channels.cache.room() >= (running + 2) * one
 
-    def _say(self, tested: Tested[Build]) -> None:
+    def _say(self, tested: AskedBuild[Build]) -> None:
         self._answered += 1
         text = f"torch {tested.item}: {tested.status}" + (f" ({tested.reason})" if tested.reason else "")
         left = max(0, self._total - self._answered)
         self._session.display.result(
-            text + (" again" if tested.again else "") + (f"; about {left} more" if left else "")
+            text + (" again" if tested.recheck else "") + (f"; about {left} more" if left else "")
         )
         if tested.detail:
             self._session.display.detail(tested.detail)
 
 
-def edge_builds(findings: Findings[Build]) -> Sequence[Build]:
+def boundary_builds(result: SearchResult[Build]) -> Sequence[Build]:
     """The builds on both sides of every edge that was found, without repeats."""
     found: dict[str, Build] = {}
-    for edge in (findings.regression, findings.fix):
-        for build in (edge.before, edge.after) if edge else ():
+    for boundary in (result.regression, result.fix):
+        for build in (boundary.before, boundary.after) if boundary else ():
             if build is not None:
                 found[build.name] = build
     return tuple(found.values())
 
 
-def telling_builds(findings: Findings[Build]) -> Sequence[Build]:
+def telling_builds(result: SearchResult[Build]) -> Sequence[Build]:
     """Where a shrunk script shows that it is not what the original was: the edges, and what is untestable there."""
-    found = {build.name: build for build in edge_builds(findings)}
-    for edge in (findings.regression, findings.fix):
-        if edge is not None and edge.between:
+    found = {build.name: build for build in boundary_builds(result)}
+    for boundary in (result.regression, result.fix):
+        if boundary is not None and boundary.between:
             # The one beside the bad end: from there on the search could not go on.
-            nearest = edge.between[-1 if edge.which is Which.REGRESSION else 0].item
+            nearest = boundary.between[-1 if boundary.kind is BoundaryKind.REGRESSION else 0].item
             found.setdefault(nearest.name, nearest)
     return tuple(found.values())
 
 
-def _with_notice(findings: Findings[Build], thin: Thin) -> Findings[Build]:
+def _with_notice(result: SearchResult[Build], thin: PartialWheelOracle) -> SearchResult[Build]:
     if not thin.asked:
-        return findings
+        return result
     notice = (
         f"{len(thin.asked)} of the builds were asked by their Python alone ({human(thin.fetched)} fetched for them); "
         "both ends of what was found were installed whole"
     )
-    return replace(findings, notices=(*findings.notices, notice))
+    return replace(result, notices=(*result.notices, notice))
 
 
 def rank(build: Build) -> int:
@@ -223,6 +234,6 @@ def rank(build: Build) -> int:
     return build.date.toordinal() if build.date else 0
 
 
-def _estimate(count: int, which: Which) -> int:
-    sides = 2 if which is Which.BOTH else 1
+def _estimate(count: int, kind: BoundaryKind) -> int:
+    sides = 2 if kind is BoundaryKind.BOTH else 1
     return 1 + sides * (math.ceil(math.log2(max(2, count))) + 1)

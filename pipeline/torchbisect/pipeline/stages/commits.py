@@ -6,16 +6,16 @@ import functools
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from torchbisect.bisect.search.find import Edge, Finding, Tested
-from torchbisect.bisect.sources.commit import Culprit, native_changes
-from torchbisect.bisect.sources.commit_search import CommitRange, by_overlay, commits_between
+from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BuildAnswer
+from torchbisect.bisect.sources.commit_search import CommitRange, CommitSearchResult, PythonOverlay, commits_between
 from torchbisect.bisect.sources.history import PYTORCH, Commit, History
-from torchbisect.bisect.sources.source_build import Builder, by_building
-from torchbisect.bisect.sources.suspects import Suspect, rank
+from torchbisect.bisect.sources.python_files import native_changes
+from torchbisect.bisect.sources.source_build import CommitBuilder, find_culprit_by_building
+from torchbisect.bisect.sources.suspects import Suspect, rank_suspects
 from torchbisect.containers.environment import Environment
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, MachineError
-from torchbisect.pipeline.build_oracle import Asker
+from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.question import Question
@@ -34,7 +34,7 @@ class Between:
 
     span: CommitRange
     suspects: tuple[Suspect, ...]
-    culprit: Culprit
+    culprit: CommitSearchResult
     how: str = "Python"
 
     @property
@@ -43,8 +43,10 @@ class Between:
         if self.culprit.commit is not None:
             return f"the answer changes with the {self.how} of {self.culprit.commit}"
         count = f"{len(self.span.commits)} commits lie between the two"
-        if self.culprit.why_not is None and self.culprit.edge is not None:
-            return f"{count}; the answer changes after {self.culprit.edge.before} and by {self.culprit.edge.after}"
+        if self.culprit.why_not is None and self.culprit.boundary is not None:
+            return (
+                f"{count}; the answer changes after {self.culprit.boundary.before} and by {self.culprit.boundary.after}"
+            )
         native = len(native_changes(self.span.commits))
         more = f"; {native} of them change what has to be built" if native else ""
         return f"{count}; {self.culprit.why_not}{more}"
@@ -59,8 +61,8 @@ class Commits:
         component: the compiler stage that localisation named.
     """
 
-    def __init__(self, session: Session, asker: Asker, component: str | None) -> None:
-        self._session, self._asker, self._component = session, asker, component
+    def __init__(self, session: Session, build_oracle: BuildOracle, component: str | None) -> None:
+        self._session, self._build_oracle, self._component = session, build_oracle, component
 
     @property
     def wanted(self) -> bool:
@@ -73,26 +75,26 @@ class Commits:
         place = self._session.options.git or PYTORCH
         return History.open(place, self._session.channels.cache.root / "git", notify=self._session.display.result)
 
-    def between(self, edge: Edge[Build], question: Question) -> Between | str:
+    def between(self, boundary: Boundary[Build], question: Question) -> Between | str:
         """What lies between the two nightlies of an edge and which commit it was, or in a line why that can't be said.
 
         Raises:
             InputError, MachineError: commits were asked for by name, and the history can't be read.
             InstallFailed: the older build can't be had any more.
         """
-        older, newer = (self._asker.facts.get(str(build)) for build in (edge.before, edge.after))
-        if older is None or newer is None or edge.before is None:
+        older, newer = (self._build_oracle.facts.get(str(build)) for build in (boundary.before, boundary.after))
+        if older is None or newer is None or boundary.before is None:
             return "nothing was read back from the builds, so their commits are not known"
         try:
             span = commits_between(self._history, older, newer)
             if not span.commits:
-                return f"torch {edge.before} and {edge.after} were made from one commit, {span.base.short}"
+                return f"torch {boundary.before} and {boundary.after} were made from one commit, {span.base.short}"
             signature = question.signature
-            suspects = rank(span.commits, self._component, _files(signature), _words(signature))
+            suspects = rank_suspects(span.commits, self._component, _files(signature), _words(signature))
             self._session.display.result(f"{len(span.commits)} commits: {span.compare}")
-            culprit = self._culprit(edge, edge.before, span, question)
+            culprit = self._culprit(boundary, boundary.before, span, question)
             if culprit.commit is None and self._session.options.build_cmd is not None:
-                built = self._built(edge, edge.before, _narrowed(span, culprit), question)
+                built = self._built(boundary, boundary.before, _narrowed(span, culprit), question)
                 return Between(span, suspects, built, "build")
             return Between(span, suspects, culprit)
         except (InputError, MachineError) as error:
@@ -100,50 +102,55 @@ class Commits:
                 raise
             return f"commits could not be searched: {error}"
 
-    def _culprit(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
+    def _culprit(
+        self, boundary: Boundary[Build], build: Build, span: CommitRange, question: Question
+    ) -> CommitSearchResult:
         maker = self._session.channels.maker(build)
         maker.environment(build)  # held until the last copy of it is gone
         try:
-            return by_overlay(
+            overlay = PythonOverlay(
                 self._history,
                 span,
                 maker,
                 build,
-                lambda laid: self._asker.ask_in("commit", _name(laid), lambda: nullcontext(laid), question),
-                edge.which,
-                jobs=self._session.options.jobs or 1,
-                on_answer=self._say,
+                lambda laid: self._build_oracle.ask_in("commit", _name(laid), lambda: nullcontext(laid), question),
             )
+            jobs = self._session.options.jobs or 1
+            return overlay.find_culprit(boundary.kind, jobs=jobs, on_answer=self._say)
         finally:
             maker.release(build)
 
-    def _built(self, edge: Edge[Build], build: Build, span: CommitRange, question: Question) -> Culprit:
+    def _built(
+        self, boundary: Boundary[Build], build: Build, span: CommitRange, question: Question
+    ) -> CommitSearchResult:
         """By a build of each commit, with the command that was typed."""
         session, command = self._session, self._session.options.build_cmd
         maker = session.channels.maker(build)
         older = maker.host_venv(build)  # the command line takes --build-cmd with --sandbox venv alone
         try:
             assert command is not None
-            builder = Builder(self._history, command, session.channels.cache, older, session.display.status)
+            builder = CommitBuilder(self._history, command, session.channels.cache, older, session.display.status)
 
-            def ask(commit: Commit) -> Finding:
-                return self._asker.ask_in("build", f"{command} {commit.sha}", lambda: builder.built(commit), question)
+            def ask(commit: Commit) -> BuildAnswer:
+                return self._build_oracle.ask_in(
+                    "build", f"{command} {commit.sha}", lambda: builder.built(commit), question
+                )
 
-            return by_building(span, ask, edge.which, on_answer=self._say)
+            return find_culprit_by_building(span, ask, boundary.kind, on_answer=self._say)
         finally:
             maker.release(build)
 
-    def _say(self, tested: Tested[Commit]) -> None:
+    def _say(self, tested: AskedBuild[Commit]) -> None:
         reason = f" ({tested.reason})" if tested.reason else ""
         self._session.display.result(f"commit {tested.item}: {tested.status}{reason}")
 
 
-def _narrowed(span: CommitRange, culprit: Culprit) -> CommitRange:
+def _narrowed(span: CommitRange, culprit: CommitSearchResult) -> CommitRange:
     """What is left of a range where asking the Python alone came to an honest range and not to one commit."""
-    if culprit.edge is None or culprit.edge.before is None or culprit.edge.after is None:
+    if culprit.boundary is None or culprit.boundary.before is None or culprit.boundary.after is None:
         return span
     line = [span.base, *span.commits]
-    first, last = line.index(culprit.edge.before), line.index(culprit.edge.after)
+    first, last = line.index(culprit.boundary.before), line.index(culprit.boundary.after)
     return CommitRange(line[first], tuple(line[first + 1 : last + 1]))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from torchbisect.bisect.search.evidence import Edge, Finding, Status
-from torchbisect.bisect.sources.dependency_diff import Changed, changed_facts
+from torchbisect.bisect.search.evidence import Boundary, BuildAnswer, BuildStatus
+from torchbisect.bisect.sources.dependency_diff import VersionChange, changed_versions
 from torchbisect.bisect.sources.suspects import generates_code
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.python.variants import find_gpus
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
-from torchbisect.pipeline.build_oracle import Asker
+from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.question import Question
 
@@ -29,20 +29,20 @@ class Dependencies:
         component: the compiler stage that localisation named.
     """
 
-    def __init__(self, session: Session, asker: Asker, component: str | None) -> None:
-        self._session, self._asker, self._component = session, asker, component
+    def __init__(self, session: Session, build_oracle: BuildOracle, component: str | None) -> None:
+        self._session, self._build_oracle, self._component = session, build_oracle, component
 
-    def notices(self, edge: Edge[Build], question: Question) -> list[str]:
+    def notices(self, boundary: Boundary[Build], question: Question) -> list[str]:
         """What changed, a line each, and of triton what the exchange came to."""
-        if edge.before is None or edge.after is None:
+        if boundary.before is None or boundary.after is None:
             return []
-        facts = [self._asker.facts.get(build.name) for build in (edge.before, edge.after)]
+        facts = [self._build_oracle.facts.get(build.name) for build in (boundary.before, boundary.after)]
         if facts[0] is None or facts[1] is None:
             return []
-        changes = changed_facts(facts[0], facts[1])
-        return [self._about(change, edge.before, edge.after, question) for change in changes]
+        changes = changed_versions(facts[0], facts[1])
+        return [self._about(change, boundary.before, boundary.after, question) for change in changes]
 
-    def _about(self, change: Changed, older: Build, newer: Build, question: Question) -> str:
+    def _about(self, change: VersionChange, older: Build, newer: Build, question: Question) -> str:
         said = f"between {older} and {newer}, {change}"
         makers = [self._session.channels.maker(build) for build in (older, newer)]
         exchangeable = change.name == "triton" and change.before and change.after
@@ -52,13 +52,13 @@ class Dependencies:
             return f"{said}; it plays no part in what goes wrong here"
         with_newer = self._ask(older, str(change.after), question)
         with_older = self._ask(newer, str(change.before), question)
-        ends = [self._asker.ask(build, question).status for build in (older, newer)]
+        ends = [self._build_oracle.ask(build, question).status for build in (older, newer)]
         return f"{said}: {followed(change, ends[0], ends[1], with_newer, with_older)}"
 
-    def _ask(self, build: Build, triton: str, question: Question) -> Finding:
+    def _ask(self, build: Build, triton: str, question: Question) -> BuildAnswer:
         """What a build shows with this triton in place of its own."""
         name = f"torch {build} with triton {triton}"
-        return self._asker.ask_in("exchange", name, lambda: self._altered(build, triton), question)
+        return self._build_oracle.ask_in("exchange", name, lambda: self._altered(build, triton), question)
 
     @contextmanager
     def _altered(self, build: Build, triton: str) -> Iterator[Environment]:
@@ -73,7 +73,9 @@ class Dependencies:
             yield environment
 
 
-def followed(change: Changed, older: Status, newer: Status, with_newer: Finding, with_older: Finding) -> str:
+def followed(
+    change: VersionChange, older: BuildStatus, newer: BuildStatus, with_newer: BuildAnswer, with_older: BuildAnswer
+) -> str:
     """Which of the two the answer follows, in words.
 
     Args:

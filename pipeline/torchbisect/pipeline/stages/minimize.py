@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from torchbisect.bisect.search.find import Status
+from torchbisect.bisect.search.evidence import BuildStatus
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
@@ -57,7 +57,7 @@ class Witness:
     """
 
     probe: Oracle
-    status: Status
+    status: BuildStatus
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _on_cheapest_backend(probe: Oracle, subject: Subject) -> tuple[str, Settings
 
 def _as_before(witness: Witness, verdict: Verdict, question: Question) -> Verdict:
     there = witness.probe.ask(replace(question, strictness=Strictness.TOLERANT))
-    expected = Answer.SAME if witness.status is Status.BAD else Answer.NONE
+    expected = Answer.SAME if witness.status is BuildStatus.BAD else Answer.NONE
     if there.answer is expected:
         return verdict
     return Verdict(Answer.OTHER, "another-history", f"{there.answer} where the original is {witness.status}")

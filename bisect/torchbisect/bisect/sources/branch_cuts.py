@@ -16,7 +16,7 @@ from torchbisect.bisect.sources.listing import Listing
 from torchbisect.core.build import Build, Channel
 
 #: The day from which on nightlies are of this minor version: so about the day when the release before was cut.
-FIRST_DAYS: dict[tuple[int, int], datetime.date] = {
+FIRST_NIGHTLY_DAYS: dict[tuple[int, int], datetime.date] = {
     (2, 2): datetime.date(2023, 9, 12),
     (2, 3): datetime.date(2023, 12, 18),
     (2, 4): datetime.date(2024, 3, 16),
@@ -37,7 +37,7 @@ FIRST_DAYS: dict[tuple[int, int], datetime.date] = {
 SLACK = datetime.timedelta(days=10)
 
 
-def minors_about(date: datetime.date, known: Sequence[Build]) -> list[tuple[int, int]]:
+def likely_minors(date: datetime.date, known: Sequence[Build]) -> list[tuple[int, int]]:
     """The minor versions that a nightly of this day may have, the likeliest first; three at the most.
 
     What the table says, one less and one more, and of these only what lies between the minor versions of the nearest
@@ -46,8 +46,8 @@ def minors_about(date: datetime.date, known: Sequence[Build]) -> list[tuple[int,
     dated = sorted((build.date, build.minor) for build in known if build.date is not None)
     low = max((minor for day, minor in dated if day <= date), default=None)
     high = min((minor for day, minor in dated if day >= date), default=None)
-    table = [minor for minor, day in sorted(FIRST_DAYS.items()) if day <= date]
-    oldest = min(FIRST_DAYS)
+    table = [minor for minor, day in sorted(FIRST_NIGHTLY_DAYS.items()) if day <= date]
+    oldest = min(FIRST_NIGHTLY_DAYS)
     guess = table[-1] if table else (oldest[0], oldest[1] - 1)
     if high is not None:
         guess = min(guess, high)
@@ -66,16 +66,16 @@ class DayRange:
     words: str
 
 
-def first_day(minor: tuple[int, int], listed: Sequence[Build]) -> tuple[datetime.date, bool] | None:
+def first_nightly_day(minor: tuple[int, int], listed: Sequence[Build]) -> tuple[datetime.date, bool] | None:
     """The first day of a minor version's nightlies, and whether the index itself shows it; ``None`` if unknown."""
     days = sorted((build.date, build.minor) for build in listed if build.date is not None)
     for (_, earlier), (day, later) in pairwise(days):
         if later == minor and earlier < minor:
             return day, True
-    return (FIRST_DAYS[minor], False) if minor in FIRST_DAYS else None
+    return (FIRST_NIGHTLY_DAYS[minor], False) if minor in FIRST_NIGHTLY_DAYS else None
 
 
-def between_cuts(older: Build, newer: Build, listing: Listing | None = None) -> DayRange | str:
+def days_between_branch_cuts(older: Build, newer: Build, listing: Listing | None = None) -> DayRange | str:
     """The days on main between the branch cuts of two releases, or why there are none to search.
 
     A release is cut from main about when the nightlies step on to the next minor version. What is in ``newer`` and not
@@ -95,8 +95,8 @@ def between_cuts(older: Build, newer: Build, listing: Listing | None = None) -> 
             "branch, which no nightly shows"
         )
     listed = listing.builds if listing else ()
-    start = first_day(_next(older.minor), listed)
-    end = first_day(_next(newer.minor), listed)
+    start = first_nightly_day(_next(older.minor), listed)
+    end = first_nightly_day(_next(newer.minor), listed)
     if start is None:
         return f"it isn't known when {older} was cut from main"
     first = start[0] - SLACK
