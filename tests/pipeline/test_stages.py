@@ -1,0 +1,162 @@
+"""The stages of a run and the way from one to the next, against a table of answers."""
+
+from __future__ import annotations
+
+import pytest
+from answer_table import Asked, Table
+from table_run import SCRIPT, Run
+
+from torchbisect.core.errors import DiskFull, InputError
+from torchbisect.core.exit_codes import Exit
+from torchbisect.minimizer.budget import Budget
+from torchbisect.probe.judge.environment_faults import Fault
+
+RELEASES = {"2.6.0": [], "2.7.0": ["one"], "2.8.0": ["one"], "2.9.0": []}
+
+
+def test_a_run_goes_through_every_stage(run: Run) -> None:
+    table = Table(RELEASES)
+    result = run(table)
+    assert result.code == Exit.FINISHED
+    titles = ["Observe", "Localise", "Minimize", "Name the pass", "Bisect", "Confirm", "Report"]
+    assert result.stages == titles
+    report = result.report
+    assert report["state"] == "complete"
+    assert report["verdict"] == "mismatch"
+    assert report["localization"]["backend"] == "eager"
+    assert result.minimal == "print('one')\n"
+    regression, fix = report["bisect"]["regression"], report["bisect"]["fix"]
+    assert (regression["last_good"], regression["first_bad"]) == ("2.6.0", "2.7.0")
+    assert (fix["last_bad"], fix["first_fixed"]) == ("2.8.0", "2.9.0")
+    assert report["environment"]["collect_env"] == "PyTorch version: 2.8.0\n"
+
+
+def test_the_shrunk_script_is_run_on_both_sides_of_each_boundary(run: Run) -> None:
+    result = run(Table(RELEASES))
+    confirmed = [(one["build"], one["status"], one["eager"]) for one in result.report["minimal"]["confirmed"]]
+    assert confirmed == [
+        ("2.8.0", 0, True),
+        *[("2.8.0", 1, False)] * 3,
+        ("2.6.0", 0, False),
+        ("2.7.0", 1, False),
+        ("2.9.0", 0, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "titles"),
+    [
+        ("check", ["Observe", "Localise", "Name the pass", "Report"]),
+        ("minimize", ["Observe", "Localise", "Minimize", "Name the pass", "Report"]),
+        ("explain", ["Observe", "Localise", "Minimize", "Name the pass", "Explain", "Report"]),
+        ("bisect", ["Observe", "Bisect", "Confirm", "Report"]),
+    ],
+)
+def test_each_command_has_its_stages(run: Run, command: str, titles: list[str]) -> None:
+    assert run(Table(RELEASES), command=command).stages == titles
+
+
+def test_no_mismatch_ends_the_run(run: Run) -> None:
+    result = run(Table({**RELEASES, "2.8.0": []}))
+    assert result.code == Exit.NO_MISMATCH
+    assert result.stages == ["Observe"]
+    assert result.report["verdict"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault("timed-out", "the script did not end"), "allow it more with --timeout"),
+        (Fault("no-compiler", "there is no C++ compiler"), "there is no C++ compiler"),
+    ],
+)
+def test_a_script_that_is_no_evidence_ends_the_run_with_advice(run: Run, fault: Fault, said: str) -> None:
+    result = run(Table(RELEASES, trouble=fault))
+    assert result.code == Exit.INPUT
+    assert said in result.said
+    assert result.report["verdict"] == "untestable"
+
+
+def test_the_cheapest_backend_is_written_into_the_shrunk_script(run: Run) -> None:
+    script = 'import torch\n\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)), "one")\n'
+    result = run(Table(RELEASES, backends=("aot_eager", "aot_eager_decomp_partition", "inductor")), script=script)
+    assert result.report["localization"]["backend"] == "aot_eager"
+    assert "backend='aot_eager'" in result.minimal
+    shrinking = [asked for asked in result.asked if asked.what == "ask" and "backend=" in asked.source]
+    assert {asked.settings.backend for asked in shrinking} == {None}
+
+
+def test_without_minimizing_the_builds_are_asked_with_the_script_itself(run: Run) -> None:
+    result = run(Table(RELEASES), minimize=False)
+    assert result.stages == ["Observe", "Localise", "Name the pass", "Bisect", "Confirm", "Report"]
+    assert {asked.source for asked in result.asked if asked.what in ("ask", "confirm")} == {SCRIPT}
+    assert result.report["minimal"] is None
+
+
+def test_a_spent_budget_leaves_a_partial_result(run: Run) -> None:
+    result = run(Table(RELEASES), budget=Budget(questions=1), command="minimize")
+    assert result.code == Exit.PARTIAL
+    assert result.report["state"] == "partial"
+    assert [one["part"] for one in result.report["unfinished"]] == ["minimize"]
+
+
+def test_every_smaller_script_is_kept_where_that_was_asked_for(run: Run) -> None:
+    result = run(Table(RELEASES), save_trajectory=True, command="minimize")
+    steps = [path.read_text() for path in sorted((result.out / "trajectory").iterdir())]
+    assert steps
+    assert all("one" in step for step in steps)
+
+
+def test_an_untestable_build_makes_the_range_honest(run: Run) -> None:
+    """Neither side is known of a build that can't be installed, so the range that is told includes it."""
+    releases = {"2.4.0": [], "2.5.0": [], "2.6.0": ["one"], "2.7.0": ["one"], "2.8.0": ["one"]}
+    result = run(Table(releases, refused={"2.6.0": "no-wheel"}))
+    regression = result.report["bisect"]["regression"]
+    assert (regression["last_good"], regression["first_bad"]) == ("2.5.0", "2.7.0")
+    assert regression["between"] == ["2.6.0"]
+    assert {"build": "2.6.0", "reason": "no-wheel"} in regression["skipped"]
+
+
+NIGHTLIES = {
+    "2.7.0.dev20250301": [],
+    "2.7.0.dev20250305": [],
+    "2.7.0.dev20250309": ["one"],
+    "2.7.0.dev20250313": ["one"],
+}
+
+
+def test_a_boundary_between_releases_is_narrowed_among_nightlies(run: Run) -> None:
+    result = run(Table({**RELEASES, **NIGHTLIES}), channels=("release", "nightly"), find="regression")
+    assert result.stages[4:6] == ["Bisect", "Bisect nightlies for the regression"]
+    regression = result.report["bisect"]["regression"]
+    assert (regression["last_good"], regression["first_bad"]) == ("2.7.0.dev20250305", "2.7.0.dev20250309")
+    assert any("2.7.0" in notice for notice in result.report["bisect"]["notices"])
+    assert result.report["bisect"]["channel"] == "nightly"
+
+
+def test_commits_that_can_not_be_read_are_a_remark(run: Run) -> None:
+    """Nothing was read back from these builds, so nothing can be said of their commits."""
+    result = run(Table({**RELEASES, **NIGHTLIES}), channels=(), find="regression", git="/nowhere")
+    assert result.code == Exit.FINISHED
+    assert "Commits of the regression" in result.stages
+    assert any("commits" in notice for notice in result.report["bisect"]["notices"])
+
+
+def test_a_failing_stage_leaves_the_results_of_those_before_it(run: Run) -> None:
+    def no_room(asked: Asked) -> None:
+        if asked.build == "2.7.0":
+            raise DiskFull("no room")
+
+    result = run(Table(RELEASES, on_question=no_room))
+    assert isinstance(result.error, DiskFull)
+    report = result.report
+    assert report["state"] == "partial"
+    assert report["unfinished"] == [{"part": "bisect", "why": "no room"}]
+    assert report["minimal"]["source"] == result.minimal
+    assert report["bisect"] is None
+
+
+def test_a_good_build_on_the_wrong_side_is_refused_before_any_build_is_asked(run: Run) -> None:
+    result = run(Table(RELEASES), good="2.9.0", find="regression")
+    assert isinstance(result.error, InputError)
+    assert result.builds_asked("install") == ["2.8.0"]

@@ -1,0 +1,351 @@
+"""A provider that answers from a table: whole runs in milliseconds, with no torch, no process and no network.
+
+A script is only text here. It shows the mismatch on a build if it contains one of the words that the table lists for
+that build; under plain Python it fails for the same reason.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from torchbisect.bisect.sources.listing import Listing
+from torchbisect.containers.environment import Completed, Facts
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import InputError, InstallFailed
+from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.repro import Repro, Settings, fingerprint
+from torchbisect.core.trace import Trace
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.probe.agent_client import Limits
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.classify import Mismatch
+from torchbisect.probe.judge.environment_faults import Fault
+from torchbisect.probe.judge.observation import Ending, Observation
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.question import Question
+
+SIGNATURE = Signature(MismatchKind.RAISES, exception="RuntimeError", message="wrong")
+MISMATCH = Mismatch(MismatchKind.RAISES, "the compiled script raises RuntimeError: wrong", SIGNATURE)
+_NIGHTLY = re.compile(r"\.dev(\d{4})(\d{2})(\d{2})")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that no journal answered.
+
+    Attributes:
+        what: the method of the oracle, ``plain`` for a run under plain Python, or ``install``.
+        build: the name of the build.
+        source: the text of the script.
+        settings: the settings of the compiler.
+    """
+
+    what: str
+    build: str
+    source: str = ""
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass
+class Table:
+    """What is true of each build, and every question that was asked.
+
+    Attributes:
+        wrong: by the name of each build the words that make a script fail there; releases and nightlies by name.
+        refused: by the name of a build the reason why it can't be installed.
+        backends: the backends that show the mismatch; all if empty.
+        pattern: whether single runs show what is wrong, in turn; for scripts that do not fail every time.
+        trouble: why no script is evidence, or ``None``.
+        on_question: is called before each answer, and may raise.
+        asked: every question, in order.
+        leases: environments that were leased and not released, by build.
+    """
+
+    wrong: Mapping[str, Sequence[str]]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    backends: tuple[str, ...] = ()
+    pattern: tuple[bool, ...] = (True,)
+    trouble: Fault | None = None
+    on_question: Callable[[Asked], None] = lambda asked: None
+    asked: list[Asked] = field(default_factory=list)
+    leases: Counter[str] = field(default_factory=Counter)
+    _runs: Counter[str] = field(default_factory=Counter)
+
+    def shows(self, build: Build, source: str, settings: Settings | None = None) -> bool:
+        """Whether a script fails on a build."""
+        backend = settings.backend if settings else None
+        if self.backends and backend is not None and backend not in self.backends:
+            return False
+        return any(word in source for word in self.wrong[build.name])
+
+    def ask(self, what: str, build: Build, source: str = "", settings: Settings | None = None) -> bool:
+        """Record a question, and answer it."""
+        asked = Asked(what, build.name, source, settings or Settings())
+        self.on_question(asked)
+        self.asked.append(asked)
+        return bool(source) and self.shows(build, source, settings)
+
+    def run_once(self, build: Build, question: Question) -> bool:
+        """Record one run, which shows what is wrong as the pattern says."""
+        shown = self.pattern[self._runs[build.name] % len(self.pattern)]
+        self._runs[build.name] += 1
+        return self.ask("run", build, question.repro.source, question.settings) and shown
+
+
+def build_of(name: str) -> Build:
+    """The build of a name."""
+    day = _NIGHTLY.search(name)
+    if day is None:
+        return Build(name)
+    return Build(name, Channel.NIGHTLY, datetime.date(*map(int, day.groups())))
+
+
+@dataclass(frozen=True)
+class TableEnvironment:
+    """A build that runs scripts under plain Python as the table says."""
+
+    table: Table
+    build: Build
+
+    @property
+    def facts(self) -> Facts:
+        """What a real environment would read back."""
+        return Facts(self.build.version, None, "3.11.7", "Linux")
+
+    @property
+    def local(self) -> bool:
+        """Always."""
+        return True
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout: float,
+        directory: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run a script: it fails where the table says so, unless ``torch.compile`` is switched off."""
+        source = Path(directory or "", arguments[0]).read_text(encoding="utf-8")
+        failed = self.table.ask("plain", self.build, source) and "TORCHDYNAMO_DISABLE" not in (extra or {})
+        return Completed(int(failed), "", "RuntimeError: wrong\n" if failed else "", 0.0)
+
+    def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Any:
+        """Refuse: no test here starts a process."""
+        raise AssertionError(f"a process was started: {arguments}")
+
+
+@dataclass
+class TableOracle(Probe):
+    """Answers questions about one build from the table, and keeps its answers in the journal. See ``oracle.Oracle``."""
+
+    table: Table
+    environment: TableEnvironment
+    journal: Journal
+    repeat: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+    def __enter__(self) -> TableOracle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def beside(self) -> TableOracle:
+        """Another oracle of the same build."""
+        return TableOracle(self.table, self.environment, self.journal, self.repeat)
+
+    def start(self) -> None:
+        """Nothing has to be started."""
+
+    def close(self) -> None:
+        """Nothing has to be ended."""
+
+    def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
+        """Both runs: the compiled one raises where the script fails."""
+        failed = self._kept("observe", repro, settings)
+        return Observation(Ending("finished"), Ending("raised" if failed else "finished", errors="RuntimeError: wrong"))
+
+    def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
+        """The table's."""
+        return self.table.trouble
+
+    def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """The one mismatch that there is."""
+        return MISMATCH if self._kept("observe", repro, settings) else None
+
+    def anew(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """The same in a fresh process, as the pattern says."""
+        return MISMATCH if self.table.run_once(self.environment.build, Question(repro, SIGNATURE)) else None
+
+    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
+        """Always: no script fails without ``torch.compile``."""
+        return True
+
+    def ask(self, question: Question) -> Verdict:
+        """Answer from the table."""
+        return _verdict(self._kept("ask", question.repro, question.settings))
+
+    def confirm(self, question: Question) -> Verdict:
+        """The same, past the journal."""
+        return _verdict(self.table.ask("confirm", self.environment.build, question.repro.source, question.settings))
+
+    def ask_once(self, question: Question) -> Verdict:
+        """Answer as the pattern says."""
+        return _verdict(self.table.run_once(self.environment.build, question))
+
+    def agrees(self, question: Question) -> bool:
+        """Always."""
+        return True
+
+    def flakiness(self, question: Question, times: int) -> float:
+        """The share of the pattern's runs that show it."""
+        if not self._kept("flakiness", question.repro, question.settings):
+            return 0.0
+        return sum((self.table.pattern * times)[:times]) / times
+
+    def trace(self, repro: Repro) -> Trace:
+        """An empty trace: nothing is known of any line."""
+        return Trace(frozenset(), (), ())
+
+    def _kept(self, what: str, repro: Repro, settings: Settings | None) -> bool:
+        """The journal's answer, or else the table's, which is kept."""
+        settings = settings or Settings()
+        key = fingerprint(what, self.environment.build.name, repro.source, asdict(settings))
+        known = self.journal.get(key)
+        if known is None:
+            known = [self.table.ask(what, self.environment.build, repro.source, settings)]
+            self.journal.put(key, known)
+        return bool(known[0])
+
+
+def _verdict(same: bool) -> Verdict:
+    return Verdict(Answer.SAME if same else Answer.NONE)
+
+
+@dataclass(frozen=True)
+class TableEnvironments:
+    """Leases environments, and counts the leases."""
+
+    table: Table
+    interpreter: Interpreter
+    replaces_packages: bool = False
+
+    def environment(self, build: Build) -> TableEnvironment:
+        """Lease an environment, unless the table refuses the build."""
+        self.table.ask("install", build)
+        if build.name in self.table.refused:
+            raise InstallFailed(self.table.refused[build.name], f"torch {build} can't be installed")
+        self.table.leases[build.name] += 1
+        return TableEnvironment(self.table, build)
+
+    def prefetch(self, build: Build, cancel: Any) -> None:
+        """Nothing has to be fetched."""
+
+    def has(self, build: Build) -> bool:
+        """Never: each is made when it is asked for."""
+        return False
+
+    def release(self, build: Build) -> None:
+        """Take a lease back."""
+        self.table.leases[build.name] -= 1
+
+
+@dataclass
+class TableSources:
+    """The builds of the table. See ``provider.BuildSources``."""
+
+    table: Table
+    cache: Cache
+    variant: str = "cpu"
+    interpreter: Interpreter = field(
+        default_factory=lambda: Interpreter(Path("python"), "3.11.7", "cp311", ("manylinux_2_28_x86_64",))
+    )
+
+    def __post_init__(self) -> None:
+        self._maker = TableEnvironments(self.table, self.interpreter)
+
+    @property
+    def indexes(self) -> Any:
+        """None: no test here needs one."""
+        raise AssertionError("an index was asked for")
+
+    @property
+    def releases(self) -> Listing:
+        """The releases of the table."""
+        return self._listing(lambda build: build.channel is Channel.RELEASE)
+
+    @property
+    def listed_nightlies(self) -> Listing:
+        """The nightlies of the table."""
+        return self._listing(lambda build: build.channel is Channel.NIGHTLY)
+
+    def nightlies_between(self, first: datetime.date, last: datetime.date) -> Listing:
+        """The nightlies of these days."""
+        return self._listing(lambda build: build.date is not None and first <= build.date <= last)
+
+    def nightly(self, selector: Any) -> Build:
+        """The nightly that was typed."""
+        for build in self.listed_nightlies.builds:
+            if selector.matches(build):
+                return build
+        raise InputError(f"there is no nightly {selector.text}")
+
+    def maker(self, build: Build) -> Any:
+        """One for all."""
+        return self._maker
+
+    def _listing(self, wanted: Callable[[Build], bool]) -> Listing:
+        return Listing(tuple(filter(wanted, map(build_of, self.table.wrong))))
+
+
+class TableProvider:
+    """Gives a run the builds of the table and answers its questions. See ``provider.Provider``."""
+
+    def __init__(self, table: Table, folder: Path, *, repeat: int = 1) -> None:
+        self.table = table
+        self.channels: Any = TableSources(table, Cache(folder))
+        self.journal: Journal | None = None
+        self.closed = False
+        self._repeat = repeat
+
+    @contextmanager
+    def environment(self, build: Build) -> Iterator[Any]:
+        """Lease the environment of a build."""
+        maker = self.channels.maker(build)
+        environment = maker.environment(build)
+        try:
+            yield environment
+        finally:
+            maker.release(build)
+
+    def oracle(self, environment: Any, journal: Journal, notify: Callable[[str], None]) -> TableOracle:
+        """Return an oracle that reads the table."""
+        return TableOracle(self.table, environment, journal, self._repeat)
+
+    @contextmanager
+    def failing_oracle(self, build: Build, journal: Journal, notify: Callable[[str], None]) -> Iterator[TableOracle]:
+        """Return an oracle for the build where the script fails."""
+        with self.environment(build) as environment:
+            yield self.oracle(environment, journal, notify)
+
+    def collect_env(self, environment: Any) -> str | None:
+        """Return one line."""
+        return f"PyTorch version: {environment.build}\n"
+
+    def close(self) -> None:
+        """Note that the run is over."""
+        self.closed = True
