@@ -6,7 +6,7 @@ import pytest
 
 from torchbisect.core.repro import Repro
 from torchbisect.minimizer.minimize import Budget, minimize
-from torchbisect.minimizer.syntax.tree import nodes, parse
+from torchbisect.minimizer.syntax.tree import count_nodes, parse
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 
@@ -76,5 +76,5 @@ def test_a_program_shrinks_to_what_a_person_would_write(probe: Probe) -> None:
     assert "deque" in result.source
     assert "class" not in result.source
     assert result.lines <= 8
-    assert result.nodes == nodes(parse(result.source)) <= 60
+    assert result.nodes == count_nodes(parse(result.source)) <= 60
     assert probe.confirm(Question(Repro(result.source), mismatch.signature)).same

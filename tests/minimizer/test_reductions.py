@@ -17,12 +17,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from torchbisect.core.verdict import Answer, Verdict
-from torchbisect.minimizer.budget import Ledger
+from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.minimize import PASSES, Budget, minimize
-from torchbisect.minimizer.search import ROOM, Search
-from torchbisect.minimizer.sort_key import measure
-from torchbisect.minimizer.syntax.layout import laid_out
-from torchbisect.minimizer.syntax.tree import Edit, apply, copied, nodes, parse, text_of, tidy
+from torchbisect.minimizer.search import MAX_GROWTH, ReductionSearch
+from torchbisect.minimizer.sort_key import sort_key
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied, tidy
+from torchbisect.minimizer.syntax.layout import format_script
+from torchbisect.minimizer.syntax.tree import count_nodes, parse, text_of
 
 FEW = max(3, settings.default.max_examples // 13)
 """Each example is a whole reduction, so there are fewer than of other things."""
@@ -167,9 +168,9 @@ def test_the_result_shows_it_and_is_never_larger(program: str, oracle: Callable[
     result = minimize(program, asked, on_best=best.append, budget=Budget(questions=400))
     assert asked.shows(result.source)
     assert result.nodes <= result.original_nodes
-    assert result.source == laid_out(parse(best[-1]))
-    sizes = [measure(parse(text), text_of(parse(text))).nodes for text in best]
-    assert all(later <= earlier + ROOM for earlier, later in itertools.pairwise(sizes))
+    assert result.source == format_script(parse(best[-1]))
+    sizes = [sort_key(parse(text), text_of(parse(text))).nodes for text in best]
+    assert all(later <= earlier + MAX_GROWTH for earlier, later in itertools.pairwise(sizes))
 
 
 @settings(max_examples=FEW)
@@ -318,10 +319,12 @@ def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
     @given(programs, oracles)
     def check(program: str, oracle: Callable[[str], bool]) -> None:
         asked = Asked(program, oracle)
-        search = Search(tidy(parse(program)), Ledger(asked, Budget(questions=300), lambda progress: None))
-        before = search.measure
+        search = ReductionSearch(
+            tidy(parse(program)), InterestingnessTest(asked, Budget(questions=300), lambda progress: None)
+        )
+        before = search.key
         run(search)
-        assert search.measure.nodes <= before.nodes + (name == "lift") * 99
+        assert search.key.nodes <= before.nodes + (name == "lift") * 99
         assert asked.shows(search.text)
         assert _parses(search.text)
 
@@ -333,8 +336,8 @@ def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
 def test_a_copy_and_the_layout_say_the_same(program: str) -> None:
     tree = tidy(parse(program))
     assert ast.dump(copied(tree)) == ast.dump(tree) == ast.dump(apply(tree, []))
-    assert ast.dump(parse(laid_out(tree))) == ast.dump(parse(text_of(tree)))
-    assert nodes(tree) == len(list(ast.walk(tree)))
+    assert ast.dump(parse(format_script(tree))) == ast.dump(parse(text_of(tree)))
+    assert count_nodes(tree) == len(list(ast.walk(tree)))
 
 
 @pytest.mark.parametrize("part", ["x", "1.5", "f'{x}'"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.minimize import minimize
-from torchbisect.minimizer.repeat_check import every_time
+from torchbisect.minimizer.repeat_check import require_every_run
 
 PROGRAM = "import torch\n" + "".join(f"v{n} = torch.ones({n + 1})\n" for n in range(12)) + "print(v3 + v7)\n"
 
@@ -22,7 +22,7 @@ def test_luck_is_not_taken_for_a_win(seed: int) -> None:
         always = "torch.ones(4)" in source and "torch.ones(8)" in source
         return Verdict(Answer.SAME if always or dice.random() < 0.3 else Answer.NONE)
 
-    found = minimize(PROGRAM, every_time(ask, ask, 12)).source
+    found = minimize(PROGRAM, require_every_run(ask, ask, 12)).source
     assert "torch.ones(4)" in found
     assert "torch.ones(8)" in found
 
@@ -36,7 +36,7 @@ def test_yes_needs_every_run(answers: list[Answer], times: int) -> None:
         asked.append(source)
         return Verdict(next(left, Answer.SAME))
 
-    said = every_time(one, one, times)("x")
+    said = require_every_run(one, one, times)("x")
     runs = [*answers, *[Answer.SAME] * 6][: times + 1]
     assert said.same == all(answer is Answer.SAME for answer in runs)
     assert said.answer is (answers[0] if answers[0] is not Answer.SAME else said.answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from torchbisect.core.repro import Repro
-from torchbisect.minimizer.candidate_filter import faults
+from torchbisect.minimizer.defects import count_defects
 from torchbisect.minimizer.minimize import Budget, Reduction, minimize
 from torchbisect.minimizer.syntax.tree import parse
 from torchbisect.probe.probe import Probe
@@ -105,6 +105,6 @@ def _is_the_bug(probe: Probe, result: Reduction) -> None:
     assert "compile" in result.source
     for word in ("neighbour", "wrong_total", "print", "graph_break"):
         assert word not in result.source
-    assert not faults(parse(result.source))
+    assert not count_defects(parse(result.source))
     assert result.lines <= 12
     assert run_plain(probe.environment, result.source, compiled=False).status == 0

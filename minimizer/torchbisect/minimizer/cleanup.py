@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchbisect.minimizer.search import Search, applied
-from torchbisect.minimizer.syntax.tree import Edit
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, apply_or_none
 from torchbisect.minimizer.unused import without_unused
 
 
-def attempt_and_clean(search: Search, edits: Sequence[Edit], place: int = 0) -> int | None:
+def attempt_and_clean(search: ReductionSearch, edits: Sequence[Edit], place: int = 0) -> int | None:
     """Attempt one edit after the other, each with the removal of what it leaves unused and has no side effect.
 
     Args:
@@ -21,6 +21,6 @@ def attempt_and_clean(search: Search, edits: Sequence[Edit], place: int = 0) -> 
         The position of the edit that was accepted, or ``None`` if none was.
     """
     base = search.tree
-    made = (applied(base, [edit]) for edit in edits[place:])
-    won = search.first(tree and without_unused(tree, harmless=True) for tree in made)
+    made = (apply_or_none(base, [edit]) for edit in edits[place:])
+    won = search.attempt_first(tree and without_unused(tree, harmless=True) for tree in made)
     return None if won is None else place + won

@@ -1,4 +1,4 @@
-"""From a user's script to what a maintainer would have written: the passes in their order, to a fixpoint."""
+"""Reduce a script that shows a mismatch: all passes in their order, repeated until none changes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from operator import itemgetter
 
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Verdict
-from torchbisect.minimizer.budget import Budget, BudgetSpent, Ledger, Progress, Statistics
+from torchbisect.minimizer.budget import Budget, BudgetExhausted, Progress, Statistics
+from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.passes import (
     autograd_function_args,
     delete_elements,
@@ -37,21 +38,22 @@ from torchbisect.minimizer.passes import (
     truncate_functions,
     unwrap_blocks,
 )
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.sort_key import measure
-from torchbisect.minimizer.syntax.layout import laid_out
-from torchbisect.minimizer.syntax.tree import nodes, parse, quoting_itself, text_of, tidy
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.sort_key import sort_key
+from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
+from torchbisect.minimizer.syntax.layout import format_script
+from torchbisect.minimizer.syntax.tree import count_nodes, parse, text_of
 
 __all__ = ["Budget", "Progress", "Reduction", "Statistics", "minimize"]
 
 Tracer = Callable[[str], "Trace | None"]
-Pass = Callable[[Search], None]
+Pass = Callable[[ReductionSearch], None]
 
 
 def _in_turn(*passes: Pass) -> Pass:
     """Return a pass that runs several passes, one after the other."""
 
-    def run(search: Search) -> None:
+    def run(search: ReductionSearch) -> None:
         for one in passes:
             one(search)
 
@@ -63,7 +65,7 @@ _inline = partial(inline.run, finish=remove_unused.run)
 _module_to_function = partial(module_to_function.run, finish=_in_turn(remove_unused.run, substitute.run))
 _unwrap_blocks = partial(unwrap_blocks.run, finish=_in_turn(delete_statements.run, fold.run, substitute.run))
 
-_OPENING: tuple[tuple[str, Pass], ...] = (
+_OPENING_PASSES: tuple[tuple[str, Pass], ...] = (
     ("imports.torch_by_name", imports.torch_by_name),
     ("isolate_call", isolate_call.run),
     ("remove_unexecuted", remove_unexecuted.run),
@@ -73,7 +75,8 @@ _OPENING: tuple[tuple[str, Pass], ...] = (
     ("truncate_functions", truncate_functions.run),
     ("replace_by_value", replace_by_value.run),
 )
-_ROUND: tuple[tuple[str, Pass], ...] = (
+"""The passes that remove most in few questions; some need the trace of the whole script."""
+_MAIN_PASSES: tuple[tuple[str, Pass], ...] = (
     ("unwrap_blocks", _unwrap_blocks),
     ("fold", fold.run),
     ("inline", _inline),
@@ -95,24 +98,26 @@ _ROUND: tuple[tuple[str, Pass], ...] = (
     ("imports", imports.run),
     ("idioms", idioms.run),
 )
-_FINISH: tuple[tuple[str, Pass], ...] = (("lift", lift.run), ("rename", rename.run))
-PASSES = tuple(dict((*_OPENING, *_ROUND, *_FINISH)).items())
+"""The passes that are repeated until none changes the script."""
+_FINAL_PASSES: tuple[tuple[str, Pass], ...] = (("lift", lift.run), ("rename", rename.run))
+"""The passes that make the result readable."""
+PASSES = tuple(dict((*_OPENING_PASSES, *_MAIN_PASSES, *_FINAL_PASSES)).items())
 """Every pass by its name: its module's, with its function's where a module has several."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a reduction came to.
+    """The result of a reduction.
 
     Attributes:
-        source: the smallest script that shows the same mismatch, laid out to be read.
-        bytes, lines, nodes: its size; lines that are blank don't count.
-        original_bytes, original_lines, original_nodes: the size of the script it came from.
-        asked: how many candidates were asked about.
+        source: the smallest script found that shows the same mismatch, formatted for readers.
+        bytes, lines, nodes: its size; blank lines do not count.
+        original_bytes, original_lines, original_nodes: the size of the original script.
+        asked: number of candidates that were asked about.
         seconds: wall time.
-        finished: whether it came to its end; ``False`` when the budget ran out first.
-        statistics: by pass.
-        trajectory: after each win, how many had been asked, the seconds since the start, and the bytes.
+        finished: ``False`` if the budget ran out before the reduction was complete.
+        statistics: figures by pass.
+        trajectory: after each accepted candidate the number of questions, the seconds since the start, and the bytes.
     """
 
     source: str
@@ -140,92 +145,92 @@ def minimize(
     expect: Callable[[Iterable[str]], None] = lambda texts: None,
     backend: str | None = None,
 ) -> Reduction:
-    """Shrink a script that shows a mismatch; every step that is kept was answered ``same``.
+    """Shrink a script that shows a mismatch; every change that is kept was answered ``same``.
 
-    The same source and the same answers give the same questions in the same order, so a run that was cut short
-    replays from a journal of answers.
+    The same source and the same answers give the same questions in the same order, so an interrupted reduction can be
+    replayed from a journal of answers.
 
     Args:
-        source: the script; taken to show the mismatch as it is.
-        ask: whether a candidate shows the same mismatch. What it raises goes through; ``on_best`` had the best so far.
-        trace: what an eager run of the script does, or how to get that for a text; passes that need it do nothing
-            without one.
-        budget: when to stop and keep the best.
-        on_best: given each new best text at once.
-        on_progress: given a line's worth of figures at each new best.
-        expect: given, before each question, the texts that come next if the answer is no, so that they can be asked
-            about meanwhile. It changes no result.
-        backend: what ``torch.compile`` calls that the minimizer writes name as their backend; by default what the
-            script's own name.
+        source: the script, assumed to show the mismatch.
+        ask: the oracle: does a candidate show the same mismatch? Its exceptions propagate; ``on_best`` has received
+            the best script so far.
+        trace: the trace of an eager run of the script, or a function from a text to its trace. Without a trace, the
+            passes that need one do nothing.
+        budget: when to stop and return the best script so far.
+        on_best: receives each new best text at once.
+        on_progress: receives the figures at each new best text.
+        expect: receives, before each question, the texts that come next if the answer is no, so that they can be asked
+            about in parallel. It does not change the result.
+        backend: the backend of ``torch.compile`` calls that a pass writes; by default the one that the script names.
 
     Raises:
         SyntaxError: the script is not Python.
     """
     tree = parse(source)
-    ledger = Ledger(ask, budget or Budget(), on_progress, expect)
-    ledger.begin(tree)
-    tracer = _remembered(trace, source)
-    search = Search(tidy(quoting_itself(tree)), ledger, trace=tracer(source), on_best=on_best)
+    test = InterestingnessTest(ask, budget or Budget(), on_progress, expect)
+    test.begin_round(tree)
+    tracer = _cached_tracer(trace, source)
+    search = ReductionSearch(tidy(inline_docstring(tree)), test, trace=tracer(source), on_best=on_best)
     finished = True
-    ledger.stage = "plain text"
+    test.stage = "plain text"
     try:
-        if not ledger.answer(search.text):
-            # Not even its own text without comments and docstrings shows it: the script reads itself.
-            return _result(source, source, search, finished=True)
+        if not test.is_interesting(search.text):
+            # Without its comments and docstrings the script does not show the mismatch: it reads its own text.
+            return _reduction(source, source, search, finished=True)
         on_best(search.text + "\n")
-        _to_the_end(search, source, tracer, backend)
-    except BudgetSpent:
+        _reduce_to_fixpoint(search, source, tracer, backend)
+    except BudgetExhausted:
         finished = False
-    return _result(source, laid_out(search.tree), search, finished=finished)
+    return _reduction(source, format_script(search.tree), search, finished=finished)
 
 
-def _remembered(trace: Tracer | Trace | None, source: str) -> Tracer:
-    """A trace by its text; a text is traced once."""
+def _cached_tracer(trace: Tracer | Trace | None, source: str) -> Tracer:
+    """Return a function from a text to its trace that traces each text once."""
     if not callable(trace):
         return lambda text: trace if text == source else None
     return cache(trace)
 
 
-def _to_the_end(search: Search, source: str, tracer: Tracer, backend: str | None) -> None:
-    """One turn after the other, each as a new reduction of what the last one left, until that is where it began.
+def _reduce_to_fixpoint(search: ReductionSearch, source: str, tracer: Tracer, backend: str | None) -> None:
+    """Run rounds, each on the result of the one before it, until a round returns a text that was seen before.
 
-    So a reduction of the result gives the result: it would be one more turn. Turns that lead round in a circle (what
-    reads well is reworded, and reworded back) end at the smallest text of it, wherever they came into it.
+    So a reduction of the result changes nothing: it would be one more round. Rounds may lead in a circle, where one
+    round rewrites a statement and the next one rewrites it back. Then the smallest text of the circle is taken, so that
+    the result does not depend on where the circle was entered.
     """
     texts = [source]
     while True:
-        _turn(search, tracer, backend)
-        text = laid_out(search.tree)
+        _run_round(search, tracer, backend)
+        text = format_script(search.tree)
         if text in texts:
             break
         texts.append(text)
-        search.begin(text, tracer(text))
-    circle = [(measure(tree, text_of(tree)), tree) for tree in map(parse, texts[texts.index(text) :])]
+        search.begin_round(text, tracer(text))
+    circle = [(sort_key(tree, text_of(tree)), tree) for tree in map(parse, texts[texts.index(text) :])]
     if len(circle) > 1:
-        search.settle(min(circle, key=itemgetter(0))[1])
+        search.restore(min(circle, key=itemgetter(0))[1])
 
 
-def _turn(search: Search, tracer: Tracer, backend: str | None) -> None:
-    """The opening, rounds of all the passes until one wins nothing, and what makes it read well."""
-    _opening(search, tracer, backend)
+def _run_round(search: ReductionSearch, tracer: Tracer, backend: str | None) -> None:
+    """Run the opening passes, then the main passes until they change nothing, then the final passes."""
+    _run_opening_passes(search, tracer, backend)
     before = ""
     while search.text != before:
         before = search.text
-        for name, run in _ROUND:
-            search.ledger.stage = name
+        for name, run in _MAIN_PASSES:
+            search.interestingness.stage = name
             run(search)
-        search.ledger.stage = "replace_by_value"
+        search.interestingness.stage = "replace_by_value"
         _retrace(search, tracer)
         replace_by_value.run(search)
-    for name, run in _FINISH:
-        search.ledger.stage = name
+    for name, run in _FINAL_PASSES:
+        search.interestingness.stage = name
         run(search)
 
 
-def _opening(search: Search, tracer: Tracer, backend: str | None) -> None:
-    """The passes that take away most in few questions and need the trace of the whole script."""
-    for name, run in _OPENING:
-        search.ledger.stage = name
+def _run_opening_passes(search: ReductionSearch, tracer: Tracer, backend: str | None) -> None:
+    for name, run in _OPENING_PASSES:
+        search.interestingness.stage = name
         before = search.text
         if run is isolate_call.run:
             isolate_call.run(search, backend or isolate_call.backend_of(search.tree))
@@ -235,8 +240,8 @@ def _opening(search: Search, tracer: Tracer, backend: str | None) -> None:
             _retrace(search, tracer)
 
 
-def _retrace(search: Search, tracer: Tracer) -> None:
-    """A trace of the best so far, with its tree's lines made to agree."""
+def _retrace(search: ReductionSearch, tracer: Tracer) -> None:
+    """Trace the best script, and give its tree the line numbers of the traced text."""
     text = search.text + "\n"
     found = tracer(text)
     if found is not None:
@@ -244,23 +249,23 @@ def _retrace(search: Search, tracer: Tracer) -> None:
         search.trace = found
 
 
-def _result(source: str, text: str, search: Search, *, finished: bool) -> Reduction:
-    ledger = search.ledger
+def _reduction(source: str, text: str, search: ReductionSearch, *, finished: bool) -> Reduction:
+    test = search.interestingness
     return Reduction(
         source=text,
         bytes=len(text.encode()),
-        lines=_lines(text),
-        nodes=nodes(parse(text)),
+        lines=_count_lines(text),
+        nodes=count_nodes(parse(text)),
         original_bytes=len(source.encode()),
-        original_lines=_lines(source),
-        original_nodes=nodes(parse(source)),
-        asked=ledger.asked,
-        seconds=ledger.seconds,
+        original_lines=_count_lines(source),
+        original_nodes=count_nodes(parse(source)),
+        asked=test.asked,
+        seconds=test.seconds,
         finished=finished,
-        statistics={name: item for name, item in ledger.statistics.items() if item.asked},
+        statistics={name: item for name, item in test.statistics.items() if item.asked},
         trajectory=tuple(search.trajectory),
     )
 
 
-def _lines(text: str) -> int:
+def _count_lines(text: str) -> int:
     return sum(1 for line in text.splitlines() if line.strip())

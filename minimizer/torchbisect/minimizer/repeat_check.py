@@ -1,7 +1,7 @@
-"""Wins that are no luck: where a smaller script shows the mismatch only sometimes, each win is asked about again.
+"""Re-run each accepted candidate several times, because a smaller script may show the mismatch only sometimes.
 
-A script that always fails often has a neighbour that fails now and then. One question can't tell them apart, and a
-reduction asks hundreds, so sooner or later it would take the neighbour.
+A script that always fails often has a neighbor that fails now and then. One question cannot tell them apart, and a
+reduction asks hundreds, so sooner or later it would accept the neighbor.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from torchbisect.core.verdict import Answer, Verdict
 Ask = Callable[[str], Verdict]
 
 
-def every_time(ask: Ask, again: Ask, times: int) -> Ask:
-    """An oracle that says yes only if every one of several runs does.
+def require_every_run(ask: Ask, ask_again: Ask, times: int) -> Ask:
+    """Return an oracle that answers ``same`` only if each of several runs does.
 
     Args:
         ask: the oracle.
-        again: the same question by one more run, from no memory.
-        times: how many more runs a win needs.
+        ask_again: the same question answered by a further run, never from a cache.
+        times: number of further runs for a candidate that shows the mismatch.
 
     Returns:
-        What answers as ``ask`` does, but ``other`` with the reason ``not-every-time`` where a further run differs.
+        An oracle that answers as ``ask`` does, but ``other`` with the reason ``not-every-time`` if a further run
+        differs.
     """
 
-    def sure(source: str) -> Verdict:
+    def ask_every_time(source: str) -> Verdict:
         first = ask(source)
         for _ in range(times if first.same else 0):
-            further = again(source)
+            further = ask_again(source)
             if not further.same:
                 return Verdict(Answer.OTHER, "not-every-time", f"once {first.answer}, then {further.answer}")
         return first
 
-    return sure
+    return ask_every_time

@@ -1,4 +1,4 @@
-"""The search: the best tree so far and the ways to better it; never a step up, and nothing asked twice."""
+"""The search of a reduction: the best tree so far, and the questions by which passes make it smaller."""
 
 from __future__ import annotations
 
@@ -8,76 +8,91 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from torchbisect.core.trace import Trace
-from torchbisect.minimizer.budget import BudgetSpent, Ledger, Progress, Statistics
-from torchbisect.minimizer.sort_key import Measure, measure
-from torchbisect.minimizer.syntax.tree import Edit, Replacement, Unfit, apply, children, parse, text_of, tidy
+from torchbisect.minimizer.budget import BudgetExhausted, Progress
+from torchbisect.minimizer.interestingness import InterestingnessTest
+from torchbisect.minimizer.sort_key import SortKey, sort_key
+from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, Replacement, apply, apply_or_none, tidy
+from torchbisect.minimizer.syntax.tree import children, parse, text_of
 
-ROOM = 8
-"""How many nodes a rewording may cost."""
-IN_A_ROW = 2
-"""After so many wins, one directly behind the other, several options are tried at once."""
+MAX_GROWTH = 8
+"""Number of nodes by which a rewrite may enlarge the script."""
+BATCH_AFTER = 2
+"""Number of consecutive successes after which ``scan`` makes several edits in one question."""
+
+Options = Callable[[ast.Module], Iterator[Edit]]
+"""The edits that a pass offers for a tree, in a fixed order."""
+_EditKey = tuple[str, str]
 
 
-class Search:
-    """The best tree so far, and the ways to better it.
+class ReductionSearch:
+    """The best tree so far, and the ways to replace it by a smaller one.
 
-    Passes see this and nothing else of the machinery: the ``tree``, what a ``trace`` says of its lines, and the
-    questions ``attempt``, ``bisect``, ``scan`` and ``venture``.
+    A pass reads ``tree`` and ``trace``, and asks through ``attempt``, ``attempt_first``, ``attempt_edits``,
+    ``attempt_rewrite``, ``delta_debug``, ``scan``, ``scan_in_batches`` and ``pump``. It uses nothing else.
+
+    Attributes:
+        tree: the best tree.
+        text: its text.
+        key: its sort key.
+        interestingness: the test that a candidate must pass.
+        trace: an eager run of the script, or ``None``; line numbers of the tree's nodes refer to it.
+        trajectory: after each success the number of questions, the seconds since the start, and the bytes.
     """
 
     def __init__(
         self,
         tree: ast.Module,
-        ledger: Ledger,
+        interestingness: InterestingnessTest,
         *,
         trace: Trace | None = None,
         on_best: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.tree = tree
         self.text = text_of(tree)
-        self.measure: Measure = measure(tree, self.text)
-        self.ledger = ledger
+        self.key: SortKey = sort_key(tree, self.text)
+        self.interestingness = interestingness
         self.trace = trace
         self.trajectory: list[tuple[int, float, int]] = []
-        self._failed: set[tuple[str, str]] = set()
+        self._failed: set[_EditKey] = set()
         self._on_best = on_best
 
-    def begin(self, text: str, trace: Trace | None) -> None:
-        """Start a turn from the best so far, written so, as a new reduction of it would."""
+    def begin_round(self, text: str, trace: Trace | None) -> None:
+        """Start a round from the best script, as a new reduction of its text would start."""
         self.tree = tidy(parse(text))
         self.trace = trace
-        self.ledger.begin(self.tree)
+        self.interestingness.begin_round(self.tree)
         self._failed.clear()
 
-    def attempt(self, tree: ast.Module | None, then: Iterable[ast.Module | None] = ()) -> bool:
-        """Ask about a tree if it is smaller than the best, and make it the best if the mismatch is still there.
+    def attempt(self, tree: ast.Module | None, following: Iterable[ast.Module | None] = ()) -> bool:
+        """Ask about a tree that is smaller than the best, and make it the best if it is interesting.
 
         Args:
-            tree: the candidate; ``None`` for an edit that left none.
-            then: what will be attempted if it isn't taken.
+            tree: the candidate; ``None`` for an invalid edit.
+            following: the candidates that come next if this one fails.
         """
-        text = self._asked_of(tree)
+        text = self._text_to_ask(tree)
         if tree is None or text is None:
             return False
-        if not self.ledger.answer(text, (next_text for item in then if (next_text := self._asked_of(item)))):
+        following_texts = (next_text for item in following if (next_text := self._text_to_ask(item)))
+        if not self.interestingness.is_interesting(text, following_texts):
             return False
-        self._take(tree, text, measure(tree, text))
+        self._accept(tree, text, sort_key(tree, text))
         return True
 
-    def _asked_of(self, tree: ast.Module | None) -> str | None:
-        """The text to ask about, or ``None`` for a candidate that isn't worth a question."""
+    def _text_to_ask(self, tree: ast.Module | None) -> str | None:
+        """Return the text of a candidate, or ``None`` if the candidate is not worth a question."""
         if tree is None:
             return None
         try:
             text = text_of(tree)
         except (RecursionError, ValueError):
             return None
-        if text == self.text or not measure(tree, text) < self.measure:
+        if text == self.text or not sort_key(tree, text) < self.key:
             return None
-        return text if self.ledger.sound(tree, text) else None
+        return text if self.interestingness.passes_filter(tree, text) else None
 
-    def first(self, trees: Iterable[ast.Module | None]) -> int | None:
-        """Attempt one tree after the other until one is taken; returns its number, ``None`` if none is."""
+    def attempt_first(self, trees: Iterable[ast.Module | None]) -> int | None:
+        """Attempt trees in order until one is accepted; return its index, or ``None`` if none is."""
         source, made = enumerate(trees), deque[tuple[int, "ast.Module | None"]]()
 
         def following() -> Iterator[ast.Module | None]:
@@ -90,112 +105,109 @@ class Search:
                 return item[0]
         return None
 
-    def reworded(self, tree: ast.Module) -> bool:
-        """Ask about a tree that says the same better, at the cost of a few nodes, and keep it if it shows it."""
+    def attempt_edits(self, edits: Iterable[Edit]) -> bool:
+        """Attempt the best tree with these edits; return ``False`` also if they are invalid."""
+        return self.attempt(apply_or_none(self.tree, edits))
+
+    def attempt_rewrite(self, tree: ast.Module) -> bool:
+        """Ask about a tree that reads better, even if it is a few nodes larger, and keep it if it is interesting."""
         text = text_of(tree)
-        size = measure(tree, text)
-        if text == self.text or size.nodes > min(self.measure.nodes + ROOM, self.ledger.most_nodes):
+        key = sort_key(tree, text)
+        if text == self.text or key.nodes > min(self.key.nodes + MAX_GROWTH, self.interestingness.most_nodes):
             return False
-        if not self.ledger.sound(tree, text) or not self.ledger.answer(text):
+        if not self.interestingness.passes_filter(tree, text) or not self.interestingness.is_interesting(text):
             return False
-        self._take(tree, text, size)
+        self._accept(tree, text, key)
         return True
 
-    def settle(self, tree: ast.Module) -> None:
-        """Go back to a tree that was the best before."""
+    def restore(self, tree: ast.Module) -> None:
+        """Make a tree the best that was the best before."""
         text = text_of(tree)
         if text != self.text:
-            self._take(tree, text, measure(tree, text))
+            self._accept(tree, text, sort_key(tree, text))
 
-    def _take(self, tree: ast.Module, text: str, size: Measure) -> None:
-        ledger = self.ledger
-        statistics = ledger.statistics.setdefault(ledger.stage, Statistics())
-        statistics.accepted += 1
-        statistics.bytes_won += len(self.text) - len(text)
-        self.tree, self.text, self.measure = tree, text, size
-        self.trajectory.append((ledger.asked, ledger.seconds, len(text)))
+    def _accept(self, tree: ast.Module, text: str, key: SortKey) -> None:
+        test = self.interestingness
+        test.current.accepted += 1
+        test.current.bytes_won += len(self.text) - len(text)
+        self.tree, self.text, self.key = tree, text, key
+        self.trajectory.append((test.asked, test.seconds, len(text)))
         self._on_best(text + "\n")
-        ledger.on_progress(Progress(ledger.stage, ledger.asked, len(text), size.nodes, ledger.seconds))
+        test.on_progress(Progress(test.stage, test.asked, len(text), key.nodes, test.seconds))
 
-    def edited(self, edits: Iterable[Edit]) -> bool:
-        """``attempt`` the best tree with these edits; ``False`` also where they leave no tree."""
-        return self.attempt(applied(self.tree, edits))
+    def delta_debug(self, edits: Sequence[Edit]) -> int:
+        """Make as many of these edits as the mismatch allows, and return their number.
 
-    def bisect(self, edits: Sequence[Edit]) -> int:
-        """Make as many of these edits as the mismatch allows, by halving; returns how many.
-
-        The first are taken away last: uses stand behind definitions, so they have to go before them. All the edits
-        are of the tree as it is now; it is only exchanged for the edited one.
+        The edits are made all at once, then in halves, as in delta debugging. The last edits are made first: uses of a
+        name stand behind its definition, so they have to be removed before it. All edits are edits of the current tree.
         """
         base, kept = self.tree, list[Edit]()
-        keys = self._keys(base)
-        stack = [[edit for edit in edits if keys(edit) not in self._failed]]
+        edit_key = self._edit_keys(base)
+        stack = [[edit for edit in edits if edit_key(edit) not in self._failed]]
         while stack:
             part = stack.pop()
             rest = [*stack, *_halves(part)]
-            if self.attempt(applied(base, [*kept, *part]), (applied(base, [*kept, *item]) for item in _in_turn(rest))):
+            following = (apply_or_none(base, [*kept, *item]) for item in _parts_if_all_fail(rest))
+            if self.attempt(apply_or_none(base, [*kept, *part]), following):
                 kept.extend(part)
                 continue
             stack = rest
             if len(part) == 1:
-                self._failed.add(keys(part[0]))
+                self._failed.add(edit_key(part[0]))
         return len(kept)
 
-    def scan(self, options: Callable[[ast.Module], Iterator[Edit]]) -> int:
-        """Ask about one option after the other.
+    def scan(self, options: Options) -> int:
+        """Attempt one edit after the other, and return the number of edits made.
 
-        After a win go on at the same place of the new tree; where one wins after the other, more and more are made
-        before the next question, which saves the cost of the wins. Returns the wins.
+        After a success the scan continues at the same position of the new tree. After several consecutive successes it
+        makes a growing number of edits before the next question.
         """
-        place, wins, row = 0, 0, 0
+        position, made, consecutive = 0, 0, 0
         while True:
-            if row >= IN_A_ROW:
-                tree, made = self._several(options, place, 2 ** (row - IN_A_ROW + 1))
-                if made > 1 and self.attempt(tree):
-                    wins, row = wins + made, row + 1
+            if consecutive >= BATCH_AFTER:
+                tree, count = self._with_several(options, position, 2 ** (consecutive - BATCH_AFTER + 1))
+                if count > 1 and self.attempt(tree):
+                    made, consecutive = made + count, consecutive + 1
                     continue
-            tried: dict[tuple[str, str], int] = {}
-            won = self.first(self._untried(options, place, tried))
-            self._failed.update(list(tried)[:won])
-            if won is None:
-                return wins
-            row = 1 if won or row >= IN_A_ROW else row + 1
-            place, wins = list(tried.values())[won], wins + 1
+            tried: dict[_EditKey, int] = {}
+            index = self.attempt_first(self._untried(options, position, tried))
+            self._failed.update(list(tried)[:index])
+            if index is None:
+                return made
+            consecutive = 1 if index or consecutive >= BATCH_AFTER else consecutive + 1
+            position, made = list(tried.values())[index], made + 1
 
-    def _several(
-        self, options: Callable[[ast.Module], Iterator[Edit]], place: int, most: int
-    ) -> tuple[ast.Module, int]:
-        """The best tree with several options from a place on, each of the tree that the ones before it left."""
+    def _with_several(self, options: Options, position: int, most: int) -> tuple[ast.Module, int]:
+        """Return the best tree with several edits from a position on, each an edit of the tree before it."""
         tree, made = self.tree, 0
         while made < most:
             try:
-                following = next(filter(None, self._untried(options, place, {}, tree)), None)
+                following = next(filter(None, self._untried(options, position, {}, tree)), None)
             except (RecursionError, ValueError):
-                break  # the tree has no text; ``attempt`` will say so
+                break  # the tree has no text; `attempt` handles that
             if following is None:
                 break
             tree, made = following, made + 1
         return tree, made
 
     def _untried(
-        self,
-        options: Callable[[ast.Module], Iterator[Edit]],
-        place: int,
-        tried: dict[tuple[str, str], int],
-        tree: ast.Module | None = None,
+        self, options: Options, position: int, tried: dict[_EditKey, int], tree: ast.Module | None = None
     ) -> Iterator[ast.Module | None]:
-        """A tree, or the best, with each edit from a place on that hasn't failed; notes their keys and places."""
+        """Yield a tree, or the best, with each edit from a position on that has not failed.
+
+        The keys of the edits and their positions are added to ``tried``.
+        """
         tree = tree or self.tree
-        keys = self._keys(tree)
+        edit_key = self._edit_keys(tree)
         for number, edit in enumerate(options(tree)):
-            if number >= place and (key := keys(edit)) not in self._failed and key not in tried:
+            if number >= position and (key := edit_key(edit)) not in self._failed and key not in tried:
                 tried[key] = number
-                yield applied(tree, [edit])
+                yield apply_or_none(tree, [edit])
 
-    def _keys(self, tree: ast.Module) -> Callable[[Edit], tuple[str, str]]:
-        """What an edit is known by when the rest of the tree has changed: its statements, and what it does.
+    def _edit_keys(self, tree: ast.Module) -> Callable[[Edit], _EditKey]:
+        """Return a function that identifies an edit by its statements and its effect, whatever surrounds them.
 
-        An edit that failed once in a statement mostly fails again: it is only asked about again in another turn.
+        An edit that failed once in a statement mostly fails again, so it is only asked about again in another round.
         """
         owners: dict[int, ast.AST] = {}
 
@@ -214,90 +226,83 @@ class Search:
                 texts[id(owner)] = text_of(owner)
             return texts[id(owner)]
 
-        def key(edit: Edit) -> tuple[str, str]:
-            where = "\n".join(text(owners[id(node)]) for node, _ in edit.changes if id(node) in owners)
-            what = "\n".join(f"{_shown(old)} -> {_shown(new)}" for old, new in edit.changes)
-            return f"{self.ledger.stage}\n{where}", what
+        def key(edit: Edit) -> _EditKey:
+            statements = "\n".join(text(owners[id(node)]) for node, _ in edit.changes if id(node) in owners)
+            effect = "\n".join(f"{_described(old)} -> {_described(new)}" for old, new in edit.changes)
+            return f"{self.interestingness.stage}\n{statements}", effect
 
         return key
 
-    def rush(self, options: Callable[[ast.Module], Iterator[Edit]], most: int = 64) -> int:
-        """Like ``scan`` for options that mostly hold: many are made before one question.
+    def scan_in_batches(self, options: Options, most: int = 64) -> int:
+        """Attempt edits that mostly succeed, many in one question, and return the number of successes.
 
-        Each is taken of the tree that the ones before it left. After a failure fewer at a time. Returns the wins.
+        Each edit is an edit of the tree that the one before it left. After a failure the batches get smaller.
         """
-        place, size, wins = 0, most, 0
+        position, size, successes = 0, most, 0
         while True:
             tree, made = self.tree, 0
             while made < size:
-                edit = next(itertools.islice(options(tree), place, None), None)
+                edit = next(itertools.islice(options(tree), position, None), None)
                 if edit is None:
                     break
                 try:
                     tree = apply(tree, [edit])
-                except Unfit:
+                except InvalidEdit:
                     break
                 made += 1
             if self.attempt(tree):
-                wins, size = wins + 1, size * 2
+                successes, size = successes + 1, size * 2
             elif made > 1:
                 size = made // 2
-            elif next(itertools.islice(options(self.tree), place, None), None) is None:
-                return wins
+            elif next(itertools.islice(options(self.tree), position, None), None) is None:
+                return successes
             else:
-                place, size = place + 1, 2
+                position, size = position + 1, 2
 
-    def venture(self, tree: ast.Module, finish: Callable[[Search], None], questions: int) -> bool:
-        """Step up to a larger tree and let ``finish`` shrink it; keep it only if it ends smaller than the best.
+    def pump(self, tree: ast.Module, finish: Callable[[ReductionSearch], None], questions: int) -> bool:
+        """Start from a larger tree, let ``finish`` shrink it, and keep the result only if it is smaller than the best.
 
-        This is the one way up the order: a restructuring may grow first, and must win within ``questions``.
+        Only here may the script grow: some restructurings grow it first, and pay off within ``questions`` questions.
+        The term is Shrink Ray's.
         """
         try:
             text = text_of(tree)
         except (RecursionError, ValueError):
             return False
-        ledger = self.ledger
-        if text == self.text or not ledger.sound(tree, text) or not ledger.answer(text):
+        test = self.interestingness
+        if text == self.text or not test.passes_filter(tree, text) or not test.is_interesting(text):
             return False
-        branch = Search(tree, ledger, trace=self.trace)
-        outer, limit = ledger.most_turn, len(ledger.turn) + questions
-        ledger.most_turn = limit if outer is None else min(limit, outer)
+        branch = ReductionSearch(tree, test, trace=self.trace)
+        outer, limit = test.request_limit, len(test.requested) + questions
+        test.request_limit = limit if outer is None else min(limit, outer)
         try:
-            if not branch.measure < self.measure:
+            if not branch.key < self.key:
                 finish(branch)
-        except BudgetSpent:
+        except BudgetExhausted:
             pass
         finally:
-            ledger.most_turn = outer
-        if branch.measure < self.measure:
-            self._take(branch.tree, branch.text, branch.measure)
+            test.request_limit = outer
+        if branch.key < self.key:
+            self._accept(branch.tree, branch.text, branch.key)
             return True
         return False
 
 
-def applied(tree: ast.Module, edits: Iterable[Edit]) -> ast.Module | None:
-    """A tree with edits made; ``None`` where they leave none."""
-    try:
-        return apply(tree, edits)
-    except Unfit:
-        return None
-
-
 def _halves(part: list[Edit]) -> list[list[Edit]]:
-    """The two halves of what can be halved; empty ones are left out."""
+    """Return the two halves of a list of at least two edits, else nothing."""
     middle = len(part) // 2
-    return [half for half in (part[:middle], part[middle:]) if half] if len(part) > 1 else []
+    return [part[:middle], part[middle:]] if len(part) > 1 else []
 
 
-def _in_turn(stack: list[list[Edit]]) -> Iterator[list[Edit]]:
-    """What comes off a stack of parts if none of them can be done."""
+def _parts_if_all_fail(stack: list[list[Edit]]) -> Iterator[list[Edit]]:
+    """Yield the parts in the order in which ``delta_debug`` attempts them if each of them fails."""
     while stack:
         *rest, part = stack
         yield part
         stack = [*rest, *_halves(part)]
 
 
-def _shown(part: Replacement) -> str:
+def _described(part: Replacement) -> str:
     if isinstance(part, list):
-        return "; ".join(_shown(item) for item in part)
+        return "; ".join(_described(item) for item in part)
     return "nothing" if part is None else f"{getattr(part, 'col_offset', '')} {ast.dump(part)}"

@@ -1,4 +1,4 @@
-"""The one total order on candidates: what the minimizer calls smaller."""
+"""The sort key of candidates: the total order that says which of two scripts is smaller."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from torchbisect.minimizer.syntax.tree import walk
 
 
 @dataclass(frozen=True, order=True)
-class Measure:
-    """A candidate's place in the order: fewer nodes, then fewer names, then shorter text, then the text itself.
+class SortKey:
+    """The place of a candidate in the order: fewer nodes, then fewer names, then shorter text, then the text itself.
 
-    The text comes last so that no two candidates are equal, and so that of ``f(1)`` and ``f(8)`` the first is smaller.
+    The text comes last so that no two candidates are equal, and so that ``f(1)`` is smaller than ``f(8)``.
+
+    Attributes:
+        nodes: number of nodes of the tree.
+        names: number of different names in the tree.
+        length: number of characters of the text.
+        text: the text.
     """
 
     nodes: int
@@ -21,8 +27,8 @@ class Measure:
     text: str
 
 
-def measure(tree: ast.AST, text: str) -> Measure:
-    """The measure of a tree whose text is known."""
+def sort_key(tree: ast.AST, text: str) -> SortKey:
+    """Return the sort key of a tree with this text."""
     count = 0
     names: set[str] = set()
     for node in walk(tree):
@@ -31,4 +37,4 @@ def measure(tree: ast.AST, text: str) -> Measure:
             value = getattr(node, field, None)
             if isinstance(value, str):
                 names.add(value)
-    return Measure(count, len(names), len(text), text)
+    return SortKey(count, len(names), len(text), text)

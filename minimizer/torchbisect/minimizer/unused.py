@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.minimizer.candidate_filter import members
-from torchbisect.minimizer.syntax.scope import imported_in, in_own_scope, members_read
-from torchbisect.minimizer.syntax.side_effects import may_act
-from torchbisect.minimizer.syntax.tree import Edit, Function, apply, walk
+from torchbisect.minimizer.defects import class_members
+from torchbisect.minimizer.syntax.edits import Edit, apply
+from torchbisect.minimizer.syntax.scope import imported_names, in_own_scope, object_attributes
+from torchbisect.minimizer.syntax.side_effects import may_have_side_effects
+from torchbisect.minimizer.syntax.tree import Function, walk
 
 _CALLED_BY_OTHERS = frozenset({"forward", "backward", "setup_context", "jvp", "vmap", "training_step"})
 
@@ -25,10 +26,10 @@ def without_unused(tree: ast.Module, *, harmless: bool = False) -> ast.Module:
 def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
     """An edit for each thing that is bound and never read, and for each annotation."""
     used_by = UsedNames(tree)
-    attributes = {node.attr for node in members_read(walk(tree))} | _asked_for(tree)
+    attributes = {node.attr for node in object_attributes(walk(tree))} | _asked_for(tree)
     keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
     fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
-    imported, methods = imported_in(tree), members(tree)
+    imported, methods = imported_names(tree), class_members(tree)
     found: list[Edit] = []
     for node in walk(tree):
         used = used_by(node)
@@ -41,7 +42,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
         elif isinstance(node, (ast.Assign, ast.AugAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             unread = id(node) not in fields and all(never_read(target, used, attributes) for target in targets)
-            if unread and not (harmless and may_act(node.value, imported, methods)):
+            if unread and not (harmless and may_have_side_effects(node.value, imported, methods)):
                 found.append(Edit.remove(node))
         elif isinstance(node, ast.Expr) and "saved_tensors" not in attributes and _saves(node.value):
             found.append(Edit.remove(node))

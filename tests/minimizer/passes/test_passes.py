@@ -10,15 +10,19 @@ import pytest
 
 from torchbisect.core.trace import Argument, Call, Trace, Value
 from torchbisect.core.verdict import Answer, Verdict
-from torchbisect.minimizer.budget import Budget, Ledger
-from torchbisect.minimizer.candidate_filter import faults, members
-from torchbisect.minimizer.compile_reachability import compiles_in_vain
+from torchbisect.minimizer.budget import Budget
+from torchbisect.minimizer.candidate_filter import CandidateFilter
+from torchbisect.minimizer.compile_reachability import compiles_but_never_calls
+from torchbisect.minimizer.defects import count_defects
+from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.minimize import PASSES, minimize
 from torchbisect.minimizer.passes import module_to_function
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.scope import unbound
-from torchbisect.minimizer.syntax.side_effects import may_act
-from torchbisect.minimizer.syntax.tree import Edit, expression, parse, text_of, tidy
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, tidy
+from torchbisect.minimizer.syntax.side_effects import may_have_side_effects
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import expression, parse, text_of
+from torchbisect.minimizer.syntax.unbound_names import unbound_names
 
 _FUNCTION = """\
 torch.compile
@@ -40,11 +44,8 @@ def having(*words: str) -> Callable[[str], Verdict]:
 def after(name: str, program: str, *words: str, trace: Trace | None = None) -> str:
     """The program after one pass, while these words stay."""
     tree = tidy(parse(program))
-    ledger = Ledger(having(*words), Budget(), lambda progress: None)
-    ledger.members = members(tree)
-    ledger.known_faults = dict(faults(tree, ledger.members))
-    ledger.known_unbound = unbound(tree)
-    search = Search(tree, ledger, trace=trace)
+    test = InterestingnessTest(having(*words), Budget(), lambda progress: None, filter=CandidateFilter.of(tree))
+    search = ReductionSearch(tree, test, trace=trace)
     dict(PASSES)[name](search)
     return search.text
 
@@ -586,7 +587,7 @@ main()
     ],
 )
 def test_names_that_nothing_can_have_bound(program: str, missing: set[str]) -> None:
-    assert unbound(parse(program)) == missing
+    assert unbound_names(parse(program)) == missing
 
 
 @pytest.mark.parametrize(
@@ -618,7 +619,7 @@ def test_names_that_nothing_can_have_bound(program: str, missing: set[str]) -> N
 )
 def test_a_faulty_candidate_is_never_asked_about(program: str, fault: str) -> None:
     name, _, number = fault.rpartition(" ")
-    assert faults(parse(program))[name if number == "0" else fault] == (number != "0")
+    assert count_defects(parse(program))[name if number == "0" else fault] == (number != "0")
 
 
 @pytest.mark.parametrize(
@@ -635,7 +636,7 @@ def test_a_faulty_candidate_is_never_asked_about(program: str, fault: str) -> No
     ],
 )
 def test_what_may_be_called_is_not_compiled_in_vain(program: str) -> None:
-    assert not compiles_in_vain(parse(program))
+    assert not compiles_but_never_calls(parse(program), TorchNames.of(parse(program)))
 
 
 @pytest.mark.parametrize(
@@ -655,7 +656,7 @@ def test_what_may_be_called_is_not_compiled_in_vain(program: str) -> None:
     ],
 )
 def test_what_making_a_value_may_do_beside_it(value: str, acts: bool) -> None:
-    assert may_act(expression(value), {"torch", "math", "nn"}, {"method"}) is acts
+    assert may_have_side_effects(expression(value), {"torch", "math", "nn"}, {"method"}) is acts
 
 
 def test_a_value_that_is_cut_out_of_a_function_is_not_drawn_there() -> None:
@@ -679,9 +680,9 @@ def test_wins_in_a_row_go_together() -> None:
         asked.append(text)
         return Verdict(Answer.SAME)
 
-    ledger = Ledger(ask, Budget(), lambda progress: None)
-    ledger.begin(parse(program))
-    search = Search(tidy(parse(program)), ledger)
+    test = InterestingnessTest(ask, Budget(), lambda progress: None)
+    test.begin_round(parse(program))
+    search = ReductionSearch(tidy(parse(program)), test)
     wins = search.scan(lambda tree: (Edit.of(node, ast.Constant(1)) for node in ast.walk(tree) if _is_float(node)))
     assert wins == 32
     assert len(asked) < 10
@@ -693,7 +694,7 @@ def _is_float(node: ast.AST) -> bool:
 
 def test_forms_that_are_no_faults() -> None:
     program = "torch.compile(f)(torch.zeros(()), torch.full((2,), 0), torch.arange(0, 4), torch.randint(0, 9, (3,)))"
-    assert not faults(parse(program))
+    assert not count_defects(parse(program))
 
 
 def test_a_script_may_read_its_own_docstring() -> None:

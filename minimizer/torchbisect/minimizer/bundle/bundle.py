@@ -24,8 +24,9 @@ from torchbisect.minimizer.bundle.module_parts import (
     TooMuch,
     imported_thing,
 )
-from torchbisect.minimizer.syntax.scope import bound_in, in_own_scope, references
-from torchbisect.minimizer.syntax.tree import Edit, Function, apply, copied, text_of, walk
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied
+from torchbisect.minimizer.syntax.scope import bound_names, in_own_scope, references
+from torchbisect.minimizer.syntax.tree import Function, text_of, walk
 
 #: Nodes that a linked script may have: a larger one would not be shrunk in the time that people wait.
 MOST_NODES = 60_000
@@ -232,7 +233,7 @@ def _rename(tree: ast.Module, names: dict[str, str]) -> None:
         fields = {
             id(item)
             for owner in walk(tree)
-            if isinstance(owner, ast.ClassDef) and old in bound_in(owner.body)
+            if isinstance(owner, ast.ClassDef) and old in bound_names(owner.body)
             for statement in owner.body
             for item in in_own_scope(statement)
         }

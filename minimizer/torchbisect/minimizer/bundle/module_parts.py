@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from torchbisect.minimizer.syntax.scope import bound_in, parameters
+from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.tree import Comprehension, Function, text_of, walk
 
 Entity = tuple[str, str]
@@ -152,7 +152,7 @@ class Modules:
         made.before.append(before)
         for number, node in enumerate(made.statements):
             _absolute(node, made)
-            for name in sorted(bound_in([node]) | _declared_global(node)):
+            for name in sorted(bound_names([node]) | _declared_global(node)):
                 made.bound.setdefault(name, []).append(number)
                 for table in (made.pending, made.aliases, made.modules, made.outside):
                     table.pop(name, None)  # bound again: whatever was imported under it is one of several
@@ -277,7 +277,7 @@ def _statements(tree: ast.Module, known: Callable[[ast.stmt], bool], *, main: bo
 
 def _taken_out(tree: ast.Module, wanted: Callable[[ast.stmt], bool]) -> list[ast.Import | ast.ImportFrom]:
     """The imports that functions make when they are called, taken out of them, where their names are free."""
-    taken = dict.fromkeys(bound_in(tree.body), "")
+    taken = dict.fromkeys(bound_names(tree.body), "")
     found: dict[str, ast.Import | ast.ImportFrom] = {}
     for function in [node for node in walk(tree) if isinstance(node, Function)]:
         for holder in walk(function):
@@ -286,7 +286,7 @@ def _taken_out(tree: ast.Module, wanted: Callable[[ast.stmt], bool]) -> list[ast
                 continue
             for node in [node for node in block if isinstance(node, (ast.Import, ast.ImportFrom)) and wanted(node)]:
                 text = text_of(node)
-                if all(taken.setdefault(name, text) == text for name in bound_in([node])):
+                if all(taken.setdefault(name, text) == text for name in bound_names([node])):
                     block[block.index(node)] = ast.Pass()
                     found[text] = node
     return list(found.values())
@@ -352,7 +352,7 @@ def _words(tree: ast.Module) -> set[str]:
         elif isinstance(item, (*Function, ast.ClassDef)):
             found.add(item.name)
         elif isinstance(item, (ast.Import, ast.ImportFrom)):
-            found |= bound_in([item])
+            found |= bound_names([item])
         elif isinstance(item, (ast.Global, ast.Nonlocal)):
             found |= set(item.names)
         else:
@@ -367,7 +367,7 @@ def _local_words(tree: ast.Module) -> set[str]:
         if isinstance(scope, (*Function, ast.Lambda)):
             found |= {item.arg for item in parameters(scope.args)}
         if isinstance(scope, (*Function, ast.ClassDef)):
-            found |= bound_in(scope.body)
+            found |= bound_names(scope.body)
         elif isinstance(scope, (*Comprehension, ast.Lambda)):
             found |= {item.id for item in walk(scope) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
     return found

@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import without_parameter
-from torchbisect.minimizer.syntax.tree import Edit, Replacement, walk
+from torchbisect.minimizer.syntax.edits import Edit, Replacement
+from torchbisect.minimizer.syntax.tree import walk
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """What is saved first, since an argument may be there for that alone; from the last back."""
     search.scan(_saved)
     search.scan(_arguments)

@@ -10,22 +10,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.tree import Edit, Function, parents, preorder
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, parents, preorder
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """The optional parts by halves, then the rest one by one."""
-    search.bisect(list(_optional(search.tree)))
+    search.delta_debug(list(_optional(search.tree)))
     search.scan(_single)
 
 
 def _optional(tree: ast.Module) -> Iterator[Edit]:
+    torch_names = TorchNames.of(tree)
     for node in preorder(tree):
         if isinstance(node, ast.Call):
             yield from (Edit.remove(keyword) for keyword in node.keywords if keyword.arg != "backend")
         elif isinstance(node, (*Function, ast.ClassDef)):
-            yield from (Edit.remove(item) for item in node.decorator_list if _dispensable(item))
+            yield from (Edit.remove(item) for item in node.decorator_list if _dispensable(item, torch_names))
             if isinstance(node, ast.ClassDef):
                 # What a module or an autograd function is without its base is for other passes.
                 plain = [base for base in node.bases if not ast.unparse(base).endswith(("Module", "Function"))]
@@ -79,9 +82,9 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.remove(node.value)
 
 
-def _dispensable(decorator: ast.expr) -> bool:
+def _dispensable(decorator: ast.expr, torch_names: TorchNames) -> bool:
     """Not what compiles; nor ``staticmethod``, which autograd functions have by custom even where they work without."""
-    return "compile" not in ast.dump(decorator) and ast.unparse(decorator) != "staticmethod"
+    return not torch_names.mentions_compile(decorator) and ast.unparse(decorator) != "staticmethod"
 
 
 def _unpacked(node: ast.expr, owner: ast.AST) -> bool:

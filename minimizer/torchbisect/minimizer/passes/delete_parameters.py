@@ -10,16 +10,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import without_parameter
-from torchbisect.minimizer.syntax.scope import bound_in, parameters
+from torchbisect.minimizer.syntax.edits import Edit, copied
+from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.substitution import substituted
-from torchbisect.minimizer.syntax.tree import Edit, Function, copied, walk
+from torchbisect.minimizer.syntax.tree import Function, walk
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """What no body reads in one question, then from the last parameter of each function back; then what is returned."""
-    search.rush(_unread)
+    search.scan_in_batches(_unread)
     search.scan(_parameters)
     search.scan(_returns)
 
@@ -136,13 +137,13 @@ def _without(
     default = _default(function.args, number)
     bound = [value if value is not None else default for value in values]
     texts = {ast.unparse(value) for value in bound if value is not None}
-    if None in bound or len(texts) != 1 or name in bound_in(function.body):
+    if None in bound or len(texts) != 1 or name in bound_names(function.body):
         return
     value = next((value for value in values if value is not None), default)
     if not isinstance(value, ast.Constant) and not (isinstance(value, ast.Name) and value.id in definitions):
         # A tensor stays an argument: made inside it would be traced, and read as a global it reads worse.
         return
-    local = {item.arg for item in parameters(function.args)} | bound_in(function.body)
+    local = {item.arg for item in parameters(function.args)} | bound_names(function.body)
     if any(isinstance(node, ast.Name) and node.id in local for node in walk(value)):
         return
     body = [substituted(item, {}, {name: value}) for item in function.body]

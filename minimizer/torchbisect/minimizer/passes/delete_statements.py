@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.tree import Edit, children
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.tree import children
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """Every level in turn."""
     depth = 0
     while _delete(search, depth):
         depth += 1
 
 
-def outermost(search: Search) -> None:
+def outermost(search: ReductionSearch) -> None:
     """Those of the script itself: a program's main function often compares two whole runs where one would do."""
     _delete(search, 0)
 
 
-def _delete(search: Search, depth: int) -> bool:
+def _delete(search: ReductionSearch, depth: int) -> bool:
     """Delete what can be of one level; whether there is that level."""
     level = _level(search.tree, depth)
-    search.bisect([Edit.remove(statement) for statement in level])
+    search.delta_debug([Edit.remove(statement) for statement in level])
     return bool(level)
 
 

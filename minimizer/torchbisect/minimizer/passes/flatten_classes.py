@@ -10,15 +10,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.names import names_of
-from torchbisect.minimizer.syntax.scope import bound_in, members_read
-from torchbisect.minimizer.syntax.tree import Edit, parents, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.names import all_names
+from torchbisect.minimizer.syntax.scope import bound_names, object_attributes
+from torchbisect.minimizer.syntax.tree import parents, walk
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """As many as go in one question, then fewer."""
-    search.rush(options)
+    search.scan_in_batches(options)
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:
@@ -37,9 +38,9 @@ def _out(tree: ast.Module, inner: ast.ClassDef, above: dict[int, ast.AST]) -> It
     outermost = inner
     while isinstance(owner := above[id(outermost)], ast.ClassDef):
         outermost = owner
-    if not isinstance(owner, ast.Module) or inner.name in names_of(tree, but=inner):
+    if not isinstance(owner, ast.Module) or inner.name in all_names(tree, but=inner):
         return
-    reads = [node for node in members_read(walk(tree)) if node.attr == inner.name]
+    reads = [node for node in object_attributes(walk(tree)) if node.attr == inner.name]
     moved = ast.copy_location(ast.ClassDef(**{name: getattr(inner, name) for name in inner._fields}), inner)
     names = [(node, ast.Name(id=inner.name, ctx=ast.Load())) for node in reads]
     if names:
@@ -64,8 +65,8 @@ def _taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
         named = [item for item in walk(tree) if isinstance(item, ast.Name) and item.id == base.name]
         if len(named) != 1 or named[0] not in node.bases or base.decorator_list or base.keywords:
             continue
-        own = {name for item in node.body for name in bound_in([item])}
-        added = [item for item in base.body if bound_in([item]) and not bound_in([item]) & own]
+        own = {name for item in node.body for name in bound_names([item])}
+        added = [item for item in base.body if bound_names([item]) and not bound_names([item]) & own]
         calls = [
             item for item in walk(node) if isinstance(item, ast.Call) and ast.unparse(item.func) == "super().__init__"
         ]

@@ -10,14 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.scope import members_read, module_parameters
-from torchbisect.minimizer.syntax.tree import Edit, copied, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, copied
+from torchbisect.minimizer.syntax.scope import module_parameters, object_attributes
+from torchbisect.minimizer.syntax.tree import walk
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """As many as go in one question, then fewer."""
-    search.rush(options)
+    search.scan_in_batches(options)
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:
@@ -25,7 +26,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
     fields: dict[str, ast.expr] = {**dict(_fields(tree)), **dict(_namespaces(tree))}
     lists = dict(_lists(tree))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    for read in members_read(walk(tree)):
+    for read in object_attributes(walk(tree)):
         if read.attr in fields:
             yield Edit.of(read, copied(fields[read.attr]))
         elif isinstance(read.value, ast.Call) and isinstance(read.value.func, ast.Name):

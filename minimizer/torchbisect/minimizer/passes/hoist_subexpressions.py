@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.backend import is_compile
-from torchbisect.minimizer.syntax.tree import Comprehension, Edit, parents, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Comprehension, parents, walk
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """One by one."""
     search.scan(options)
 
@@ -37,13 +38,14 @@ def options(tree: ast.Module) -> Iterator[Edit]:
     modules = {alias.asname or alias.name.split(".")[0] for node in walk(tree) if isinstance(node, ast.Import)
                for alias in node.names}  # fmt: skip
     modules |= {"nn", "F"}
+    torch_names = TorchNames.of(tree)
     for node in walk(tree):
         if not isinstance(node, ast.expr) or not isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load):
             continue
         owner = above.get(id(node))
         if isinstance(owner, ast.Call) and (owner.func is node or ast.unparse(owner.func) == "next"):
             continue
-        for part in _parts(node, modules):
+        for part in _parts(node, modules, torch_names):
             if isinstance(part, ast.Name) and part.id in ("self", "cls", "ctx"):
                 continue
             # A statement that does nothing is none, and those are deleted elsewhere.
@@ -51,9 +53,9 @@ def options(tree: ast.Module) -> Iterator[Edit]:
                 yield Edit.of(node, part)
 
 
-def _parts(node: ast.expr, modules: set[str]) -> Iterator[ast.expr]:
+def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterator[ast.expr]:
     if isinstance(node, ast.Call):
-        if not is_compile(node):
+        if not torch_names.is_compile(node):
             method = isinstance(node.func, ast.Attribute) and not _module(node.func.value, modules)
             if method and isinstance(node.func, ast.Attribute) and not node.func.attr.startswith(_VIEWS):
                 yield node.func.value

@@ -10,19 +10,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.candidate_filter import members
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.backend import is_compile
-from torchbisect.minimizer.syntax.scope import imported_in, references
-from torchbisect.minimizer.syntax.side_effects import may_act
-from torchbisect.minimizer.syntax.tree import Edit, Function, preorder, walk
+from torchbisect.minimizer.defects import class_members
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.scope import imported_names, references
+from torchbisect.minimizer.syntax.side_effects import may_have_side_effects
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, preorder, walk
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """Constructors together and then one by one, then the compile call, then tails."""
     edits = list(_constructors(search.tree))
     if len(edits) > 1:
-        search.bisect(edits)
+        search.delta_debug(edits)
     search.scan(_constructors)
     search.scan(_compiled)
     search.scan(_tails)
@@ -66,11 +67,11 @@ def _compiled(tree: ast.Module) -> Iterator[Edit]:
             yield from _as_lambda(tree, node)
 
 
-def _compiling(node: ast.AST, name: str) -> bool:
+def _compiling(node: ast.AST, name: str, torch_names: TorchNames) -> bool:
     """``torch.compile(name, ...)``."""
     return (
         isinstance(node, ast.Call)
-        and is_compile(node)
+        and torch_names.is_compile(node)
         and bool(node.args)
         and isinstance(node.args[0], ast.Name)
         and node.args[0].id == name
@@ -79,7 +80,8 @@ def _compiling(node: ast.AST, name: str) -> bool:
 
 def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
     named = references(tree, function.name)
-    calls = [node for node in walk(tree) if _compiling(node, function.name)]
+    torch_names = TorchNames.of(tree)
+    calls = [node for node in walk(tree) if _compiling(node, function.name, torch_names)]
     if len(named) == 1 and len(calls) == 1 and not function.decorator_list:
         call = calls[0]
         assert isinstance(call, ast.Call)
@@ -95,7 +97,8 @@ def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
     named = references(tree, function.name)
     if len(named) != 1 or function.decorator_list or len(function.body) != 1:
         return
-    if not any(_compiling(node, function.name) for node in walk(tree)):
+    torch_names = TorchNames.of(tree)
+    if not any(_compiling(node, function.name, torch_names) for node in walk(tree)):
         return
     only = function.body[0]
     value = only.value if isinstance(only, (ast.Return, ast.Expr)) else None
@@ -112,13 +115,13 @@ def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
 def _tails(tree: ast.Module) -> Iterator[Edit]:
     """``return x`` at the end of a function whose value nobody takes; ``y = f(x)`` with a ``y`` that nobody reads."""
     reads = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    imported, methods = imported_in(tree), members(tree)
+    imported, methods = imported_names(tree), class_members(tree)
     for node in preorder(tree):
         unread = isinstance(node, ast.Assign) and all(
             isinstance(item, ast.Name) and item.id not in reads for item in node.targets
         )
         # What has no effect goes as a whole, as unused.
-        if isinstance(node, ast.Assign) and unread and may_act(node.value, imported, methods):
+        if isinstance(node, ast.Assign) and unread and may_have_side_effects(node.value, imported, methods):
             yield Edit.of(node, ast.Expr(node.value))
         if isinstance(node, Function) and len(node.body) > 1 and isinstance(node.body[-1], ast.Return):
             yield Edit.remove(node.body[-1])

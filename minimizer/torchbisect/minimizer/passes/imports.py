@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.tree import Edit, apply, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, apply
+from torchbisect.minimizer.syntax.tree import walk
 
 # What torch itself documents of torch.nn.functional; of the others it has an undocumented half under the same name.
 _ALSO_IN_TORCH = frozenset(
@@ -32,7 +33,7 @@ _ALSO_IN_TORCH = frozenset(
 )
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """One question with the short names, and one with the long ones if that fails."""
     for tree in _candidates(search.tree):
         if search.attempt(tree):
@@ -57,9 +58,9 @@ def unaliased(tree: ast.Module) -> ast.Module:
     return apply(tree, edits)
 
 
-def torch_by_name(search: Search) -> None:
+def torch_by_name(search: ReductionSearch) -> None:
     """Torch under its own name, before anything else."""
-    search.reworded(unaliased(search.tree))
+    search.attempt_rewrite(unaliased(search.tree))
 
 
 def _candidates(tree: ast.Module) -> Iterator[ast.Module]:

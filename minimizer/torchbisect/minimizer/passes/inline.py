@@ -13,29 +13,21 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import arguments_of
-from torchbisect.minimizer.syntax.names import fresh, names_of
-from torchbisect.minimizer.syntax.scope import bound_in, enclosing, members_read, parameters, references
+from torchbisect.minimizer.syntax.edits import Edit, apply
+from torchbisect.minimizer.syntax.names import all_names, fresh_name
+from torchbisect.minimizer.syntax.scope import bound_names, enclosing, object_attributes, parameters, references
 from torchbisect.minimizer.syntax.substitution import substituted
-from torchbisect.minimizer.syntax.tree import (
-    Comprehension,
-    Edit,
-    Function,
-    apply,
-    children,
-    nodes,
-    parents,
-    walk,
-)
+from torchbisect.minimizer.syntax.tree import Comprehension, Function, children, count_nodes, parents, walk
 
 
-def run(search: Search, finish: Callable[[Search], None]) -> None:
+def run(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
     """All in one question, since a bug rarely minds; else one after the other. Each may grow the tree a little."""
-    whole, count, room = search.tree, 0, 2 * nodes(search.tree)
-    while nodes(whole) < room and (found := next(inlined(whole), None)) is not None:
+    whole, count, room = search.tree, 0, 2 * count_nodes(search.tree)
+    while count_nodes(whole) < room and (found := next(inlined(whole), None)) is not None:
         whole, count = found[1], count + 1
-    if count > 1 and (search.attempt(whole) or search.venture(whole, finish, 6)):
+    if count > 1 and (search.attempt(whole) or search.pump(whole, finish, 6)):
         return
     tried: set[str] = set()
     while True:
@@ -44,7 +36,7 @@ def run(search: Search, finish: Callable[[Search], None]) -> None:
             if key in tried:
                 continue
             tried.add(key)
-            if search.attempt(tree) or search.venture(tree, finish, 6):
+            if search.attempt(tree) or search.pump(tree, finish, 6):
                 break
         else:
             return
@@ -104,7 +96,7 @@ def _mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.expr]:
     own = any(isinstance(node, ast.Name) and node.id in ("super", "__class__") for node in walk(method))
     if others or own or name.startswith("__") or name == "forward" or not (method.args.posonlyargs or method.args.args):
         return []
-    found = [node for node in members_read(nodes) if node.attr == name]
+    found = [node for node in object_attributes(nodes) if node.attr == name]
     owners: list[ast.expr] = [node.value for node in found]
     while any(isinstance(owner, ast.Attribute) for owner in owners):
         owners = [owner.value if isinstance(owner, ast.Attribute) else owner for owner in owners]
@@ -138,9 +130,9 @@ def _edit(tree: ast.Module, function: ast.FunctionDef, site: _Site) -> Edit | No
         return None
     if site.owner is not None:
         bound = {parameters(function.args)[0].arg: site.owner, **bound}
-    assigned = bound_in(function.body)
-    names = names_of(site.scope if not isinstance(site.scope, ast.Module) else tree, but=function)
-    renames = {name: fresh(name, names) for name in sorted((assigned | set(bound)) & names)}
+    assigned = bound_names(function.body)
+    names = all_names(site.scope if not isinstance(site.scope, ast.Module) else tree, but=function)
+    renames = {name: fresh_name(name, names) for name in sorted((assigned | set(bound)) & names)}
     before: list[ast.AST] = []
     direct: dict[str, ast.expr] = {}
     for name, value in bound.items():

@@ -14,27 +14,29 @@ import builtins
 from collections.abc import Iterator
 
 from torchbisect.core.trace import Call, Trace
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.closures import in_factory, taken_out
-from torchbisect.minimizer.syntax.names import fresh, names_of
-from torchbisect.minimizer.syntax.scope import OF_CONTAINERS, bound_in
-from torchbisect.minimizer.syntax.tree import Function, copied, expression, tidy, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.closures import extract_function, wrap_in_factory
+from torchbisect.minimizer.syntax.edits import copied, tidy
+from torchbisect.minimizer.syntax.names import all_names, fresh_name
+from torchbisect.minimizer.syntax.scope import CONTAINER_METHODS, bound_names
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, expression, walk
 from torchbisect.minimizer.unused import without_unused
 
 MOST = 24
 """How many calls are asked about at most."""
 
 
-def run(search: Search, backend: str | None = None) -> None:
+def run(search: ReductionSearch, backend: str | None = None) -> None:
     """From the compiled root down, as long as a call inside shows it; where no root does, whatever call shows it."""
     if search.trace is None:
         return
-    tree, trace, last = search.tree, search.trace, len(search.ledger.turn) + MOST
+    tree, trace, last = search.tree, search.trace, len(search.interestingness.requested) + MOST
     options = _options(tree, backend)
 
     def shows(call: Call) -> bool:
         for candidate in alone(tree, call, trace, options):
-            if len(search.ledger.turn) < last and search.attempt(candidate):
+            if len(search.interestingness.requested) < last and search.attempt(candidate):
                 return True
         return False
 
@@ -53,8 +55,9 @@ def _inside(calls: list[Call], outer: Call) -> list[Call]:
 
 def backend_of(tree: ast.Module) -> str | None:
     """The backend that the script's own calls of ``torch.compile`` name, where it is written out."""
+    torch_names = TorchNames.of(tree)
     for node in walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("compile"):
+        if isinstance(node, ast.Call) and torch_names.is_compile(node):
             for keyword in node.keywords:
                 if (
                     keyword.arg == "backend"
@@ -67,7 +70,8 @@ def backend_of(tree: ast.Module) -> str | None:
 
 def _options(tree: ast.Module, backend: str | None) -> list[ast.keyword]:
     """What the script's first ``torch.compile`` is given beside a backend, where it is written out, and the backend."""
-    calls = [node for node in walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.compile"]
+    torch_names = TorchNames.of(tree)
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call) and torch_names.names_compile(node.func)]
     given = [item for call in calls[:1] for item in call.keywords if item.arg in ("dynamic", "fullgraph", "mode")]
     found = [ast.keyword(arg=item.arg, value=item.value) for item in given if isinstance(item.value, ast.Constant)]
     return [*found, ast.keyword(arg="backend", value=ast.Constant(backend))] if backend else found
@@ -124,7 +128,7 @@ def _called(
     options: list[ast.keyword],
 ) -> Iterator[ast.Module]:
     if call.compiled and not _operates(tree, call):
-        wrapper = _beside_an_operation(called, args, keywords, names_of(tree))
+        wrapper = _beside_an_operation(called, args, keywords, all_names(tree))
         definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
         args = [expression("torch.ones(1)"), *args]
     value = _compile(called, options) if call.compiled else called
@@ -134,7 +138,7 @@ def _called(
         yield without_unused(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
 
 
-_OF_PYTHON = OF_CONTAINERS | frozenset(dir(builtins))
+_OF_PYTHON = CONTAINER_METHODS | frozenset(dir(builtins))
 
 
 def _operates(tree: ast.Module, call: Call) -> bool:
@@ -168,10 +172,10 @@ def _beside_an_operation(
     """A function of a tensor and the arguments, which calls what is called and does something with the tensor."""
     names = [f"arg{number}" for number in range(len(args))]
     given = [str(keyword.arg) for keyword in keywords]
-    tensor = fresh("x", taken)
+    tensor = fresh_name("x", taken)
     heading = ", ".join([tensor, *names, *given])
     passed = ", ".join([*names, *(f"{name}={name}" for name in given)])
-    lines = f"def {fresh('beside', taken)}({heading}):\n    return {ast.unparse(called)}({passed}), {tensor} + 1"
+    lines = f"def {fresh_name('beside', taken)}({heading}):\n    return {ast.unparse(called)}({passed}), {tensor} + 1"
     function = ast.parse(lines).body[0]
     assert isinstance(function, ast.FunctionDef)
     return function
@@ -232,13 +236,13 @@ def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[
         inner = next((node for node in functions if _first_line(node) == call.line), None)
         if inner is None:
             return
-        definitions = taken_out(tree, inner, call.function, trace)
+        definitions = extract_function(tree, inner, call.function, trace)
         yield definitions, ast.Name(id=inner.name, ctx=ast.Load())
         if len(definitions) > 1:
-            name = fresh("make", names_of(tree))
+            name = fresh_name("make", all_names(tree))
             factory = ast.Name(id=name, ctx=ast.Load())
-            yield [in_factory(definitions, inner.name, name)], ast.Call(func=factory, args=[], keywords=[])
-        more = taken_out(tree, inner, call.function, trace, touched=True)
+            yield [wrap_in_factory(definitions, inner.name, name)], ast.Call(func=factory, args=[], keywords=[])
+        more = extract_function(tree, inner, call.function, trace, touched=True)
         if len(more) > len(definitions):
             yield more, ast.Name(id=inner.name, ctx=ast.Load())
 
@@ -250,10 +254,11 @@ def _first_line(node: ast.AST) -> int:
 def _kept(tree: ast.Module) -> list[ast.stmt]:
     """Imports, definitions, plain global values, and what sets something of torch anywhere in the script."""
     found: list[ast.stmt] = []
+    torch_names = TorchNames.of(tree)
     for statement in tree.body:
         if isinstance(statement, (ast.Import, ast.ImportFrom, *Function, ast.ClassDef)):
-            found.append(_without_compile(statement))
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and not _runs_user_code(tree, statement):
+            found.append(_without_compile(statement, torch_names))
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and not _runs_user_code(tree, statement, torch_names):
             found.append(statement)
     settings = [node for node in walk(tree) if isinstance(node, ast.stmt) and _sets_torch(node)]
     torch_settings: dict[str, ast.stmt] = {}
@@ -269,11 +274,11 @@ def _kept(tree: ast.Module) -> list[ast.stmt]:
 def _bindable(statements: list[ast.stmt]) -> list[ast.stmt]:
     """Those of the statements that find their names: a setting inside a function may read what is only there."""
     while True:
-        bound = bound_in(statements) | set(dir(builtins))
+        bound = bound_names(statements) | set(dir(builtins))
         kept = [
             item
             for item in statements
-            if isinstance(item, (*Function, ast.ClassDef)) or _read(item) <= bound | bound_in([item])
+            if isinstance(item, (*Function, ast.ClassDef)) or _read(item) <= bound | bound_names([item])
         ]
         if len(kept) == len(statements):
             return kept
@@ -286,21 +291,19 @@ def _read(statement: ast.stmt) -> set[str]:
     return {node.id for node in walk(statement) if isinstance(node, ast.Name)} - own
 
 
-def _without_compile(node: ast.stmt) -> ast.stmt:
+def _without_compile(node: ast.stmt, torch_names: TorchNames) -> ast.stmt:
     """A definition that its decorator doesn't compile."""
-    if isinstance(node, Function) and any("compile" in ast.unparse(item) for item in node.decorator_list):
+    if isinstance(node, Function) and any(map(torch_names.mentions_compile, node.decorator_list)):
         new = copied(node)
-        new.decorator_list = [item for item in node.decorator_list if "compile" not in ast.unparse(item)]
+        new.decorator_list = [item for item in node.decorator_list if not torch_names.mentions_compile(item)]
         return new
     return node
 
 
-def _runs_user_code(tree: ast.Module, statement: ast.stmt) -> bool:
+def _runs_user_code(tree: ast.Module, statement: ast.stmt, torch_names: TorchNames) -> bool:
     functions = {node.name for node in tree.body if isinstance(node, Function)}
-    return any(
-        (isinstance(node, ast.Name) and node.id in functions)
-        or (isinstance(node, ast.Attribute) and node.attr == "compile")
-        for node in walk(statement)
+    return torch_names.mentions_compile(statement) or any(
+        isinstance(node, ast.Name) and node.id in functions for node in walk(statement)
     )
 
 

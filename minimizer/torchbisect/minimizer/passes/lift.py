@@ -11,17 +11,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import only_call
-from torchbisect.minimizer.syntax.scope import bound_in, parameters
-from torchbisect.minimizer.syntax.tree import Edit, apply, copied, walk
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied
+from torchbisect.minimizer.syntax.names import all_names, short_name
+from torchbisect.minimizer.syntax.scope import parameters
+from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
+from torchbisect.minimizer.syntax.tree import walk
 
-_CONSTRUCTORS = frozenset({"ones", "zeros", "rand", "randn", "eye", "arange", "linspace", "full", "empty"})
+_CONSTRUCTORS = TENSOR_CONSTRUCTORS.keys() - {"randint", "tensor"}
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """One tensor after the other, as long as the mismatch stays."""
-    while any(search.reworded(tree) for tree in _lifted(search.tree)):
+    while any(search.attempt_rewrite(tree) for tree in _lifted(search.tree)):
         pass
 
 
@@ -33,8 +36,8 @@ def _lifted(tree: ast.Module) -> Iterator[ast.Module]:
         call = only_call(tree, function)
         if call is None or call.keywords:
             continue
-        for made in _made(function):
-            name = _fresh(function)
+        for made in _made(function, TorchNames.of(tree)):
+            name = short_name(all_names(function))
             new = copied(function.args)
             new.args.append(ast.arg(arg=name))
             longer = ast.Call(func=call.func, args=[*call.args, copied(made)], keywords=[])
@@ -43,19 +46,13 @@ def _lifted(tree: ast.Module) -> Iterator[ast.Module]:
             )
 
 
-def _made(function: ast.FunctionDef) -> Iterator[ast.Call]:
+def _made(function: ast.FunctionDef, torch_names: TorchNames) -> Iterator[ast.Call]:
     """Tensors that would be inputs: those that take gradients, or any if the function has no argument at all."""
     bare = not parameters(function.args)
     for statement in function.body:
         for node in walk(statement):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            if not isinstance(node, ast.Call):
                 continue
-            made = ast.unparse(node.func.value) == "torch" and node.func.attr in _CONSTRUCTORS
+            made = torch_names.constructor(node.func) in _CONSTRUCTORS
             if made and (bare or any(keyword.arg == "requires_grad" for keyword in node.keywords)):
                 yield node
-
-
-def _fresh(function: ast.FunctionDef) -> str:
-    taken = {item.arg for item in parameters(function.args)} | bound_in(function.body)
-    taken |= {node.id for node in walk(function) if isinstance(node, ast.Name)}
-    return next(name for name in ("x", "y", "z", "w", *(f"x{n}" for n in range(99))) if name not in taken)

@@ -10,24 +10,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import arguments_of
-from torchbisect.minimizer.syntax.names import names_of
-from torchbisect.minimizer.syntax.scope import bound_in, enclosing, in_own_scope, parameters, references
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied
+from torchbisect.minimizer.syntax.names import all_names
+from torchbisect.minimizer.syntax.scope import bound_names, enclosing, in_own_scope, parameters, references
 from torchbisect.minimizer.syntax.substitution import substituted
-from torchbisect.minimizer.syntax.tree import Comprehension, Edit, Function, apply, copied, nodes, parents, walk
+from torchbisect.minimizer.syntax.tree import Comprehension, Function, count_nodes, parents, walk
 
 
-def run(search: Search, finish: Callable[[Search], None]) -> None:
+def run(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
     """All of them in one question, else each in turn."""
-    whole, count, room = search.tree, 0, 2 * nodes(search.tree)
-    while nodes(whole) < room and (found := next(flattened(whole), None)) is not None:
+    whole, count, room = search.tree, 0, 2 * count_nodes(search.tree)
+    while count_nodes(whole) < room and (found := next(flattened(whole), None)) is not None:
         whole, count = found, count + 1
-    if count < 2 or not (search.attempt(whole) or search.venture(whole, finish, 10)):
+    if count < 2 or not (search.attempt(whole) or search.pump(whole, finish, 10)):
         _one_by_one(search, finish)
 
 
-def _one_by_one(search: Search, finish: Callable[[Search], None]) -> None:
+def _one_by_one(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
     tried: set[str] = set()
     while True:
         for tree in flattened(search.tree):
@@ -35,7 +36,7 @@ def _one_by_one(search: Search, finish: Callable[[Search], None]) -> None:
             if key in tried:
                 continue
             tried.add(key)
-            if search.attempt(tree) or search.venture(tree, finish, 10):
+            if search.attempt(tree) or search.pump(tree, finish, 10):
                 break
         else:
             return
@@ -108,9 +109,9 @@ def _prepared(
         return None
     me = init.args.args[0].arg
     members = {node.attr for node in walk(owner) if isinstance(node, ast.Attribute)}
-    clash = (bound_in(init.body) | set(bound)) & (names_of(tree, but=owner) | members)
+    clash = (bound_names(init.body) | set(bound)) & (all_names(tree, but=owner) | members)
     renames = {name: f"{name}_" for name in sorted(clash)}
-    assigned = bound_in(init.body)
+    assigned = bound_names(init.body)
     plain = (ast.Constant, ast.Name)
     simple: dict[str, ast.expr] = {
         name: value for name, value in bound.items() if isinstance(value, plain) and name not in assigned
@@ -131,7 +132,7 @@ def _gives(function: ast.FunctionDef) -> bool:
 
 
 def _fresh(name: str, tree: ast.Module) -> str:
-    taken = names_of(tree)
+    taken = all_names(tree)
     while name in taken:
         name += "_"
     return name

@@ -11,14 +11,15 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.cleanup import attempt_and_clean
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import only_call
-from torchbisect.minimizer.syntax.tree import Edit, Function, children, walk
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.tree import Function, children, walk
 
 _COMPUTED = (ast.Call, ast.BinOp)
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """One after the other, as long as the mismatch stays; what becomes unused goes with it."""
     while attempt_and_clean(search, list(options(search.tree))) is not None:
         pass

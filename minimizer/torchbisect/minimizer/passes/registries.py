@@ -11,14 +11,16 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from torchbisect.minimizer.cleanup import attempt_and_clean
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.tree import Edit, Function, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, walk
 
 MOST = 8
 """How many are tried: a script may register dozens."""
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """One lookup after the other."""
     while attempt_and_clean(search, list(options(search.tree))[:MOST]) is not None:
         pass
@@ -33,18 +35,22 @@ def options(tree: ast.Module) -> Iterator[Edit]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    registered = [node for node in tree.body if isinstance(node, (*Function, ast.ClassDef)) and _registering(node)]
+    torch_names = TorchNames.of(tree)
+    definitions = [node for node in tree.body if isinstance(node, (*Function, ast.ClassDef))]
+    registered = [node for node in definitions if _registering(node, torch_names)]
     for lookup in walk(tree):
         if _looks_up(lookup, held):
             keys = [item.value for item in walk(lookup) if isinstance(item, ast.Constant)]
             for node in sorted(registered, key=lambda node: not _registers(node, keys)):
-                bare = ((item, None) for item in _registering(node))
+                bare = ((item, None) for item in _registering(node, torch_names))
                 yield Edit(((lookup, ast.Name(id=node.name, ctx=ast.Load())), *bare))
 
 
-def _registering(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.expr]:
+def _registering(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, torch_names: TorchNames
+) -> list[ast.expr]:
     """The decorators that may put it somewhere: not what compiles it."""
-    return [item for item in node.decorator_list if "compile" not in ast.unparse(item)]
+    return [item for item in node.decorator_list if not torch_names.mentions_compile(item)]
 
 
 def _registers(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, keys: Sequence[object]) -> bool:

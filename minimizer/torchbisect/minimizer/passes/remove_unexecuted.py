@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.tree import Edit, Function
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.tree import Function
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """One question for all of it; halves if that fails."""
     if search.trace is not None and search.trace.lines:
-        search.bisect(edits(search.tree, search.trace.lines))
+        search.delta_debug(edits(search.tree, search.trace.lines))
 
 
 def edits(tree: ast.Module, lines: frozenset[int]) -> list[Edit]:

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.tree import Edit, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.tree import walk
 from torchbisect.minimizer.unused import UsedNames, never_read, unused_edits, without_unused
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """One question for the fixpoint, one for that of what has no effect, else for each round by halves."""
     if not search.attempt(without_unused(search.tree)):
         search.attempt(without_unused(search.tree, harmless=True))
-        while search.bisect(unused_edits(search.tree)):
+        while search.delta_debug(unused_edits(search.tree)):
             pass
-    search.bisect(_values_alone(search.tree))
+    search.delta_debug(_values_alone(search.tree))
 
 
 def _values_alone(tree: ast.Module) -> list[Edit]:

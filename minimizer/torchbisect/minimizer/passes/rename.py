@@ -11,22 +11,23 @@ import ast
 import keyword
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.scope import parameters
-from torchbisect.minimizer.syntax.tree import Edit, Function, Replacement, apply, copied, preorder, walk
+from torchbisect.minimizer.syntax.tree import Function, preorder, walk
 
 _VALUES = ("x", "y", "z", "w", "a", "b", "c", "d", "e", "u", "v", "p", "q", "r", "s", "t")
 _FUNCTIONS = ("f", "g", "h", "k")
 _CLASSES = ("Model", "A", "B", "C", "D")
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """All together, else one by one."""
     names = chosen(search.tree)
-    if names and not search.reworded(renamed(search.tree, names)):
+    if names and not search.attempt_rewrite(renamed(search.tree, names)):
         for old, new in names.items():
             if new not in _all_names(search.tree):
-                search.reworded(renamed(search.tree, {old: new}))
+                search.attempt_rewrite(renamed(search.tree, {old: new}))
 
 
 def chosen(tree: ast.Module) -> dict[str, str]:

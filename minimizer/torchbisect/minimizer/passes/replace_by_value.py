@@ -13,13 +13,14 @@ from collections.abc import Iterator
 
 from torchbisect.core.trace import Trace
 from torchbisect.minimizer.cleanup import attempt_and_clean
-from torchbisect.minimizer.search import IN_A_ROW, Search, applied
+from torchbisect.minimizer.search import BATCH_AFTER, ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply_or_none, copied
 from torchbisect.minimizer.syntax.scope import enclosing, references
-from torchbisect.minimizer.syntax.tree import Edit, Function, Replacement, copied, expression, nodes, parents, walk
+from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression, parents, walk
 from torchbisect.minimizer.unused import without_unused
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """Each assignment from the back, with what becomes unused taken away in the same question.
 
     Where one wins after the other, more and more in one question.
@@ -29,13 +30,13 @@ def run(search: Search) -> None:
         return
     place: int | None = 0
     while place is not None:
-        if row >= IN_A_ROW:
-            tree, made = _several(search.tree, trace, place, 2 ** (row - IN_A_ROW + 1))
+        if row >= BATCH_AFTER:
+            tree, made = _several(search.tree, trace, place, 2 ** (row - BATCH_AFTER + 1))
             if made > 1 and search.attempt(tree):
                 row += 1
                 continue
         won = attempt_and_clean(search, list(options(search.tree, trace)), place)
-        row = row + 1 if won == place and row < IN_A_ROW else 1
+        row = row + 1 if won == place and row < BATCH_AFTER else 1
         place = won
 
 
@@ -44,7 +45,7 @@ def _several(tree: ast.Module, trace: Trace, place: int, most: int) -> tuple[ast
     made = 0
     while made < most:
         edit = next(itertools.islice(options(tree, trace), place, None), None)
-        following = None if edit is None else applied(tree, [edit])
+        following = None if edit is None else apply_or_none(tree, [edit])
         if following is None:
             break
         tree, made = without_unused(following, harmless=True), made + 1
@@ -76,7 +77,7 @@ def options(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
             value = expression(text)
         except SyntaxError:
             continue
-        if nodes(value) <= max(nodes(node.value), 16):
+        if count_nodes(value) <= max(count_nodes(node.value), 16):
             plain = _plain(text) if id(node) in inside else None
             if plain is not None:
                 yield Edit.of(node.value, plain)

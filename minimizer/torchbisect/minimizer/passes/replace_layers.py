@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.tree import Edit, copied, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, copied
+from torchbisect.minimizer.syntax.tree import walk
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """One by one."""
     search.scan(options)
 

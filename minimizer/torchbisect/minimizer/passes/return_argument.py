@@ -10,15 +10,17 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.cleanup import attempt_and_clean
-from torchbisect.minimizer.search import Search
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
 from torchbisect.minimizer.syntax.scope import parameters
-from torchbisect.minimizer.syntax.tree import Edit, Function, walk
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, walk
 
 MOST = 3
 """How many parameters are tried: the tensors come first by custom."""
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """From the last result of each function back."""
     place: int | None = 0
     while place is not None:
@@ -27,6 +29,7 @@ def run(search: Search) -> None:
 
 def options(tree: ast.Module) -> Iterator[Edit]:
     """Each result with each parameter."""
+    torch_names = TorchNames.of(tree)
     for function in walk(tree):
         if not isinstance(function, Function):
             continue
@@ -37,7 +40,7 @@ def options(tree: ast.Module) -> Iterator[Edit]:
                 parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
                 values += [part for part in parts if not isinstance(part, (ast.Name, ast.Constant, ast.Attribute))]
         for value in reversed(values):
-            if not any(isinstance(node, ast.Attribute) and node.attr == "compile" for node in walk(value)):
+            if not torch_names.mentions_compile(value):
                 yield from (Edit.of(value, ast.Name(id=name, ctx=ast.Load())) for name in names)
                 if function.name == "backward" and len(names) == 1:
                     # The gradient handed through may hide that backward wasn't called; twice the gradient can't.

@@ -10,20 +10,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search, applied
-from torchbisect.minimizer.syntax.tree import Edit, preorder
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, apply_or_none
+from torchbisect.minimizer.syntax.tree import preorder
 
 LADDER = (1, 2, 3, 4, 8, 16)
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """All numbers to one or two, then those of each value together, then one by one."""
     for rung in (1, 2):
         edits = [Edit.of(node, ast.Constant(rung)) for node, value in _numbers(search.tree) if value > rung]
-        if edits and search.edited(edits):
+        if edits and search.attempt_edits(edits):
             break
     for wanted in sorted({value for _, value in _numbers(search.tree)}, reverse=True):
-        search.first(applied(search.tree, edits) for edits in list(_together(search.tree, wanted)))
+        search.attempt_first(apply_or_none(search.tree, edits) for edits in list(_together(search.tree, wanted)))
     search.scan(_options)
 
 

@@ -12,14 +12,15 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.scope import bound_in, members_read
-from torchbisect.minimizer.syntax.tree import Edit, Function, children, copied, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, copied
+from torchbisect.minimizer.syntax.scope import bound_names, object_attributes
+from torchbisect.minimizer.syntax.tree import Function, children, walk
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """As many as go in one question, then fewer."""
-    search.rush(options)
+    search.scan_in_batches(options)
 
 
 def options(tree: ast.Module) -> Iterator[Edit]:
@@ -47,7 +48,7 @@ def _attributes(tree: ast.Module) -> Iterator[Edit]:
         for item in owner.body
         if isinstance(item, Function)
     }
-    reads = list(members_read(nodes))
+    reads = list(object_attributes(nodes))
     functions = {node.name for node in tree.body if isinstance(node, Function)}
     for node in nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
@@ -165,7 +166,7 @@ def _rebound(scope: ast.AST, name: str) -> bool:
         if isinstance(node, ast.arg) and node.arg == name:
             return True
         if isinstance(node, (*Function, ast.ClassDef)) and node is not scope:
-            if node.name == name or name in bound_in(node.body):
+            if node.name == name or name in bound_names(node.body):
                 return True
         elif (isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names) or (
             isinstance(node, ast.alias) and (node.asname or node.name) == name

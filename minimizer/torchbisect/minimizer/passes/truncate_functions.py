@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.scope import bound_in
-from torchbisect.minimizer.syntax.tree import Edit, Function, Unfit, apply, walk
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, apply
+from torchbisect.minimizer.syntax.scope import bound_names
+from torchbisect.minimizer.syntax.tree import Function, walk
 from torchbisect.minimizer.unused import without_unused
 
 _NO_VALUES = frozenset({"torch", "self", "cls", "ctx"})
 
 
-def run(search: Search) -> None:
+def run(search: ReductionSearch) -> None:
     """Each function, the outer and first ones first."""
     for number in range(len(_functions(search.tree))):
         functions = _functions(search.tree)
@@ -39,7 +40,7 @@ def _ends(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return isinstance(last, ast.Return) and last.value is not None
 
 
-def _shorten(search: Search, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+def _shorten(search: ReductionSearch, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     """The earliest end that still shows it, if there is one order from not to shown, else one that does."""
     base = search.tree
     ends = _early(function)
@@ -48,7 +49,7 @@ def _shorten(search: Search, function: ast.FunctionDef | ast.AsyncFunctionDef) -
         middle = (low + high) // 2
         try:
             shown = search.attempt(without_unused(apply(base, [ends[middle]]), harmless=True))
-        except Unfit:
+        except InvalidEdit:
             shown = False
         if shown:
             high = middle
@@ -89,7 +90,7 @@ def _made(statement: ast.stmt) -> str | None:
             if name is not None:
                 return name
         return None
-    bound = sorted(bound_in(getattr(statement, "body", [])))
+    bound = sorted(bound_names(getattr(statement, "body", [])))
     return bound[-1] if bound and not isinstance(statement, (*Function, ast.ClassDef)) else None
 
 

@@ -11,24 +11,25 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from torchbisect.minimizer.search import Search
-from torchbisect.minimizer.syntax.scope import bound_in, module_parameters
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
+from torchbisect.minimizer.syntax.scope import bound_names, module_parameters
 from torchbisect.minimizer.syntax.substitution import substituted
-from torchbisect.minimizer.syntax.tree import Comprehension, Edit, Replacement, apply, walk
+from torchbisect.minimizer.syntax.tree import Comprehension, walk
 
 MOST_UNROLLED = 4
 _NUMBERED = re.compile(r"\.[1-9][0-9]*\b")
 
 
-def run(search: Search, finish: Callable[[Search], None]) -> None:
+def run(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
     """All at once first, since a script often needs none of them; then one by one, outermost first."""
     firsts: dict[int, Edit] = {}
     for edit in options(search.tree):
         firsts.setdefault(id(edit.changes[0][0]), edit)
     if len(firsts) > 1:
-        search.bisect(list(firsts.values()))
+        search.delta_debug(list(firsts.values()))
     search.scan(options)
-    while any(search.venture(tree, finish, 8) for tree in _first_iterations(search.tree)):
+    while any(search.pump(tree, finish, 8) for tree in _first_iterations(search.tree)):
         pass
 
 
@@ -93,7 +94,7 @@ def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
     if not isinstance(source, (ast.List, ast.Tuple)) or not isinstance(node.target, ast.Name):
         return None
     name, once = node.target.id, not any(isinstance(item, (ast.Break, ast.Continue)) for item in walk(node))
-    if name in bound_in(node.body) or node.orelse or not once:
+    if name in bound_names(node.body) or node.orelse or not once:
         return None
     if gone and len(source.elts) == 1 and isinstance(node.iter, ast.Name):
         body = [substituted(item, {}, {name: node.iter}) for item in node.body]
@@ -156,7 +157,7 @@ def _instead(node: ast.AST) -> Iterator[Replacement]:
             only = substituted(ast.Expr(node.elt), {}, firsts)
             assert isinstance(only, ast.Expr)
             yield ast.List(elts=[only.value], ctx=ast.Load())
-        elif not any(isinstance(item, ast.Name) and item.id in bound_in([target]) for item in walk(node.elt)):
+        elif not any(isinstance(item, ast.Name) and item.id in bound_names([target]) for item in walk(node.elt)):
             yield ast.List(elts=[node.elt], ctx=ast.Load())
         if isinstance(generator.iter, ast.Call) and isinstance(generator.iter.func, ast.Name):
             yield ast.List(elts=[node.elt], ctx=ast.Load())

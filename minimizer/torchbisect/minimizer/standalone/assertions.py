@@ -14,9 +14,10 @@ from typing import Protocol
 
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.minimizer.standalone.named_inputs import with_names
-from torchbisect.minimizer.syntax.backend import is_compile
-from torchbisect.minimizer.syntax.layout import laid_out
-from torchbisect.minimizer.syntax.tree import Edit, apply, copied, expression, parse, walk
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied
+from torchbisect.minimizer.syntax.layout import format_script
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import expression, parse, walk
 
 _ENDS_BY_ITSELF = frozenset(
     {
@@ -99,7 +100,7 @@ def _asserting(source: str, mismatch: Seen) -> Iterator[str]:
     for way in dict.fromkeys((tree, with_names(tree))):
         for subject, changed in _subjects(way, mismatch):
             for check in _checks(subject, mismatch):
-                yield laid_out(_with(changed, [check]))
+                yield format_script(_with(changed, [check]))
         for changed, call, eager in _pairs(way):
             yield from _compared(changed, call, eager, mismatch)
             for gradient in _gradients(changed, mismatch.place):
@@ -123,7 +124,7 @@ def _must_raise(tree: ast.Module) -> Iterator[str]:
         inner = attempt.body[0]
         assert isinstance(inner, ast.Try)
         inner.body = [last]
-        yield laid_out(ast.Module(body=[*before, inner], type_ignores=[]))
+        yield format_script(ast.Module(body=[*before, inner], type_ignores=[]))
 
 
 def _must_print(tree: ast.Module, mismatch: Seen) -> Iterator[str]:
@@ -138,7 +139,7 @@ def _must_print(tree: ast.Module, mismatch: Seen) -> Iterator[str]:
     *imports, block, check = caught.body
     assert isinstance(block, ast.With)
     block.body = [last]
-    yield laid_out(ast.Module(body=[*imports, *before, block, check], type_ignores=[]))
+    yield format_script(ast.Module(body=[*imports, *before, block, check], type_ignores=[]))
 
 
 def _subjects(tree: ast.Module, mismatch: Seen) -> Iterator[tuple[ast.expr, ast.Module]]:
@@ -244,14 +245,16 @@ def _statement(text: str) -> ast.stmt:
 
 def _pairs(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
     """Each call of a compiled thing at module level, with the expression for the same thing not compiled."""
-    for node in walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and is_compile(node.func) and node.func.args:
-            yield tree, node, node.func.args[0]
+    torch_names = TorchNames.of(tree)
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call)]
+    for call in calls:
+        if isinstance(call.func, ast.Call) and torch_names.is_compile(call.func) and call.func.args:
+            yield tree, call, call.func.args[0]
     made = {
         node.targets[0].id: node.value.args[0]
         for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call)
-        if is_compile(node.value) and node.value.args
+        if torch_names.is_compile(node.value) and node.value.args
     }
     for statement in reversed(tree.body):
         for node in walk(statement):
@@ -259,19 +262,19 @@ def _pairs(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
                 yield tree, node, made[node.func.id]
     for function in tree.body:
         if isinstance(function, ast.FunctionDef):
-            compiled = [item for item in function.decorator_list if is_compile(item)]
+            compiled = [item for item in function.decorator_list if torch_names.is_compile(item)]
             if compiled:
-                yield from _decorated(tree, function, compiled[0])
+                yield from _decorated(tree, function, compiled[0], torch_names)
 
 
 def _decorated(
-    tree: ast.Module, function: ast.FunctionDef, decorator: ast.expr
+    tree: ast.Module, function: ast.FunctionDef, decorator: ast.expr, torch_names: TorchNames
 ) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
     """A decorated function can't be had without its decorator, so the decorator goes to the call."""
     keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
     func = decorator.func if isinstance(decorator, ast.Call) else decorator
     bare = copied(function)
-    bare.decorator_list = [item for item in bare.decorator_list if not is_compile(item)]
+    bare.decorator_list = [item for item in bare.decorator_list if not torch_names.is_compile(item)]
     name = ast.Name(id=function.name, ctx=ast.Load())
     wrapped = ast.Call(func=func, args=[name], keywords=keywords)
     uses = [
@@ -282,7 +285,7 @@ def _decorated(
     if len(uses) == 1:
         changed = apply(tree, [Edit(((function, bare), (uses[0].func, wrapped)))])
         for node in walk(changed):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and is_compile(node.func):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and torch_names.is_compile(node.func):
                 yield changed, node, name
 
 
@@ -295,7 +298,7 @@ def _compared(tree: ast.Module, call: ast.Call, eager: ast.expr, mismatch: Seen)
     before = tree.body[:-1] if whole else tree.body
 
     def ending(*lines: str, before: list[ast.stmt] = before) -> str:
-        return laid_out(ast.Module(body=[*before, *map(_statement, lines)], type_ignores=[]))
+        return format_script(ast.Module(body=[*before, *map(_statement, lines)], type_ignores=[]))
 
     flag = next((name for name in _FLAGS if name == mismatch.attribute), None)
     if flag is not None:
@@ -320,7 +323,7 @@ def _differentiated(tree: ast.Module, call: ast.Call, eager: ast.expr, gradient:
     first = next(at for at, statement in enumerate(tree.body) if call in walk(statement))
     again = apply(tree, [Edit.of(call.func, eager)]).body[first:]
     kept, same = f"compiled, {gradient} = {gradient}, None", f"torch.testing.assert_close(compiled, {gradient})"
-    return laid_out(ast.Module(body=[*tree.body, _statement(kept), *again, _statement(same)], type_ignores=[]))
+    return format_script(ast.Module(body=[*tree.body, _statement(kept), *again, _statement(same)], type_ignores=[]))
 
 
 def _renamed(item: ast.expr, name: str) -> ast.expr:

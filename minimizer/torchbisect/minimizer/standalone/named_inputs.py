@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.syntax.backend import is_compile
-from torchbisect.minimizer.syntax.names import fresh, names_of
-from torchbisect.minimizer.syntax.tree import Comprehension, Edit, apply, children, copied
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied
+from torchbisect.minimizer.syntax.names import all_names, short_name
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Comprehension, children
 
-_LETTERS = ("x", "y", "z", "w")
 # What an argument may lie in and still be one.
 _HOLDS = (ast.List, ast.Tuple, ast.Dict, ast.keyword, ast.Starred)
 
@@ -24,14 +24,14 @@ def with_names(tree: ast.Module) -> ast.Module:
     These are the leaves that take gradients, and the arguments of what isn't torch's own. Only the module's own
     statements are looked at.
     """
-    taken = names_of(tree)
+    taken, torch_names = all_names(tree), TorchNames.of(tree)
     edits, before = [], {}
     for statement in tree.body:
         if not isinstance(statement, (ast.Expr, ast.Assign)):
             continue
         made: list[ast.stmt] = []
-        for call in _in_passing(statement.value, named=isinstance(statement, ast.Assign)):
-            name = next((letter for letter in _LETTERS if letter not in taken), None) or fresh("x", taken)
+        for call in _in_passing(statement.value, torch_names, named=isinstance(statement, ast.Assign)):
+            name = short_name(taken)
             taken.add(name)
             made.append(ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=copied(call), lineno=0))
             edits.append(Edit.of(call, ast.Name(id=name, ctx=ast.Load())))
@@ -43,20 +43,22 @@ def with_names(tree: ast.Module) -> ast.Module:
     return ast.Module(body=body, type_ignores=[])
 
 
-def _in_passing(node: ast.AST, *, named: bool = False, given: bool = False) -> Iterator[ast.Call]:
+def _in_passing(
+    node: ast.AST, torch_names: TorchNames, *, named: bool = False, given: bool = False
+) -> Iterator[ast.Call]:
     """Calls that make such a tensor, in the order in which they are made, none of them inside of another."""
     if isinstance(node, (ast.Lambda, *Comprehension)):
         return
     called = False
     if isinstance(node, ast.Call):
         torchs = ast.unparse(node.func).startswith("torch.")
-        if not named and (_takes_gradients(node) or (given and torchs and not is_compile(node))):
+        if not named and (_takes_gradients(node) or (given and torchs and not torch_names.is_compile(node))):
             yield node
             return
-        called = not torchs or is_compile(node.func)
+        called = not torchs or torch_names.is_compile(node.func)
     for child in children(node):
         passed_on = called and child is not getattr(node, "func", None)
-        yield from _in_passing(child, given=passed_on or (given and isinstance(node, _HOLDS)))
+        yield from _in_passing(child, torch_names, given=passed_on or (given and isinstance(node, _HOLDS)))
 
 
 def _takes_gradients(call: ast.Call) -> bool:

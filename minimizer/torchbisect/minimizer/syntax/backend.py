@@ -1,65 +1,46 @@
-"""Naming the backend in the script itself, so that the minimal script uses the cheapest one that shows the mismatch."""
+"""Write the backend into the script, so that the minimal script names the cheapest backend that shows the mismatch."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 
-from torchbisect.minimizer.syntax.tree import Edit, Function, apply, parse, quoting_itself, text_of, walk
+from torchbisect.minimizer.syntax.edits import Edit, apply, inline_docstring
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, parse, text_of, walk
 
-_FOR_INDUCTOR_ONLY = frozenset({"mode", "options"})
+_INDUCTOR_ONLY = frozenset({"mode", "options"})
 
 
 def with_backend(source: str, backend: str) -> str | None:
-    """The script with ``backend`` named in each of its ``torch.compile`` calls and decorators.
+    """Return the script with ``backend`` named in each of its ``torch.compile`` calls and decorators.
 
-    ``mode`` and ``options`` go when the backend is another than inductor, which takes none. Returns ``None`` if no
-    call is found (it may be reached under another name). Raises ``SyntaxError`` if the script is not Python.
+    ``mode`` and ``options`` are removed when the backend is not inductor, because no other backend takes them.
+
+    Returns:
+        ``None`` if the script has no such call; it may reach ``torch.compile`` in another way.
+
+    Raises:
+        SyntaxError: the script is not Python.
     """
-    tree = quoting_itself(parse(source))
-    compiles = _compilers(tree)
+    tree = inline_docstring(parse(source))
+    torch_names = TorchNames.of(tree)
     edits: list[Edit] = []
     for node in walk(tree):
         if isinstance(node, (*Function, ast.ClassDef)):
-            edits += [Edit.of(item, _called(item, backend)) for item in node.decorator_list if compiles(item)]
-        if isinstance(node, ast.Call) and compiles(node.func):
-            edits.append(Edit.of(node, _named(node, backend)))
+            plain = [item for item in node.decorator_list if not isinstance(item, ast.Call)]
+            edits += [
+                Edit.of(item, ast.Call(func=item, args=[], keywords=[_keyword(backend)]))
+                for item in plain
+                if torch_names.is_compile(item)
+            ]
+        if isinstance(node, ast.Call) and (torch_names.is_compile(node) or torch_names.is_partial_compile(node)):
+            edits.append(Edit.of(node, _with_keyword(node, backend)))
     return text_of(apply(tree, edits)) + "\n" if edits else None
 
 
-def _compilers(tree: ast.Module) -> Callable[[ast.expr], bool]:
-    """Says what compiles: ``torch.compile``, a ``compile`` imported from torch, ``model.compile``.
-
-    Neither the built-in nor ``re.compile``, and no method of that name in a script that defines one of its own.
-    """
-    imported = [node for node in walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "torch"]
-    names = {alias.asname or alias.name for node in imported for alias in node.names if alias.name == "compile"}
-    plain = [alias for node in walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    torches = {alias.asname or alias.name for alias in plain if alias.name == "torch"}
-    own = any(isinstance(node, Function) and node.name == "compile" for node in walk(tree))
-
-    def compiles(node: ast.expr) -> bool:
-        if not isinstance(node, ast.Attribute) or node.attr != "compile":
-            return isinstance(node, ast.Name) and node.id in names
-        owner = ast.unparse(node.value)
-        return owner in torches or (not own and owner not in ("re", "regex", "builtins"))
-
-    return compiles
-
-
-def is_compile(node: ast.expr) -> bool:
-    """Whether an expression is ``torch.compile`` or a call of it, as far as its last name tells."""
-    inner = node.func if isinstance(node, ast.Call) else node
-    return isinstance(inner, ast.Attribute) and inner.attr == "compile"
-
-
-def _called(decorator: ast.expr, backend: str) -> ast.expr:
-    return ast.Call(func=decorator, args=[], keywords=[_keyword(backend)])
-
-
-def _named(call: ast.Call, backend: str) -> ast.expr:
-    gone = {"backend"} | (_FOR_INDUCTOR_ONLY if backend != "inductor" else frozenset())
-    keywords = [keyword for keyword in call.keywords if keyword.arg not in gone]
+def _with_keyword(call: ast.Call, backend: str) -> ast.expr:
+    removed = {"backend"} | (_INDUCTOR_ONLY if backend != "inductor" else frozenset())
+    keywords = [keyword for keyword in call.keywords if keyword.arg not in removed]
     return ast.Call(func=call.func, args=call.args, keywords=[*keywords, _keyword(backend)])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from torchbisect.minimizer.syntax.edits import copied
 from torchbisect.minimizer.syntax.scope import parameters, references
-from torchbisect.minimizer.syntax.tree import copied, walk
+from torchbisect.minimizer.syntax.tree import walk
 
 
 def arguments_of(

@@ -6,11 +6,12 @@ import ast
 import itertools
 
 from torchbisect.core.trace import Trace
-from torchbisect.minimizer.syntax.scope import bound_in, parameters
-from torchbisect.minimizer.syntax.tree import Function, copied, expression, walk
+from torchbisect.minimizer.syntax.edits import copied
+from torchbisect.minimizer.syntax.scope import bound_names, parameters
+from torchbisect.minimizer.syntax.tree import Function, expression, walk
 
 
-def taken_out(
+def extract_function(
     tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace, *, touched: bool = False
 ) -> list[ast.stmt]:
     """The function without its decorators, after what binds the names that it reads from its enclosing functions.
@@ -36,7 +37,7 @@ def taken_out(
     return [*found, bare]
 
 
-def in_factory(statements: list[ast.stmt], name: str, factory_name: str) -> ast.FunctionDef:
+def wrap_in_factory(statements: list[ast.stmt], name: str, factory_name: str) -> ast.FunctionDef:
     """A function that runs these statements and returns what they bind to a name: a closure stays one."""
     factory = ast.parse(f"def {factory_name}():\n    return {name}").body[0]
     assert isinstance(factory, ast.FunctionDef)
@@ -81,7 +82,7 @@ def _touch(
     read = _free(inner) & done
     for scope in reversed(_around(tree, inner)):
         for node in itertools.takewhile(lambda node: not any(item is inner for item in walk(node)), scope.body):
-            if isinstance(node, (ast.Assign, ast.Expr)) and _free(node) & read and not bound_in([node]) & done:
+            if isinstance(node, (ast.Assign, ast.Expr)) and _free(node) & read and not bound_names([node]) & done:
                 _bind(tree, node, qualified, trace, found, done)
                 found.append(ast.Expr(copied(node.value)))
 
@@ -118,15 +119,15 @@ def _assigns(node: ast.stmt, name: str) -> bool:
 
 
 def _bound(function: ast.FunctionDef) -> set[str]:
-    return {item.arg for item in parameters(function.args)} | bound_in(function.body)
+    return {item.arg for item in parameters(function.args)} | bound_names(function.body)
 
 
 def _free(node: ast.FunctionDef | ast.ClassDef | ast.Assign | ast.Expr) -> set[str]:
     """Names that it reads, or declares nonlocal, and doesn't bind itself."""
     own = {item.arg for item in walk(node) if isinstance(item, ast.arg)}
     if not isinstance(node, (ast.Assign, ast.Expr)):
-        own |= bound_in(node.body)
-        own |= {name for item in walk(node) if isinstance(item, ast.FunctionDef) for name in bound_in(item.body)}
+        own |= bound_names(node.body)
+        own |= {name for item in walk(node) if isinstance(item, ast.FunctionDef) for name in bound_names(item.body)}
     reads = {item.id for item in walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
     shared = {name for item in walk(node) if isinstance(item, ast.Nonlocal) for name in item.names}
     return (reads - own) | shared

@@ -1,4 +1,4 @@
-"""The final text: imports on top, blank lines where people put them, long lines broken."""
+"""Format the final script for readers: blank lines around definitions, and long calls over several lines."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import ast
 WIDTH = 100
 
 
-def laid_out(tree: ast.Module) -> str:
-    """The tree's text with a blank line after the imports and round definitions; it parses back to the same tree."""
+def format_script(tree: ast.Module) -> str:
+    """Return the text of a tree with blank lines after the imports and around definitions.
+
+    The text parses to the same tree.
+    """
     parts: list[str] = []
     previous: ast.stmt | None = None
     for statement in tree.body:
-        text = _definition(statement) if isinstance(statement, ast.ClassDef) else _broken(ast.unparse(statement))
-        if previous is not None and _apart(previous, statement):
+        text = (
+            _class_text(statement) if isinstance(statement, ast.ClassDef) else _break_long_call(ast.unparse(statement))
+        )
+        if previous is not None and _needs_blank_line(previous, statement):
             parts.append("")
         parts.append(text)
         previous = statement
@@ -25,8 +30,8 @@ def laid_out(tree: ast.Module) -> str:
     return whole if same else ast.unparse(tree) + "\n"
 
 
-def _apart(one: ast.stmt, other: ast.stmt) -> bool:
-    """Whether a blank line goes between two top-level statements."""
+def _needs_blank_line(one: ast.stmt, other: ast.stmt) -> bool:
+    """Tell whether a blank line goes between two top-level statements."""
     if isinstance(other, (ast.Import, ast.ImportFrom)):
         return False
     if isinstance(one, (ast.Import, ast.ImportFrom)):
@@ -35,8 +40,8 @@ def _apart(one: ast.stmt, other: ast.stmt) -> bool:
     return isinstance(one, definitions) or isinstance(other, definitions)
 
 
-def _definition(node: ast.ClassDef) -> str:
-    """A class as ``ast`` writes it: with blank lines between its methods, but none before the first."""
+def _class_text(node: ast.ClassDef) -> str:
+    """Return a class as ``ast`` writes it, but without a blank line before its first method."""
     lines = ast.unparse(node).splitlines()
     kept: list[str] = []
     for line in lines:
@@ -46,8 +51,8 @@ def _definition(node: ast.ClassDef) -> str:
     return "\n".join(kept)
 
 
-def _broken(text: str) -> str:
-    """A long call over several lines: the outermost argument list, one argument a line."""
+def _break_long_call(text: str) -> str:
+    """Break a statement that is one long call: one argument of the outermost call a line."""
     if all(len(line) <= WIDTH for line in text.splitlines()) or "\n" in text:
         return text
     node = ast.parse(text).body[0]

@@ -1,14 +1,23 @@
-"""Names in a scope, and new names that are not taken."""
+"""All names that a tree contains, and new names that clash with none of them."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from torchbisect.minimizer.syntax.tree import children
 
+SHORT_NAMES = ("x", "y", "z", "w")
+"""Names that people give to tensors in a short script, in the order of preference."""
 
-def names_of(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
-    """Return every name in a scope except those inside one definition."""
+
+def all_names(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
+    """Return every name that is written in a tree, whatever it stands for.
+
+    Args:
+        scope: the tree.
+        but: a definition whose names are left out.
+    """
     found: set[str] = set()
     stack: list[ast.AST] = [scope]
     while stack:
@@ -23,11 +32,16 @@ def names_of(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
     return found
 
 
-def fresh(name: str, taken: set[str]) -> str:
-    """Return the name, or the name with the lowest number from two up that is not taken."""
+def fresh_name(name: str, taken: Collection[str]) -> str:
+    """Return the name itself, or with the first number from 2 on that is not taken: ``x``, ``x2``, ``x3``."""
     if name not in taken:
         return name
     number = 2
     while f"{name}{number}" in taken:
         number += 1
     return f"{name}{number}"
+
+
+def short_name(taken: Collection[str]) -> str:
+    """Return the first of ``SHORT_NAMES`` that is not taken, else a numbered ``x``."""
+    return next((name for name in SHORT_NAMES if name not in taken), None) or fresh_name("x", taken)

@@ -1,4 +1,4 @@
-"""Whether an expression may do more than have a value, as far as its text tells."""
+"""Tell from its text whether an expression may do more than compute a value."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Collection
 
 from torchbisect.minimizer.syntax.tree import walk
 
-_CHANGE = frozenset(
+_CHANGING_METHODS = frozenset(
     ("add", "append", "apply", "attach", "backward", "clear", "close", "compile", "discard", "extend", "insert", "next")
     + ("pop", "popleft", "remove", "reset", "seed", "send", "setdefault", "sort", "start", "step", "update", "write")
 )
-_BUILT_IN = frozenset(dir(builtins)) - {"exec", "eval", "input", "next", "open", "print", "setattr", "delattr"}
+_PURE_BUILTINS = frozenset(dir(builtins)) - {"exec", "eval", "input", "next", "open", "print", "setattr", "delattr"}
 
 
-def may_act(value: ast.expr, imported: Collection[str], members: Collection[str]) -> bool:
-    """Whether making this value may change something else.
+def may_have_side_effects(value: ast.expr, imported: Collection[str], members: Collection[str]) -> bool:
+    """Tell whether evaluating an expression may change something else.
 
-    What a library's functions compute changes nothing, but for those whose names say so (``manual_seed``,
-    ``register_hook``, ``add_``); what the script's own do isn't looked into.
+    Functions of libraries are assumed to change nothing, except those whose names say so (``manual_seed``,
+    ``register_hook``, ``add_``). Functions of the script itself are not analyzed, so they may.
 
     Args:
         value: the expression.
         imported: names that the script imports.
-        members: the methods of the script's classes.
+        members: methods of the script's classes.
     """
     for node in walk(value):
         if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
@@ -33,10 +33,10 @@ def may_act(value: ast.expr, imported: Collection[str], members: Collection[str]
             continue
         if isinstance(node.func, ast.Attribute):
             name = node.func.attr
-            if name in members or name in _CHANGE or name.endswith(("_", "_seed")):
+            if name in members or name in _CHANGING_METHODS or name.endswith(("_", "_seed")):
                 return True
             if name.startswith(("register", "set_", "use_")):
                 return True
-        elif not isinstance(node.func, ast.Name) or not (node.func.id in _BUILT_IN or node.func.id in imported):
+        elif not isinstance(node.func, ast.Name) or not (node.func.id in _PURE_BUILTINS or node.func.id in imported):
             return True
     return False

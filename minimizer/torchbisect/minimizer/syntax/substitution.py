@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.minimizer.syntax.scope import bound_in, parameters
-from torchbisect.minimizer.syntax.tree import copied
+from torchbisect.minimizer.syntax.edits import copied
+from torchbisect.minimizer.syntax.scope import bound_names, parameters
 
 
 def substituted(node: ast.stmt, renames: dict[str, str], direct: dict[str, ast.expr]) -> ast.stmt:
@@ -35,7 +35,7 @@ class _Substitute(ast.NodeTransformer):
     def _inner(self, node: ast.FunctionDef | ast.Lambda) -> ast.AST:
         own = {item.arg for item in parameters(node.args)}
         body = node.body if isinstance(node.body, list) else [node.body]
-        own |= bound_in(body) if isinstance(node, ast.FunctionDef) else set()
+        own |= bound_names(body) if isinstance(node, ast.FunctionDef) else set()
         inner = _Substitute(
             {name: new for name, new in self.renames.items() if name not in own},
             {name: new for name, new in self.direct.items() if name not in own},

@@ -10,7 +10,7 @@ from torchbisect.bisect.search.evidence import BuildStatus
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
-from torchbisect.minimizer.repeat_check import every_time
+from torchbisect.minimizer.repeat_check import require_every_run
 from torchbisect.minimizer.standalone.assertions import standalone
 from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session
@@ -144,7 +144,7 @@ class _Reducing:
 
             return minimize(
                 text,
-                every_time(ask, again, SURE) if sure else ask,
+                require_every_run(ask, again, SURE) if sure else ask,
                 trace=lambda text: pool.alone(lambda oracle: oracle.trace(question.about(text).repro)),
                 expect=lambda texts: pool.expect(map(question.about, texts)),
                 budget=budget,

@@ -1,0 +1,100 @@
+"""The interestingness test: a cached question to the oracle, within a budget and behind the candidate filter."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from torchbisect.core.verdict import Verdict
+from torchbisect.minimizer.budget import Budget, BudgetExhausted, Progress, Statistics
+from torchbisect.minimizer.candidate_filter import CandidateFilter
+from torchbisect.minimizer.syntax.tree import count_nodes
+
+
+@dataclass
+class InterestingnessTest:
+    """The test that a candidate must pass, with everything that was asked in a reduction.
+
+    It is shared by the search and by the searches that branch off it.
+
+    Attributes:
+        ask: the oracle.
+        budget: limits of the reduction.
+        on_progress: receives the figures at each new best script.
+        expect: receives, before each question, the texts that come next if the answer is no. The texts are computed as
+            they are read, and the result does not depend on them.
+        answers: whether each text that was asked about is interesting.
+        requested: the texts that the current round wanted to know of, cached ones included.
+        request_limit: the maximum size of ``requested``; set while a search branches off.
+        statistics: figures by pass.
+        stage: name of the running pass.
+        asked: number of questions so far.
+        most_nodes: size of the script that the current round started from; no result is larger.
+        filter: rejects candidates before they are asked about.
+        started: monotonic clock at the start of the reduction.
+    """
+
+    ask: Callable[[str], Verdict]
+    budget: Budget
+    on_progress: Callable[[Progress], None]
+    expect: Callable[[Iterable[str]], None] = lambda texts: None
+    answers: dict[str, bool] = field(default_factory=dict)
+    requested: set[str] = field(default_factory=set)
+    request_limit: int | None = None
+    statistics: dict[str, Statistics] = field(default_factory=dict)
+    stage: str = ""
+    asked: int = 0
+    most_nodes: int = 10**9
+    filter: CandidateFilter = field(default_factory=CandidateFilter)
+    started: float = field(default_factory=time.monotonic)
+    _accepted: dict[str, bool] = field(default_factory=dict)
+
+    def begin_round(self, tree: ast.Module) -> None:
+        """Start a round from this script as if nothing had been asked; cached answers only save questions."""
+        self.filter = CandidateFilter.of(tree)
+        self.most_nodes = count_nodes(tree)
+        self.requested.clear()
+        self._accepted.clear()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the start of the reduction."""
+        return time.monotonic() - self.started
+
+    @property
+    def current(self) -> Statistics:
+        """The statistics of the running pass."""
+        return self.statistics.setdefault(self.stage, Statistics())
+
+    def is_interesting(self, text: str, following: Iterable[str] = ()) -> bool:
+        """Tell whether a text shows the mismatch, from the cache if it was asked about before.
+
+        Args:
+            text: the candidate.
+            following: the candidates that come next if the answer is no.
+
+        Raises:
+            BudgetExhausted: this would be one question too many.
+        """
+        if text not in self.requested:
+            if self.request_limit is not None and len(self.requested) >= self.request_limit:
+                raise BudgetExhausted
+            self.requested.add(text)
+        if text not in self.answers:
+            if not self.budget.allows(self.asked, self.seconds):
+                raise BudgetExhausted
+            statistics, before = self.current, time.monotonic()
+            self.asked += 1
+            statistics.asked += 1
+            self.expect(f"{other}\n" for other in following if other != text and other not in self.answers)
+            self.answers[text] = self.ask(text + "\n").same
+            statistics.seconds += time.monotonic() - before
+        return self.answers[text]
+
+    def passes_filter(self, tree: ast.Module, text: str) -> bool:
+        """Tell whether a candidate is worth a question."""
+        if text not in self._accepted:
+            self._accepted[text] = self.filter.accepts(tree, text)
+        return self._accepted[text]
