@@ -1,6 +1,6 @@
-"""The agent as one string of bytes, to be sent to a Python that has no torchbisect.
+"""Pack the agent into one line of bytes, to be sent to a Python that has no torchbisect.
 
-Nothing is written into the environment under test, on the host or in a container: a few lines given to ``python -c``
+Nothing is written to the environment under test, on the host or in a container. A few lines passed to ``python -c``
 read the agent's modules from standard input and import them from memory.
 """
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 PACKAGE = "_torchbisect_agent"
 
-# Python 3.8 up, standard library only. The sources stay readable for tracebacks: the loader has ``get_source``.
+# Python 3.8 and later, standard library only. ``get_source`` lets tracebacks show the sources.
 BOOT = f"""
 import base64, gc, importlib.abc, importlib.util, json, sys, zlib
-gc.disable()  # a fifth of the time that torch's imports take; the agent turns it on again
+gc.disable()  # saves a fifth of the time of importing torch; the agent enables it again
 sources = json.loads(zlib.decompress(base64.b64decode(sys.stdin.buffer.readline())))
-class Memory(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+class MemoryImporter(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def find_spec(self, name, path=None, target=None):
         if name in sources:
             origin = "<torchbisect " + name.rpartition(".")[2] + ">"
@@ -35,7 +35,7 @@ class Memory(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return any(other.startswith(name + ".") for other in sources)
     def get_code(self, name):
         return compile(sources[name], "<torchbisect " + name.rpartition(".")[2] + ">", "exec", dont_inherit=True)
-sys.meta_path.insert(0, Memory())
+sys.meta_path.insert(0, MemoryImporter())
 from {PACKAGE}.server import main
 main()
 """
@@ -43,13 +43,13 @@ main()
 
 @functools.lru_cache(maxsize=1)
 def payload() -> bytes:
-    """The line that ``BOOT`` reads first: every module of the agent, packed."""
+    """Return the line that ``BOOT`` reads first: every module of the agent, compressed, in base64."""
     sources = dict(_sources(importlib.resources.files("torchbisect.probe.agent"), PACKAGE))
     return base64.b64encode(zlib.compress(json.dumps(sources, sort_keys=True).encode("utf-8"))) + b"\n"
 
 
 def _sources(folder: Traversable, package: str) -> Iterator[tuple[str, str]]:
-    """The dotted name and the text of each module of a package and of its subpackages."""
+    """Yield the dotted name and the source of each module of a package and of its subpackages."""
     for item in folder.iterdir():
         if item.is_dir() and item.name != "__pycache__":
             yield from _sources(item, f"{package}.{item.name}")

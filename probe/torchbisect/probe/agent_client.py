@@ -1,4 +1,4 @@
-"""The host's side of the conversation with an agent: one question at a time, whatever becomes of the agent."""
+"""Ask an agent about a script: start it in an environment, send questions, read answers, survive its death."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.local_modules import siblings
 
 START_SECONDS = 400.0
-WARMING_SECONDS = 120.0
-SLACK_SECONDS = 30.0
-# A run's limits count processor time; on a loaded machine it may have this many times as much wall time.
-LOADED = 4.0
+PREWARM_SECONDS = 120.0
+MARGIN_SECONDS = 30.0
+# The limits of a run apply to processor time. On a loaded machine the wall time may be this many times as long.
+LOAD_FACTOR = 4.0
 
-# Told to the agent's Python at its start. Set order follows the hash seed; the thread counts keep the agent
-# single-threaded until it has forked; threads that wait for work sleep, since spinning ones make two runs side by side
-# take twice as long as one after the other; the CUDA check goes through NVML because CUDA must not be initialised
-# before a fork.
+# Environment variables of the agent's Python:
+# - The order of sets depends on the hash seed.
+# - The agent must stay single-threaded until it forks.
+# - Threads that wait for work must sleep. If they spin, two runs side by side take longer than one after the other.
+# - CUDA must not be initialized before a fork, so the check for a device goes through NVML.
 _VARIABLES = {
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
@@ -37,10 +38,10 @@ _VARIABLES = {
 
 
 class AgentFailed(TorchbisectError):
-    """The agent can't be started in this environment.
+    """The agent cannot be started in this environment.
 
     Attributes:
-        errors: the last part of what its Python wrote to standard error.
+        errors: the last part of the standard error of the agent's Python.
     """
 
     def __init__(self, message: str, errors: str) -> None:
@@ -50,16 +51,17 @@ class AgentFailed(TorchbisectError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may use.
+    """The limits of a run.
 
     Attributes:
-        eager: seconds for the run without compiling.
-        compiled_factor: the compiled run may take the eager run's seconds times this ...
-        compiled_floor: ... and never less than this: inductor, cold, on a loaded machine, took 35 seconds for one
-        kernel. memory: bytes of anonymous memory on top of what a child inherits; 0 for no limit.
-        output: bytes kept of standard output, and of standard error.
-        processes: how many processes a run may have at a time.
-        threads: for torch's operators in a run.
+        eager: seconds for an eager run.
+        compiled_factor: a compiled run may take the seconds of the eager run times this factor.
+        compiled_floor: seconds that a compiled run may take in any case. On a loaded machine inductor took 35 seconds
+            for its first kernel.
+        memory: bytes of private memory beyond what a child inherits; 0 for no limit.
+        output: bytes kept of standard output, and as many of standard error.
+        processes: the number of processes that a run may have at a time.
+        threads: the number of threads of torch's operators.
     """
 
     eager: float = 60.0
@@ -71,7 +73,7 @@ class Limits:
     threads: int = 2
 
     def to_json(self) -> dict[str, Any]:
-        """As the agent reads it."""
+        """Return the limits in the form that the agent reads."""
         return {
             "eager_seconds": self.eager,
             "compiled_factor": self.compiled_factor,
@@ -84,28 +86,39 @@ class Limits:
 
     @property
     def longest(self) -> float:
-        """Seconds after which an agent that has not answered can't be working any more."""
-        eager = 4 * self.eager + SLACK_SECONDS
+        """Seconds after which an agent that has not answered counts as lost."""
+        eager = 4 * self.eager + MARGIN_SECONDS
         compiled = max(self.compiled_floor, self.eager * self.compiled_factor)
-        return LOADED * (eager + compiled + WARMING_SECONDS)
+        return LOAD_FACTOR * (eager + compiled + PREWARM_SECONDS)
 
 
-class Lost(Exception):
-    """The agent went away in the middle of a question."""
+class AgentLost(Exception):
+    """The agent ended before it answered.
+
+    Attributes:
+        during: the role of the run in progress, such as ``eager`` or ``compiled``.
+    """
 
     def __init__(self, during: str) -> None:
         super().__init__(during)
         self.during = during
 
 
-class Refused(Exception):
-    """The agent answered that it could not."""
+class AgentRefused(Exception):
+    """The agent answered that an error occurred."""
 
 
 class Agent:
-    """A Python of an environment that runs scripts and says what they did. Used from one thread.
+    """A Python process in an environment, which runs scripts and reports what they did. Use it from one thread.
 
-    It is started by the first question, and again by the next one after it died.
+    The first question starts it. If it has ended, the next question starts it again.
+
+    Args:
+        environment: where torch is installed.
+        limits: the limits of each run.
+
+    Attributes:
+        started: the number of times that the agent was started.
     """
 
     def __init__(self, environment: Environment, limits: Limits | None = None) -> None:
@@ -118,12 +131,16 @@ class Agent:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the agent said of its environment when it started: torch, git_version, python, platform, cuda."""
+        """The agent's description of its environment: torch, git_version, python, platform, cuda."""
         self.start()
         return self._facts
 
     def start(self) -> None:
-        """Start the agent unless it runs already. Raises ``AgentFailed`` if the environment's Python can't run it."""
+        """Start the agent unless it is running.
+
+        Raises:
+            AgentFailed: the environment's Python cannot run the agent.
+        """
         if self._process is not None:
             return
         process = self.environment.start(["-c", BOOT], _VARIABLES)
@@ -137,9 +154,9 @@ class Agent:
         if not ready or "ready" not in ready:
             errors = process.errors()
             self.close()
-            silent = f"not ready after {START_SECONDS:.0f} s" if line is None else "it said nothing"
+            silent = f"it was not ready after {START_SECONDS:.0f} s" if line is None else "it ended without a message"
             last = errors.strip().splitlines()[-1] if errors.strip() else silent
-            raise AgentFailed(f"torch {self.environment.build} can't run here: {last}", errors)
+            raise AgentFailed(f"torch {self.environment.build} cannot run in this environment: {last}", errors)
         self._facts = ready["ready"]
         self.started += 1
 
@@ -153,39 +170,39 @@ class Agent:
         finishes: bool = False,
         reuse: bool = False,
     ) -> Observation:
-        """Run a script with compile a no-op and with compile honoured, and compare.
+        """Run a script with compile turned off and with compile honored, and compare the runs.
 
         Args:
             repro: the script.
-            settings: what to compile with.
-            eager_key: names the eager half; one that was made under this name is used again. Left out, the name follows
-                from the repro.
-            warm: whether the run is timed, so that it must not pay for what a process does but once.
-            finishes: whether a script whose eager run does not come to its end is not run compiled.
-            reuse: whether the compiled run finds what inductor made for those before it that were run so.
+            settings: the settings to compile with.
+            eager_key: names the eager runs of the script, which are then reused for every question with this name. By
+                default the name is derived from the repro.
+            warm: compile a small function first, so that the times do not include the first compile of a process.
+            finishes: do not run the script compiled if its eager run does not finish.
+            reuse: share the inductor caches with the other runs for which this is set.
 
         Raises:
-            AgentFailed: the agent can't be started.
+            AgentFailed: the agent cannot be started.
         """
-        how = {"settings": settings.to_json(), "key": eager_key, "warm": warm, "finishes": finishes, "reuse": reuse}
-        return self._observation("observe", repro, **how)
+        options = {"settings": settings.to_json(), "key": eager_key, "warm": warm, "finishes": finishes, "reuse": reuse}
+        return self._observation("observe", repro, **options)
 
     def repeat(self, repro: Repro, *, eager_key: str | None = None) -> Observation:
-        """Run a script twice with compile a no-op, the second time with fresh memory, clock and addresses varied.
+        """Run a script twice with compile turned off, the second time with fresh memory, clock and addresses changed.
 
-        Every difference is noise: it tells nothing about the compiler. ``observe`` leaves such places out by itself.
+        Every difference is noise and no evidence about the compiler. ``observe`` leaves out such places by itself.
         """
         return self._observation("repeat", repro, key=eager_key)
 
     def trace(self, repro: Repro) -> Trace:
-        """What an eager run of a script does. An empty trace if it did not come to an end."""
+        """Return the trace of an eager run of a script; empty if the run did not end."""
         try:
-            return Trace.from_json(self._ask("trace", repro=self._told(repro)))
-        except (Lost, Refused):
+            return Trace.from_json(self._ask("trace", repro=self._repro_json(repro)))
+        except (AgentLost, AgentRefused):
             return Trace(frozenset(), (), ())
 
     def close(self) -> None:
-        """End the agent and all it started. May be called twice; a later question starts it again."""
+        """End the agent and every process that it started. A later question starts it again."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -196,23 +213,25 @@ class Agent:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _told(self, repro: Repro) -> dict[str, Any]:
-        """A repro as the agent reads it; with the modules beside the script where their folder can't be seen."""
-        words = repro.to_json()
+    def _repro_json(self, repro: Repro) -> dict[str, Any]:
+        """Return a repro in the form that the agent reads.
+
+        A container cannot read the script's folder, so there the modules beside the script are included.
+        """
+        data = repro.to_json()
         if not self.environment.local:
-            words.update(directory=None, siblings=siblings(repro.source, repro.directory))
-        return words
+            data.update(directory=None, siblings=siblings(repro.source, repro.directory))
+        return data
 
     def _observation(self, ask: str, repro: Repro, **more: Any) -> Observation:
         try:
-            return Observation.from_json(self._ask(ask, repro=self._told(repro), **more))
-        except Refused as trouble:
+            return Observation.from_json(self._ask(ask, repro=self._repro_json(repro), **more))
+        except AgentRefused as trouble:
             lost = Ending(how="lost")
-            return Observation(lost, lost, notes=(f"the agent could not answer: {trouble}",))
-        except Lost as trouble:
+            return Observation(lost, lost, notes=(f"the agent could not answer because of an error: {trouble}",))
+        except AgentLost as trouble:
             lost = Ending(how="lost")
-            # An eager run that came to its end before the agent was lost counts as one that says nothing against the
-            # script.
+            # The eager run had ended before the agent was lost, so it is no evidence against the script.
             eager = replace(lost, how="finished") if trouble.during == "compiled" else lost
             return Observation(eager, lost, notes=(f"the agent was lost during the {trouble.during} run",))
 
@@ -221,38 +240,39 @@ class Agent:
         process = self._process
         assert process is not None
         number = next(self._numbers)
-        words = {"id": number, "ask": ask, "limits": self.limits.to_json(), **question}
+        message = {"id": number, "ask": ask, "limits": self.limits.to_json(), **question}
         during = "eager"
         try:
-            process.send(json.dumps(words).encode("ascii") + b"\n")
+            process.send(json.dumps(message).encode("ascii") + b"\n")
             deadline = time.monotonic() + self.limits.longest
             while True:
                 line = process.read_line(max(0.1, deadline - time.monotonic()))
                 if not line:
-                    raise Lost(during)
-                heard = _decoded(line)
-                if heard is None or heard.get("id") != number:
-                    raise Lost(during)
-                if "begun" in heard:
-                    during = str(heard["begun"])
-                elif "trouble" in heard:
-                    raise Refused(str(heard["trouble"]))
-                elif "answer" in heard:
-                    return heard["answer"]
-        except (BrokenPipeError, Lost) as error:
+                    raise AgentLost(during)
+                reply = _decoded(line)
+                if reply is None or reply.get("id") != number:
+                    raise AgentLost(during)
+                if "begun" in reply:
+                    during = str(reply["begun"])
+                elif "trouble" in reply:
+                    raise AgentRefused(str(reply["trouble"]))
+                elif "answer" in reply:
+                    return reply["answer"]
+        except (BrokenPipeError, AgentLost) as error:
             self.close()
-            raise error if isinstance(error, Lost) else Lost(during) from None
-        except Refused:
+            raise error if isinstance(error, AgentLost) else AgentLost(during) from None
+        except AgentRefused:
             raise
         except BaseException:
-            # Interrupted in mid-question: what comes next on the stream would answer the wrong one.
+            # Interrupted before the answer. The next question would read that answer as its own.
             self.close()
             raise
 
 
 def _decoded(line: bytes) -> dict[str, Any] | None:
+    """Return a line as a JSON object; ``None`` if it is not one."""
     try:
-        heard = json.loads(line)
+        reply = json.loads(line)
     except ValueError:
         return None
-    return heard if isinstance(heard, dict) else None
+    return reply if isinstance(reply, dict) else None

@@ -1,4 +1,4 @@
-"""Real agents, shared by the tests of this folder: on the installed torch and, where a table asks, an older one."""
+"""Real agents for the tests of this folder, on the installed torch or on an older one that a parameter names."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from torchbisect.probe.judge.observation import Observation
 
 @pytest.fixture(scope="session")
 def installed(torch_of: Callable[[str], Environment]) -> Venv:
-    """The environment that the tests themselves run in."""
+    """The environment that runs the tests."""
     return cast(Venv, torch_of("installed"))
 
 
 @pytest.fixture(scope="session")
 def agents(torch_of: Callable[[str], Environment]) -> Iterator[Callable[[str], Agent]]:
-    """An agent by its torch, with limits small enough for scripts that never end."""
+    """Return the agent for a version of torch. Its limits are small, because some scripts never end."""
     started: dict[str, Agent] = {}
     with ExitStack() as stack:
 
@@ -38,13 +38,13 @@ def agents(torch_of: Callable[[str], Environment]) -> Iterator[Callable[[str], A
 
 @pytest.fixture
 def agent(request: pytest.FixtureRequest, agents: Callable[[str], Agent]) -> Agent:
-    """The installed torch's, or that of the version that a table names."""
+    """The agent on the installed torch, or on the version that an indirect parameter names."""
     return agents(getattr(request, "param", "installed"))
 
 
 @pytest.fixture
 def observe(agent: Agent) -> Callable[..., Observation]:
-    """Asks the agent about a script; ``torch`` is imported for it."""
+    """Return a function that observes a script; ``import torch`` is added to the script."""
 
     def ask(source: str, **settings: Any) -> Observation:
         return agent.observe(Repro("import torch\n" + source), Settings(**settings))

@@ -1,8 +1,8 @@
-"""The agent's side of the conversation: reads questions, has children run scripts, answers.
+"""The agent's end of the protocol: read questions, have children run scripts, and write the answers.
 
-One question a line, JSON, in; one line, JSON, out: ``{"id": 7, "answer": {...}}`` or ``{"id": 7, "trouble": "..."}``.
-Before an answer there may be ``{"id": 7, "begun": "compiled"}`` lines, which tell what was going on if the agent itself
-is killed.
+Each question is one line of JSON. Each answer is one line as well: ``{"id": 7, "answer": {...}}``, or
+``{"id": 7, "trouble": "..."}`` if an error occurred. Lines such as ``{"id": 7, "begun": "compiled"}`` may precede an
+answer. They name the run in progress, in case the agent itself is killed during it.
 """
 
 from __future__ import annotations
@@ -16,279 +16,302 @@ import platform
 import signal
 import sys
 import tempfile
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
 from .compare.comparison import compare
+from .compare.snapshot_diff import Difference
 from .run import processes
-from .run.fork import Bounds, Run, run
-from .run.prewarm import Warmth
-from .run.tie_breaking import may_choose
+from .run.fork import Run, RunLimits, run_in_child
+from .run.prewarm import Prewarmer
+from .run.tie_breaking import may_have_ties
 
-KEPT_BYTES = 512 << 20
-KEPT_RUNS = 64
-DEAD_ENDS = ("timed-out", "out-of-memory", "lost")
+MAX_KEPT_BYTES = 512 << 20
+MAX_KEPT_SCRIPTS = 64
+MAX_DIFFERENCES = 40
+_CUT_SHORT = ("timed-out", "out-of-memory", "lost")
 
 
-class Eager:
-    """What is known of one script run without compiling; each run is made when it is first needed, and kept."""
+class Script(NamedTuple):
+    """A script and its limits.
+
+    Attributes:
+        repro: ``repro.Repro`` as JSON.
+        limits: ``agent_client.Limits`` as JSON.
+        key: names the eager runs of the script; ``None`` derives a name from the other two.
+    """
+
+    repro: Dict[str, Any]
+    limits: Dict[str, Any]
+    key: Optional[str] = None
+
+
+class EagerRuns:
+    """The eager runs of one script, each made when it is first needed and kept. ``child.Job`` explains the roles."""
 
     def __init__(self) -> None:
-        self.plain: Optional[Run] = None
-        self.perturbed: Optional[Run] = None
-        self.reference: Optional[Run] = None
-        self.chosen: Optional[Run] = None
-        self.settled: Optional[Run] = None
+        self._by_role: Dict[str, Run] = {}
 
     @property
-    def weight(self) -> int:
-        """Bytes held."""
-        runs = (self.plain, self.perturbed, self.reference, self.chosen, self.settled)
-        return sum(item.weight for item in runs if item is not None)
+    def plain(self) -> Run:
+        """The run in which nothing is changed."""
+        return self._by_role["eager"]
+
+    def get(self, role: str, make: Callable[[], Run]) -> Run:
+        """Return the run of a role; ``make`` is called if there is none yet."""
+        if role not in self._by_role:
+            self._by_role[role] = make()
+        return self._by_role[role]
+
+    @property
+    def size(self) -> int:
+        """Approximate size in bytes."""
+        return sum(run.size for run in self._by_role.values())
 
 
 class Server:
-    """Answers questions over two file descriptors."""
+    """Answers questions over two file descriptors.
+
+    Args:
+        reader: the descriptor from which questions are read.
+        writer: the descriptor to which answers are written.
+        folder: a temporary folder, which holds the inductor caches that runs share.
+    """
 
     def __init__(self, reader: int, writer: int, folder: str) -> None:
-        self._in = os.fdopen(reader, "rb")
-        self._out = os.fdopen(writer, "wb", buffering=0)
-        self._warmth = Warmth()
-        self._compiled = False
-        self._kept: "collections.OrderedDict[str, Eager]" = collections.OrderedDict()
-        self._number: Any = None
-        self._made = os.path.join(folder, "made")
+        self._reader = os.fdopen(reader, "rb")
+        self._writer = os.fdopen(writer, "wb", buffering=0)
+        self._prewarmer = Prewarmer()
+        self._has_compiled = False
+        self._kept: "collections.OrderedDict[str, EagerRuns]" = collections.OrderedDict()
+        self._question_id: Any = None
+        self._shared_caches = os.path.join(folder, "shared")
 
     def serve(self) -> None:
-        """Say what is here, then answer until the other side goes away."""
-        _settle()
+        """Describe the environment, then answer questions until the other side closes the stream."""
+        _freeze_heap()
         gc.enable()
-        self._say({"ready": facts()})
-        for line in self._in:
+        self._write({"ready": environment_facts()})
+        for line in self._reader:
             question = json.loads(line.decode("utf-8"))
-            self._number = question.get("id")
+            self._question_id = question.get("id")
             try:
-                self._say({"id": self._number, "answer": self._answer(question)})
+                self._write({"id": self._question_id, "answer": self._answer(question)})
             except Exception as error:
-                self._say({"id": self._number, "trouble": "{}: {}".format(type(error).__name__, error)})
+                self._write({"id": self._question_id, "trouble": "{}: {}".format(type(error).__name__, error)})
 
-    def _say(self, words: Dict[str, Any]) -> None:
-        data = (json.dumps(words) + "\n").encode("ascii")
+    def _write(self, message: Dict[str, Any]) -> None:
+        data = (json.dumps(message) + "\n").encode("ascii")
         while data:
-            data = data[os.write(self._out.fileno(), data) :]
+            data = data[os.write(self._writer.fileno(), data) :]
 
     def _answer(self, question: Dict[str, Any]) -> Any:
+        script = Script(question["repro"], question["limits"], question.get("key"))
         if question["ask"] == "observe":
-            how = {name: bool(question.get(name)) for name in ("warm", "finishes", "reuse")}
-            half = self._half(question["repro"], question["limits"], question.get("key"))
-            return self.observe(half, question["repro"], question["settings"], question["limits"], **how)
+            return self._observe(script, question)
         if question["ask"] == "repeat":
-            return self.repeat(question["repro"], question["limits"], question.get("key"))
+            return self._repeat(script)
         if question["ask"] == "trace":
-            return self.trace(question["repro"], question["limits"])
-        raise ValueError("no such question: {!r}".format(question["ask"]))
+            return self._trace(script)
+        raise ValueError("the agent does not know the question {!r}".format(question["ask"]))
 
     # Runs -----------------------------------------------------------------------------------------------------------
 
-    def _run(
-        self,
-        role: str,
-        repro: Dict[str, Any],
-        settings: Dict[str, Any],
-        limits: Dict[str, Any],
-        seconds: float,
-        made: str = "",
-    ) -> Run:
-        self._say({"id": self._number, "begun": role})
-        bounds = Bounds(seconds, limits["memory"], limits["output"], limits["processes"], limits["threads"])
-        return run(role, repro, settings, bounds, made)
+    def _run(self, role: str, script: Script, settings: Dict[str, Any], seconds: float, shared_caches: str = "") -> Run:
+        self._write({"id": self._question_id, "begun": role})
+        limits = script.limits
+        run_limits = RunLimits(seconds, limits["memory"], limits["output"], limits["processes"], limits["threads"])
+        return run_in_child(role, script.repro, settings, run_limits, shared_caches)
 
-    def _half(self, repro: Dict[str, Any], limits: Dict[str, Any], key: Optional[str]) -> Eager:
-        name = key or hashlib.sha256(json.dumps([repro, limits], sort_keys=True).encode("utf-8")).hexdigest()
-        half = self._kept.pop(name, None) or Eager()
-        self._kept[name] = half
-        while len(self._kept) > KEPT_RUNS or (
-            len(self._kept) > 1 and sum(item.weight for item in self._kept.values()) > KEPT_BYTES
+    def _run_eager(self, role: str, script: Script) -> Run:
+        return self._run(role, script, {}, script.limits["eager_seconds"])
+
+    def _eager_runs(self, script: Script) -> EagerRuns:
+        """Return the kept eager runs of a script, or make the first one; drop the least recently used scripts."""
+        content = json.dumps([script.repro, script.limits], sort_keys=True).encode("utf-8")
+        key = script.key or hashlib.sha256(content).hexdigest()
+        runs = self._kept.pop(key, None) or EagerRuns()
+        self._kept[key] = runs
+        while len(self._kept) > MAX_KEPT_SCRIPTS or (
+            len(self._kept) > 1 and sum(item.size for item in self._kept.values()) > MAX_KEPT_BYTES
         ):
             self._kept.popitem(last=False)
-        if half.plain is None:
-            half.plain = self._run("eager", repro, {}, limits, limits["eager_seconds"])
-        return half
+        runs.get("eager", lambda: self._run_eager("eager", script))
+        return runs
 
-    def _perturbed(self, half: Eager, repro: Dict[str, Any], limits: Dict[str, Any]) -> Run:
-        if half.perturbed is None:
-            half.perturbed = self._run("perturbed", repro, {}, limits, limits["eager_seconds"])
-        return half.perturbed
-
-    def _reference(self, half: Eager, repro: Dict[str, Any], limits: Dict[str, Any]) -> Run:
-        if half.reference is None:
-            half.reference = self._run("float64", repro, {}, limits, limits["eager_seconds"])
-        return half.reference
-
-    def _without_ties(
-        self, left: Any, half: Eager, compiled: Run, repro: Dict[str, Any], limits: Dict[str, Any]
-    ) -> Any:
-        """The findings that are there too where an eager run chooses otherwise among equal elements."""
-        eager = half.plain
-        if not left or not may_choose(repro["source"]):
-            return left
-        if half.chosen is None:
-            half.chosen = self._run("chosen", repro, {}, limits, limits["eager_seconds"])
-        if eager is None or half.chosen.ending["how"] != eager.ending["how"]:
-            return left
-        differs = _places(compare(half.chosen, compiled).findings)
-        return [item for item in left if _place(item) in differs]
+    def _perturbed(self, runs: EagerRuns, script: Script) -> Run:
+        return runs.get("perturbed", lambda: self._run_eager("perturbed", script))
 
     # Questions ------------------------------------------------------------------------------------------------------
 
-    def observe(
-        self,
-        half: Eager,
-        repro: Dict[str, Any],
-        settings: Dict[str, Any],
-        limits: Dict[str, Any],
-        warm: bool = False,
-        finishes: bool = False,
-        reuse: bool = False,
-    ) -> Any:
-        """The eager and the compiled run of a script side by side.
+    def _observe(self, script: Script, question: Dict[str, Any]) -> Any:
+        """Run a script eagerly and compiled, and compare the runs.
 
-        If ``warm``, no run pays for a process's first; if it ``finishes``, an eager run that doesn't is the only one;
-        with ``reuse`` inductor finds what it made for others that were run so.
+        These keys of the question change how it is run:
+            settings: ``repro.Settings`` as JSON.
+            warm: compile a small function first, so that no run pays for the first compile of a process.
+            finishes: do not run the script compiled if its eager run does not finish.
+            reuse: share the inductor caches with the other runs for which this is set.
         """
-        eager = half.plain
-        assert eager is not None
-        if eager.ending["how"] in DEAD_ENDS:
-            ending = {"how": "lost"}
-            return _observation(eager.ending, ending, [], [*eager.notes, "not run compiled: the eager run didn't end"])
-        if finishes and (eager.ending["how"] != "finished" and eager.ending.get("status") != 0):
+        settings = question["settings"]
+        runs = self._eager_runs(script)
+        eager = runs.plain
+        if eager.ending["how"] in _CUT_SHORT:
+            note = "the script was not run compiled, because its eager run did not end"
+            return _observation(eager.ending, {"how": "lost"}, [], [*eager.notes, note])
+        if question.get("finishes") and (eager.ending["how"] != "finished" and eager.ending.get("status") != 0):
             return _observation(eager.ending, {"how": "not-run"}, [], eager.notes)
         if not eager.ending.get("compiled"):
-            return _observation(
-                eager.ending, eager.ending, [], [*eager.notes, "the script never calls what it compiles"]
-            )
-        self._warm([settings["backend"]] if settings.get("backend") else eager.backends, warm or self._compiled)
-        self._compiled = True
-        seconds = max(limits["compiled_floor"], eager.ending["seconds"] * limits["compiled_factor"])
-        made = self._made if reuse else ""
-        compiled = self._run("compiled", repro, settings, limits, seconds, made)
+            note = "the script never calls what it compiles"
+            return _observation(eager.ending, eager.ending, [], [*eager.notes, note])
+        backends = [settings["backend"]] if settings.get("backend") else eager.backends
+        self._prewarm(backends, include_cheap=bool(question.get("warm")) or self._has_compiled)
+        self._has_compiled = True
+        seconds = max(script.limits["compiled_floor"], eager.ending["seconds"] * script.limits["compiled_factor"])
+        shared_caches = self._shared_caches if question.get("reuse") else ""
 
-        def settled() -> Tuple[Run, Run]:
-            if half.settled is None:
-                half.settled = self._run("settled", repro, {}, limits, limits["eager_seconds"])
-            return half.settled, self._run("settled-compiled", repro, settings, limits, seconds, made)
+        def run_compiled(role: str) -> Run:
+            return self._run(role, script, settings, seconds, shared_caches)
 
-        return self._compared(half, compiled, settled, repro, limits)
+        return self._compare(runs, run_compiled, script)
 
-    def _warm(self, backends: Sequence[str], all_of_it: bool) -> None:
-        """Many an agent is asked about one script only: unless that needs inductor it pays for its warmth itself."""
-        wanted = [name for name in backends if all_of_it or name == "inductor"]
+    def _prewarm(self, backends: Sequence[str], include_cheap: bool) -> None:
+        """Compile in the agent with those backends whose first compile is slow, or with all of them.
+
+        Many agents are asked about one script only. Unless that script needs inductor, prewarming costs more than it
+        saves.
+        """
+        chosen = [name for name in backends if include_cheap or name == "inductor"]
         gc.disable()
-        warmed = [self._warmth.upto(name) for name in wanted]
+        compiled = [self._prewarmer.prewarm(name) for name in chosen]
         gc.enable()
-        if any(warmed):
-            _settle()
+        if any(compiled):
+            _freeze_heap()
 
-    def _compared(
-        self,
-        half: Eager,
-        compiled: Run,
-        settled: Callable[[], Tuple[Run, Run]],
-        repro: Dict[str, Any],
-        limits: Dict[str, Any],
-    ) -> Any:
-        eager = half.plain
-        assert eager is not None
-        notes = [*eager.notes, *compiled.notes]
-        found = compare(eager, compiled)
-        if found.findings:
-            noise = _places(compare(eager, self._perturbed(half, repro, limits)).findings)
-            left = [item for item in found.findings if _place(item) not in noise]
-            # The double-precision run is only worth its time where the first thing told hangs on it.
-            if found.doubtful and left and (left[0].number or left[0].weak):
-                reference = self._reference(half, repro, limits)
-                found = compare(eager, compiled, reference)
-                left = [item for item in found.findings if _place(item) not in noise]
-                if reference.ending["how"] != eager.ending["how"]:
-                    notes.append("no double-precision reference: that run {}".format(reference.ending["how"]))
-            if noise:
-                notes.append("the eager run doesn't repeat itself: {}".format(", ".join(sorted(noise)[:5])))
-            found = found._replace(findings=self._without_ties(left, half, compiled, repro, limits))
-        sure, drawn = self._drawn_alike(found.findings, half, compiled, settled)
-        if eager.lost or compiled.lost:
-            notes.append("the record was too large: {} entries left out".format(eager.lost + compiled.lost))
-        return {**_observation(eager.ending, compiled.ending, sure, notes), "drawn": drawn}
-
-    def _drawn_alike(
-        self, findings: List[Any], half: Eager, compiled: Run, settled: Callable[[], Tuple[Run, Run]]
-    ) -> Tuple[List[Any], bool]:
-        """The findings without values that only other random numbers make differ, and whether something hung on those.
+    def _compare(self, runs: EagerRuns, run_compiled: Callable[[str], Run], script: Script) -> Any:
+        """Run a script compiled, compare, and remove the differences that are no evidence against the compiler.
 
         Args:
-            settled: makes both runs again, with numbers that hang neither on the order of draws nor on how many.
+            runs: the eager runs.
+            run_compiled: makes a compiled run with the given role.
+            script: the script.
         """
-        eager = half.plain
-        assert eager is not None
-        ended = compiled.ending["how"] != eager.ending["how"] and _is_a_check(compiled.ending)
-        values = [item for item in findings if item.facts["attribute"] in ("value", "text")]
-        drew = any(entry.facts.get("drew") for entry in eager.entries)
-        if not drew or not (values or ended):
-            return findings, False
-        left, right = settled()
-        still = left.ending["how"] != right.ending["how"] or left.ending["how"] != eager.ending["how"]
-        differs = _places(compare(left, right).findings)
-        sure = [item for item in findings if item not in values or still or _place(item) in differs]
-        return sure, len(sure) < len(findings) or (ended and not still)
+        eager, compiled = runs.plain, run_compiled("compiled")
+        notes = [*eager.notes, *compiled.notes]
+        comparison = compare(eager, compiled)
+        differences = comparison.differences
+        if differences:
+            noise = _places(compare(eager, self._perturbed(runs, script)).differences)
+            differences = _without(differences, noise)
+            # A double-precision run takes time, so it is made only if the first difference depends on it.
+            depends = differences and (differences[0].is_float or differences[0].is_secondary)
+            if comparison.needs_reference and depends:
+                reference = runs.get("float64", lambda: self._run_eager("float64", script))
+                differences = _without(compare(eager, compiled, reference).differences, noise)
+                if reference.ending["how"] != eager.ending["how"]:
+                    notes.append("there is no double-precision reference: that run {}".format(reference.ending["how"]))
+            if noise:
+                places = ", ".join(sorted(noise)[:5])
+                notes.append("the eager run does not repeat itself: {} differ between two eager runs".format(places))
+            differences = self._without_ties(differences, runs, compiled, script)
+        differences, depends_on_draws = self._without_draws(differences, runs, compiled, run_compiled, script)
+        dropped = eager.dropped_entries + compiled.dropped_entries
+        if dropped:
+            notes.append("the record of the runs was too large: {} entries were left out".format(dropped))
+        return {**_observation(eager.ending, compiled.ending, differences, notes), "drawn": depends_on_draws}
 
-    def repeat(self, repro: Dict[str, Any], limits: Dict[str, Any], key: Optional[str]) -> Any:
-        """The eager run beside itself, with what may vary varied."""
-        half = self._half(repro, limits, key)
-        assert half.plain is not None
-        if half.plain.ending["how"] in DEAD_ENDS:
-            return _observation(half.plain.ending, half.plain.ending, [], half.plain.notes)
-        again = self._perturbed(half, repro, limits)
-        return _observation(half.plain.ending, again.ending, compare(half.plain, again).findings, half.plain.notes)
+    def _without_ties(
+        self, differences: List[Difference], runs: EagerRuns, compiled: Run, script: Script
+    ) -> List[Difference]:
+        """Return the differences that remain if eager makes the other choice among equal elements."""
+        if not differences or not may_have_ties(script.repro["source"]):
+            return differences
+        reversed_ties = runs.get("reversed_ties", lambda: self._run_eager("reversed_ties", script))
+        if reversed_ties.ending["how"] != runs.plain.ending["how"]:
+            return differences
+        remaining = _places(compare(reversed_ties, compiled).differences)
+        return [item for item in differences if _place(item) in remaining]
 
-    def trace(self, repro: Dict[str, Any], limits: Dict[str, Any]) -> Any:
-        """What an eager run of a script does, line by line and call by call."""
-        traced = self._run("trace", repro, {}, limits, limits["eager_seconds"] * 2)
+    def _without_draws(
+        self,
+        differences: List[Difference],
+        runs: EagerRuns,
+        compiled: Run,
+        run_compiled: Callable[[str], Run],
+        script: Script,
+    ) -> Tuple[List[Difference], bool]:
+        """Return the differences that remain if random numbers do not depend on the order of draws.
+
+        The second result is True if a difference, or the difference between the endings, did depend on the draws.
+        """
+        eager = runs.plain
+        check_failed = compiled.ending["how"] != eager.ending["how"] and _is_failed_check(compiled.ending)
+        values = [item for item in differences if item.facts["attribute"] in ("value", "text")]
+        draws = any(entry.facts.get("drew") for entry in eager.entries)
+        if not draws or not (values or check_failed):
+            return differences, False
+        left = runs.get("deterministic_rng", lambda: self._run_eager("deterministic_rng", script))
+        right = run_compiled("deterministic_rng-compiled")
+        endings_differ = left.ending["how"] != right.ending["how"] or left.ending["how"] != eager.ending["how"]
+        remaining = _places(compare(left, right).differences)
+        kept = [item for item in differences if item not in values or endings_differ or _place(item) in remaining]
+        return kept, len(kept) < len(differences) or (check_failed and not endings_differ)
+
+    def _repeat(self, script: Script) -> Any:
+        """Compare the eager run with a second one, in which everything is changed that may differ between runs."""
+        runs = self._eager_runs(script)
+        eager = runs.plain
+        if eager.ending["how"] in _CUT_SHORT:
+            return _observation(eager.ending, eager.ending, [], eager.notes)
+        again = self._perturbed(runs, script)
+        return _observation(eager.ending, again.ending, compare(eager, again).differences, eager.notes)
+
+    def _trace(self, script: Script) -> Any:
+        """Return the trace of an eager run: its lines, calls and values."""
+        traced = self._run("trace", script, {}, script.limits["eager_seconds"] * 2)
         for entry in traced.entries:
             if entry.facts.get("e") == "trace":
                 return entry.facts["trace"]
-        raise ValueError("the traced run {}".format(traced.ending["how"]))
+        raise ValueError("the traced run recorded no trace: it {}".format(traced.ending["how"]))
 
 
-def _settle() -> None:
-    """What there is now is shared with the children: nothing is to touch it again."""
+def _freeze_heap() -> None:
+    """Exclude all objects from garbage collection, so that children keep sharing their memory pages."""
     gc.collect()
     gc.freeze()
 
 
-def _is_a_check(ending: Dict[str, Any]) -> bool:
-    """Whether a script ended because something that it checks didn't hold."""
+def _is_failed_check(ending: Dict[str, Any]) -> bool:
+    """Return True if a script ended by a check of its own: an exit or a failed assertion."""
     return ending["how"] == "exited" or (ending.get("raised") or {}).get("name") == "AssertionError"
 
 
-def _place(finding: Any) -> str:
-    return str(finding.facts["place"])
+def _place(difference: Difference) -> str:
+    return str(difference.facts["place"])
 
 
-def _places(findings: Any) -> "set[str]":
-    return {_place(item) for item in findings}
+def _places(differences: List[Difference]) -> Set[str]:
+    return {_place(item) for item in differences}
 
 
-def _observation(eager: Dict[str, Any], compiled: Dict[str, Any], findings: Any, notes: Any) -> Dict[str, Any]:
+def _without(differences: List[Difference], places: Set[str]) -> List[Difference]:
+    return [item for item in differences if _place(item) not in places]
+
+
+def _observation(
+    eager: Dict[str, Any], compiled: Dict[str, Any], differences: List[Difference], notes: List[str]
+) -> Dict[str, Any]:
     return {
         "eager": eager,
         "compiled": compiled,
-        "differences": [item.facts for item in findings][:40],
+        "differences": [item.facts for item in differences][:MAX_DIFFERENCES],
         "notes": list(dict.fromkeys(notes)),
     }
 
 
-def facts() -> Dict[str, Any]:
-    """What this environment is."""
+def environment_facts() -> Dict[str, Any]:
+    """Return the versions of torch, Python and the platform in this environment."""
     return {
         "torch": str(torch.__version__),
         "git_version": getattr(torch.version, "git_version", None),
@@ -299,7 +322,7 @@ def facts() -> Dict[str, Any]:
 
 
 def main() -> None:
-    """Take the streams away from whoever may print, and serve."""
+    """Move the protocol to private descriptors, so that no other output reaches it, and serve."""
     reader, writer = os.dup(0), os.dup(1)
     for number in (reader, writer):
         os.set_inheritable(number, False)

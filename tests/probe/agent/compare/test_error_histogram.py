@@ -1,4 +1,4 @@
-"""What the report's page draws of wrong values, from the agent's own figures."""
+"""The charts of wrong values are small, can be drawn, and show the positions and sizes of the errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.probe.agent.compare.error_histogram import COLUMNS, ROWS, picture
+from torchbisect.probe.agent.compare.error_histogram import COLUMNS, ROWS, error_charts
 from torchbisect.reports.render.charts import heat, histogram
 
 pytestmark = pytest.mark.torch
@@ -20,13 +20,13 @@ dtypes = st.sampled_from([torch.float32, torch.float16, torch.bfloat16, torch.in
 
 
 @given(shapes, dtypes, st.integers(0, 2**31), st.sampled_from([0.0, math.inf, math.nan]))
-def test_every_picture_can_be_drawn_and_is_small(shape: list[int], dtype: torch.dtype, seed: int, odd: float) -> None:
+def test_every_chart_is_small_and_can_be_drawn(shape: list[int], dtype: torch.dtype, seed: int, odd: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     eager = (torch.rand(math.prod(shape), generator=generator) * 9).to(dtype)
     compiled = (torch.rand(math.prod(shape), generator=generator) * 9).to(dtype)
     if dtype.is_floating_point:
         compiled[0] = odd
-    found = picture(eager, compiled, shape, 1)
+    found = error_charts(eager, compiled, shape, 1)
     assert len(json.dumps(found, allow_nan=False)) < 8000
     if not found:
         return
@@ -42,28 +42,28 @@ def test_every_picture_can_be_drawn_and_is_small(shape: list[int], dtype: torch.
         assert len(heat(found)) == len(rows) * len(rows[0])
 
 
-def test_it_is_seen_where_and_how_far() -> None:
+def test_charts_show_position_and_size_of_errors() -> None:
     eager = torch.zeros(4, 6)
     compiled = eager.clone()
     compiled[1, 2], compiled[3, 5] = 0.5, 1.0
-    found = picture(eager.reshape(-1), compiled.reshape(-1), [4, 6], 1)
+    found = error_charts(eager.reshape(-1), compiled.reshape(-1), [4, 6], 1)
     assert [(r, c, v) for r, row in enumerate(found["map"]) for c, v in enumerate(row) if v] == [(1, 2, 0.5), (3, 5, 1)]
     assert sum(found["histogram"]["counts"]) == 2
     assert found["histogram"]["counts"][-1] == 1
 
 
-def test_one_wrong_element_of_a_large_tensor_is_not_lost() -> None:
+def test_one_wrong_element_of_a_large_tensor_is_shown() -> None:
     compiled = torch.zeros(1000, 1000)
     compiled[777, 3] = 2.0
-    found = picture(torch.zeros(10**6), compiled.reshape(-1), [1000, 1000], 1)
+    found = error_charts(torch.zeros(10**6), compiled.reshape(-1), [1000, 1000], 1)
     assert sum(value for row in found["map"] for value in row) == 1
 
 
-def test_samples_have_no_map() -> None:
-    assert "map" not in picture(torch.zeros(8), torch.ones(8), [80], 11)
+def test_sampled_tensors_have_no_map() -> None:
+    assert "map" not in error_charts(torch.zeros(8), torch.ones(8), [80], 11)
 
 
-def test_far_apart_differences_get_bars_a_power_apart() -> None:
+def test_errors_of_different_magnitudes_get_logarithmic_bars() -> None:
     far = torch.tensor([1e-6, 1e-4, 1e-2, 1.0], dtype=torch.float64)
-    found = picture(torch.zeros(4, dtype=torch.float64), far, [4], 1)["histogram"]
+    found = error_charts(torch.zeros(4, dtype=torch.float64), far, [4], 1)["histogram"]
     assert sum(1 for count in found["counts"] if count) == 4

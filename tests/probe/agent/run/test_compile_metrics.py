@@ -1,4 +1,4 @@
-"""What compiling costs is counted, on the installed torch."""
+"""The figures about compiling: recompiles and graph breaks with reasons, seconds, and graphs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchbisect.probe.judge.observation import Observation
 pytestmark = pytest.mark.torch
 
 
-def test_recompiles_come_with_their_reasons(observe: Callable[..., Observation]) -> None:
+def test_recompiles_are_recorded_with_reasons(observe: Callable[..., Observation]) -> None:
     seen = observe(
         "f = torch.compile(lambda x, n: x * n, backend='eager', dynamic=False)\n"
         "for n in range(4): f(torch.ones(2), n)\n"
@@ -25,7 +25,7 @@ def test_recompiles_come_with_their_reasons(observe: Callable[..., Observation])
     assert seen.eager.recompiles == ()
 
 
-def test_graph_breaks_come_with_their_reasons(observe: Callable[..., Observation]) -> None:
+def test_graph_breaks_are_recorded_with_reasons(observe: Callable[..., Observation]) -> None:
     seen = observe(
         "@torch.compile(backend='eager')\ndef f(x):\n    x = x + 1\n    torch._dynamo.graph_break()\n    return x * 2\n"
         "f(torch.ones(2))\n"
@@ -35,12 +35,12 @@ def test_graph_breaks_come_with_their_reasons(observe: Callable[..., Observation
     assert seen.compiled.graphs == 2
 
 
-def test_a_quiet_script_counts_nothing(observe: Callable[..., Observation]) -> None:
+def test_a_script_without_recompiles_or_graph_breaks_records_none(observe: Callable[..., Observation]) -> None:
     seen = observe("f = torch.compile(lambda x: x * 2, backend='eager')\nf(torch.ones(2)), f(torch.ones(2))\n")
     assert (seen.compiled.graphs, seen.compiled.recompiles, seen.compiled.graph_breaks) == (1, (), ())
 
 
-def test_the_agents_own_frames_are_never_compiled(observe: Callable[..., Observation]) -> None:
+def test_frames_of_the_agent_are_never_compiled(observe: Callable[..., Observation]) -> None:
     seen = observe(
         "x = torch.ones(3, requires_grad=True)\ntorch._dynamo.config.compiled_autograd = True\n"
         "@torch.compile(backend='eager')\ndef step():\n    (x * 2).sum().backward()\nstep()\n"

@@ -1,4 +1,4 @@
-"""Exceptions as JSON: class, message, and frames that say whose code they are in."""
+"""Convert exceptions to JSON: class, message, and frames labelled with the owner of their code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-HEAD, TAIL = 6000, 2000
-FRAMES_OUT, FRAMES_IN = 20, 60
-DEEPEST_CAUSE = 4
+MESSAGE_HEAD, MESSAGE_TAIL = 6000, 2000
+OUTER_FRAMES, INNER_FRAMES = 20, 60
+MAX_CAUSES = 4
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 _LIBRARIES = sorted(
@@ -20,86 +20,94 @@ _LIBRARIES = sorted(
     key=len,
     reverse=True,
 )
-_OURS = "<torchbisect "
-_MEMORY_WORDS = ("can't allocate memory", "out of memory", "cannot allocate memory", "not enough memory")
+_AGENT_FILES = "<torchbisect "
+_OUT_OF_MEMORY_TEXTS = ("can't allocate memory", "out of memory", "cannot allocate memory", "not enough memory")
+
+FrameToJson = Callable[[str, str, int], Optional[Dict[str, Any]]]
 
 
-def capped(text: str, head: int = HEAD, tail: int = TAIL) -> str:
-    """A text cut in its middle if it is too long."""
+def truncate(text: str, head: int = MESSAGE_HEAD, tail: int = MESSAGE_TAIL) -> str:
+    """Return the text, with its middle removed if it is longer than ``head + tail`` characters."""
     return text if len(text) <= head + tail else text[:head] + "\n[...]\n" + text[-tail:]
 
 
 def class_path(kind: type) -> str:
-    """A class by its module and qualified name; builtins without a module."""
+    """Return a class's module and qualified name; builtins and the script's classes have no module."""
     module = kind.__module__
     return kind.__qualname__ if module in ("builtins", "__main__") else "{}.{}".format(module, kind.__qualname__)
 
 
 def message_of(error: BaseException) -> str:
-    """The exception's text, even if asking for it raises."""
+    """Return the exception's text, even if its ``__str__`` raises."""
     try:
-        return capped(str(error))
-    except Exception as trouble:
-        return "<the message raised {}>".format(type(trouble).__name__)
+        return truncate(str(error))
+    except Exception as failure:
+        return "<the message raised {}>".format(type(failure).__name__)
 
 
-def is_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory ran out."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return True if an exception reports that memory ran out."""
     if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
         return True
     text = message_of(error).lower()
-    return isinstance(error, (RuntimeError, OSError)) and any(words in text for words in _MEMORY_WORDS)
+    return isinstance(error, (RuntimeError, OSError)) and any(words in text for words in _OUT_OF_MEMORY_TEXTS)
 
 
-class Places:
-    """Tells the script's own frames from torch's and from the libraries'.
+class FrameClassifier:
+    """Labels the frames of a traceback as the script's, torch's or a library's.
 
     Args:
-        folders: where the script and its neighbours lie.
-        generated: where the compiler writes code.
+        user_folders: the folders of the script and of the modules beside it.
+        generated_folders: the folders where the compiler writes code.
     """
 
-    def __init__(self, folders: List[str], generated: List[str]) -> None:
-        self._folders = [os.path.realpath(folder) for folder in folders]
-        self._generated = [os.path.realpath(folder) for folder in generated]
+    def __init__(self, user_folders: List[str], generated_folders: List[str]) -> None:
+        self._user_folders = [os.path.realpath(folder) for folder in user_folders]
+        self._generated_folders = [os.path.realpath(folder) for folder in generated_folders]
 
     def frame(self, file: str, function: str, line: int) -> Optional[Dict[str, Any]]:
-        """One frame as JSON; ``None`` for a frame of the agent itself."""
-        if file.startswith(_OURS) or os.sep.join(("probe", "agent", "")) in file:
+        """Return one frame as JSON; ``None`` for a frame of the agent itself."""
+        if file.startswith(_AGENT_FILES) or os.sep.join(("probe", "agent", "")) in file:
             return None
-        where, shown = "library", file
+        owner, shown = "library", file
         path = os.path.realpath(file) if os.path.isabs(file) else file
-        if any(_inside(path, folder) for folder in self._generated):
-            where, shown = "torch", "<generated>"
-        elif _inside(path, _TORCH) or file.startswith(("<eval_with_key>", "<torch")):
-            where = "torch"
+        if any(_is_inside(path, folder) for folder in self._generated_folders):
+            owner, shown = "torch", "<generated>"
+        elif _is_inside(path, _TORCH) or file.startswith(("<eval_with_key>", "<torch")):
+            owner = "torch"
             shown = os.path.join("torch", os.path.relpath(path, _TORCH)) if os.path.isabs(path) else "<generated>"
-        elif any(_inside(path, folder) for folder in self._folders):
-            where = "user"
-            shown = next(os.path.relpath(path, folder) for folder in self._folders if _inside(path, folder))
+        elif any(_is_inside(path, folder) for folder in self._user_folders):
+            owner = "user"
+            shown = next(os.path.relpath(path, folder) for folder in self._user_folders if _is_inside(path, folder))
         else:
             for folder in _LIBRARIES:
-                if _inside(path, folder):
+                if _is_inside(path, folder):
                     shown = os.path.relpath(path, folder)
                     break
             else:
                 shown = os.path.basename(path)
-        return {"file": shown, "function": function, "line": int(line or 0), "where": where}
+        return {"file": shown, "function": function, "line": int(line or 0), "where": owner}
 
 
-def _inside(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + os.sep)
 
 
-def raised(error: BaseException, frame: Callable[..., Optional[Dict[str, Any]]], depth: int = 0) -> Dict[str, Any]:
-    """An exception as ``observation.Raised`` reads it."""
+def exception_to_json(error: BaseException, frame_to_json: FrameToJson, depth: int = 0) -> Dict[str, Any]:
+    """Return an exception as JSON, in the form that ``observation.Raised`` reads.
+
+    Args:
+        error: the exception.
+        frame_to_json: returns a frame as JSON, or ``None`` to leave it out.
+        depth: the number of exceptions that this one is a cause of.
+    """
     frames = []
     for item in traceback.extract_tb(error.__traceback__):
-        shown = frame(item.filename, item.name, item.lineno or 0)
+        shown = frame_to_json(item.filename, item.name, item.lineno or 0)
         if shown is not None:
             frames.append(shown)
-    if len(frames) > FRAMES_OUT + FRAMES_IN:
-        frames = frames[:FRAMES_OUT] + frames[-FRAMES_IN:]
+    if len(frames) > OUTER_FRAMES + INNER_FRAMES:
+        frames = frames[:OUTER_FRAMES] + frames[-INNER_FRAMES:]
     kind = type(error)
     bases = [class_path(base) for base in kind.__mro__[1:] if base is not object]
     cause = _cause(error)
@@ -108,7 +116,7 @@ def raised(error: BaseException, frame: Callable[..., Optional[Dict[str, Any]]],
         "bases": bases,
         "message": message_of(error),
         "frames": frames,
-        "cause": None if cause is None or depth >= DEEPEST_CAUSE else raised(cause, frame, depth + 1),
+        "cause": None if cause is None or depth >= MAX_CAUSES else exception_to_json(cause, frame_to_json, depth + 1),
     }
 
 
@@ -121,7 +129,6 @@ def _cause(error: BaseException) -> Optional[BaseException]:
     return inner if isinstance(inner, BaseException) and inner is not error else None
 
 
-def brief(error: BaseException) -> Dict[str, Any]:
-    """An exception that a call let out, without frames: the script may catch it and go on."""
-    nothing: Callable[..., Optional[Dict[str, Any]]] = lambda *_: None  # noqa: E731
-    return raised(error, nothing)
+def exception_without_frames(error: BaseException) -> Dict[str, Any]:
+    """Return an exception raised by a recorded call as JSON without frames; the script may still catch it."""
+    return exception_to_json(error, lambda *_: None)

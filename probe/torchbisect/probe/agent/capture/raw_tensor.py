@@ -1,6 +1,7 @@
-"""Looking at a tensor without disturbing it: no autograd, no modes, no subclass hooks, none of the script's patches.
+"""Read a tensor's metadata and elements without side effects on autograd, dispatch modes or subclasses.
 
-Everything that a look needs is bound when this module is imported, which is before any script ran.
+Every function needed for that is bound when this module is imported, before any script runs. A script that patches
+``torch.Tensor`` therefore does not affect the reads.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _no_subclass = getattr(torch._C, "DisableTorchFunctionSubclass", torch._C.Disabl
 
 
 @contextlib.contextmanager
-def looking() -> Iterator[None]:
-    """While this lasts, operations on tensors are seen by nobody."""
+def without_dispatch() -> Iterator[None]:
+    """Disable autograd, dispatch modes and ``__torch_function__`` for the operations in this context."""
     with _no_subclass(), _no_function(), _disable_current_modes(), _no_grad():
         yield
 
 
-def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor under the wrappers of ``torch.func``'s transforms."""
+def unwrap_functorch(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor under the wrappers of ``torch.func`` transforms."""
     if _functorch is None or not hasattr(_functorch, "is_functorch_wrapped_tensor"):
         return tensor
     for _ in range(16):
@@ -46,17 +47,17 @@ def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def is_traced(tensor: Any) -> bool:
-    """Whether this is a stand-in of the compile stack (fake, functional, proxied) and holds no numbers."""
+def is_fake(tensor: Any) -> bool:
+    """Return True for a placeholder of the compile stack (fake, functional, proxy), which has no elements."""
     name = type(tensor).__name__
     return name in ("FakeTensor", "FunctionalTensor", "ProxyTensor", "PythonKeyTracer") or (
         isinstance(tensor, _Tensor) and bool(torch._is_functional_tensor(tensor))
     )
 
 
-def describe(tensor: torch.Tensor, meta: Dict[str, Any]) -> None:
-    """Fill in what a tensor is, without its elements."""
-    if is_traced(tensor):
+def read_metadata(tensor: torch.Tensor, meta: Dict[str, Any]) -> None:
+    """Add the tensor's metadata to ``meta``; a fake tensor adds nothing."""
+    if is_fake(tensor):
         return
     meta["dtype"] = str(tensor.dtype)
     meta["device"] = str(tensor.device)
@@ -73,11 +74,11 @@ def describe(tensor: torch.Tensor, meta: Dict[str, Any]) -> None:
     try:
         meta["version"] = int(tensor._version)
     except RuntimeError:
-        pass  # tensors made in inference mode keep no version
+        pass  # tensors created in inference mode have no version counter
 
 
 def storage_key(tensor: torch.Tensor) -> Optional[int]:
-    """What two tensors have in common if they share memory; ``None`` where there is none to share."""
+    """Return a number that is equal for tensors that share memory; ``None`` for a tensor without storage."""
     try:
         storage = tensor.untyped_storage()
         return int(storage._cdata) if storage.nbytes() else None
@@ -85,8 +86,8 @@ def storage_key(tensor: torch.Tensor) -> Optional[int]:
         return None
 
 
-def strided(tensor: torch.Tensor) -> Optional[torch.Tensor]:
-    """The elements as a plain tensor on the CPU; ``None`` if it has none to show."""
+def dense_on_cpu(tensor: torch.Tensor) -> Optional[torch.Tensor]:
+    """Return the elements as a plain strided tensor on the CPU; ``None`` if they cannot be read."""
     if tensor.device.type == "meta" or tensor.is_nested:
         return None
     try:
@@ -105,8 +106,8 @@ def strided(tensor: torch.Tensor) -> Optional[torch.Tensor]:
     return plain
 
 
-def gradient(tensor: torch.Tensor) -> Optional[torch.Tensor]:
-    """``.grad`` where autograd puts one; asking elsewhere would warn."""
+def read_grad(tensor: torch.Tensor) -> Optional[torch.Tensor]:
+    """Return ``.grad`` of a tensor that can have one; reading it elsewhere would raise a warning."""
     try:
         if _is_leaf(tensor) or tensor.retains_grad:
             return _grad(tensor)

@@ -1,17 +1,17 @@
-"""Values as they are at one instant, in a form that JSON and bytes can hold.
+"""Copy values, as they are at one instant, to JSON and bytes.
 
-A snapshot is taken in the child, beside foreign code, and read in the agent, which trusts none of it: nothing is
-pickled. Nodes are lists whose first item says what they are:
+A snapshot is taken in the child, beside untrusted code, and read in the agent. Nothing is pickled, because the agent
+must not trust what it reads. A node is a list whose first item names its type:
 
-    ["T", index]                 a tensor, described in the snapshot's table
-    ["V", class, text]           None, a bool, a number, a string, a dtype, ...: equal if the texts are
+    ["T", index]                 a tensor, by its index in the snapshot's tensor table
+    ["V", class, text]           None, a bool, a number, a string, a dtype, ...: equal if the texts are equal
     ["F", class, real, imag]     a floating-point number, compared with a tolerance; the parts are text
-    ["L", class, [nodes]]        a sequence; sets are sorted by what their members look like
+    ["L", class, [nodes]]        a sequence; the members of a set are sorted by their nodes
     ["D", class, [[key, node]]]  a mapping, in its order
-    ["O", class, [[name, node]]] an object of the script or a dataclass, by its attributes
+    ["O", class, [[name, node]]] an object of a script's class or a dataclass, by its attributes
     ["M", class, [[name, node]]] a module: parameters, buffers and plain attributes
-    ["X", class]                 anything else: only its class counts
-    ["R"]                        a container that is already being described further up, or is too deep
+    ["X", class]                 any other object: only the class is compared
+    ["R"]                        a container that contains itself, or is nested too deeply
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from . import raw_tensor
 
 Node = List[Any]
 
-# Beyond these a tensor is sampled; the second stands when the tape is already half full.
-WHOLE = 1 << 20
-WHOLE_WHEN_FULL = 1 << 14
+# A tensor with more elements is sampled. The second limit applies when the tape is already half full.
+MAX_WHOLE = 1 << 20
+MAX_WHOLE_WHEN_CROWDED = 1 << 14
 SAMPLES = 1 << 14
-DEEPEST = 12
-LONGEST = 2000
+MAX_DEPTH = 12
+MAX_TEXT = 2000
 
-_PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis), complex, float)
+_SCALARS = (bool, int, str, bytes, type(None), type(Ellipsis), complex, float)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-_DYNAMO_MARK = ("_torchdynamo", "_torchbisect", "_dynamo", "_compiled_call_impl", "__")
+_INTERNAL_PREFIXES = ("_torchdynamo", "_torchbisect", "_dynamo", "_compiled_call_impl", "__")
 
 
 def class_name(value: Any) -> str:
-    """The class of a value, with its module unless it is a builtin or the script's own."""
+    """Return the name of a value's class, with its module unless it is a builtin or a script's class."""
     kind = type(value)
     module = getattr(kind, "__module__", "")
     name = getattr(kind, "__qualname__", kind.__name__)
@@ -52,7 +52,10 @@ def class_name(value: Any) -> str:
 
 
 def sample_step(numel: int) -> int:
-    """How far apart the sampled elements of a tensor lie: a function of its size alone, so that two runs agree."""
+    """Return the distance between sampled elements of a tensor.
+
+    It depends on the number of elements alone, so that two runs sample the same positions. It is odd.
+    """
     return max(1, numel // SAMPLES) | 1
 
 
@@ -60,30 +63,31 @@ class Snapshot:
     """Collects nodes, a table of the tensors in them, and the tensors' bytes.
 
     Args:
-        crowded: whether room is short, so that large tensors are sampled.
-        mine: says of a class whether it belongs to the script, whose objects are looked into.
+        is_user_class: returns True for a class of the script; its objects are recorded by their attributes.
+        crowded: the tape has little room, so smaller tensors are sampled too.
+
+    Attributes:
+        tensors: the metadata of each tensor.
+        chunks: the bytes of the tensors, in order.
+        recorded: the tensors themselves, in the order of the table.
     """
 
-    def __init__(self, mine: Callable[[type], bool], crowded: bool = False) -> None:
+    def __init__(self, is_user_class: Callable[[type], bool], crowded: bool = False) -> None:
         self.tensors: List[Dict[str, Any]] = []
         self.chunks: List[bytes] = []
-        self._mine = mine
-        self._whole = WHOLE_WHEN_FULL if crowded else WHOLE
+        self._is_user_class = is_user_class
+        self._max_whole = MAX_WHOLE_WHEN_CROWDED if crowded else MAX_WHOLE
         self._offset = 0
         self._seen: Dict[int, int] = {}
         self._storages: Dict[int, int] = {}
         self._path: List[int] = []
-        # Tensors described here are kept alive until the snapshot is done, or an address could be used twice.
-        self._kept: List[Any] = []
-        self._described: List[Any] = []
-
-    def described(self) -> List[Any]:
-        """The tensors of the table, in its order."""
-        return self._described
+        # Tensors are kept alive until the snapshot is complete. Otherwise a new storage could get the same address.
+        self._keep_alive: List[Any] = []
+        self.recorded: List[Any] = []
 
     def node(self, value: Any) -> Node:
-        """Describe a value. Never raises: what can't be described is opaque."""
-        with raw_tensor.looking():
+        """Return the node of a value. A value that cannot be read becomes an ``X`` node; nothing is raised."""
+        with raw_tensor.without_dispatch():
             try:
                 return self._node(value)
             except Exception:
@@ -92,11 +96,11 @@ class Snapshot:
     def _node(self, value: Any) -> Node:
         if isinstance(value, torch.Tensor):
             return ["T", self._tensor(value)]
-        if isinstance(value, _PLAIN):
-            return _plain(value)
+        if isinstance(value, _SCALARS):
+            return _scalar(value)
         if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.memory_format, enum.Enum, range, slice)):
             return ["V", class_name(value), str(value)]
-        if id(value) in self._path or len(self._path) > DEEPEST:
+        if id(value) in self._path or len(self._path) > MAX_DEPTH:
             return ["R"]
         self._path.append(id(value))
         try:
@@ -113,12 +117,12 @@ class Snapshot:
         if isinstance(value, (set, frozenset)):
             return ["L", name, sorted((self._node(item) for item in list(value)), key=repr)]
         if isinstance(value, (dict, types.MappingProxyType, collections.abc.Mapping)):
-            return ["D", name, [[_key(key), self._node(item)] for key, item in list(value.items())[:10000]]]
+            return ["D", name, [[_key_text(key), self._node(item)] for key, item in list(value.items())[:10000]]]
         if isinstance(value, torch.nn.Module):
             return self._module(value)
         if isinstance(value, (types.FunctionType, types.MethodType, type, types.ModuleType, torch.optim.Optimizer)):
             return ["X", name]
-        if dataclasses.is_dataclass(value) or self._mine(type(value)):
+        if dataclasses.is_dataclass(value) or self._is_user_class(type(value)):
             return ["O", name, self._attributes(value)]
         array = _from_numpy(value)
         return ["X", name] if array is None else ["L", name, [self._node(array)]]
@@ -130,7 +134,7 @@ class Snapshot:
             for slot in (slots,) if isinstance(slots, str) else slots:
                 if hasattr(value, slot):
                     held.setdefault(slot, getattr(value, slot))
-        return [[name, self._node(item)] for name, item in list(held.items())[:1000] if _counts(name)]
+        return [[name, self._node(item)] for name, item in list(held.items())[:1000] if _is_user_attribute(name)]
 
     def _module(self, module: Any) -> Node:
         module = getattr(module, "_orig_mod", module)
@@ -138,10 +142,10 @@ class Snapshot:
         found += [[name, ["T", self._tensor(item)]] for name, item in module.named_buffers()]
         for path, part in list(module.named_modules())[:500]:
             for name, item in list(part.__dict__.items()):
-                plain = isinstance(item, (*_PLAIN, list, dict, set, tuple, collections.deque, torch.Tensor))
+                is_plain = isinstance(item, (*_SCALARS, list, dict, set, tuple, collections.deque, torch.Tensor))
                 if (
-                    plain
-                    and _counts(name)
+                    is_plain
+                    and _is_user_attribute(name)
                     and not name.startswith("_")
                     and name not in ("T_destination", "call_super_init")
                 ):
@@ -152,28 +156,28 @@ class Snapshot:
         if id(tensor) in self._seen:
             return self._seen[id(tensor)]
         index = self._seen[id(tensor)] = len(self.tensors)
-        self._described.append(tensor)
+        self.recorded.append(tensor)
         meta: Dict[str, Any] = {"class": class_name(tensor)}
         self.tensors.append(meta)
-        tensor = raw_tensor.unwrapped(tensor)
-        raw_tensor.describe(tensor, meta)
+        tensor = raw_tensor.unwrap_functorch(tensor)
+        raw_tensor.read_metadata(tensor, meta)
         if "shape" not in meta:
             return index
-        where = raw_tensor.storage_key(tensor)
-        if where is not None:
-            meta["storage"] = self._storages.setdefault(where, len(self._storages))
-            self._kept.append(tensor)
-        data = raw_tensor.strided(tensor)
+        storage = raw_tensor.storage_key(tensor)
+        if storage is not None:
+            meta["storage"] = self._storages.setdefault(storage, len(self._storages))
+            self._keep_alive.append(tensor)
+        data = raw_tensor.dense_on_cpu(tensor)
         if data is not None:
             self._write(data, meta)
-        grad = raw_tensor.gradient(tensor)
+        grad = raw_tensor.read_grad(tensor)
         meta["grad"] = None if grad is None else self._tensor(grad)
         return index
 
     def _write(self, data: torch.Tensor, meta: Dict[str, Any]) -> None:
-        """Put the elements of a strided CPU tensor into the bytes: all, or evenly spaced samples of a large one."""
+        """Append the elements of a strided CPU tensor to the bytes: all, or evenly spaced samples of a large one."""
         data = data.reshape(-1)
-        if data.numel() > self._whole:
+        if data.numel() > self._max_whole:
             meta["step"] = sample_step(data.numel())
             data = data[:: meta["step"]]
         data = data.contiguous()
@@ -184,8 +188,8 @@ class Snapshot:
         self._offset += length
 
 
-def _counts(name: Any) -> bool:
-    return not (isinstance(name, str) and name.startswith(_DYNAMO_MARK))
+def _is_user_attribute(name: Any) -> bool:
+    return not (isinstance(name, str) and name.startswith(_INTERNAL_PREFIXES))
 
 
 def _class_or_unknown(value: Any) -> str:
@@ -195,23 +199,23 @@ def _class_or_unknown(value: Any) -> str:
         return "?"
 
 
-def _plain(value: Any) -> Node:
+def _scalar(value: Any) -> Node:
     name = class_name(value)
     if isinstance(value, (float, complex)):
         return ["F", name, repr(float(value.real)), repr(float(value.imag))]
     if isinstance(value, int) and not isinstance(value, bool):
         return ["V", name, str(int(value)) if abs(value) < 1 << 200 else hex(value)]
-    return ["V", name, _ADDRESS.sub("0x", repr(value))[:LONGEST]]
+    return ["V", name, _ADDRESS.sub("0x", repr(value))[:MAX_TEXT]]
 
 
-def _key(key: Any) -> str:
+def _key_text(key: Any) -> str:
     if isinstance(key, torch.Tensor):
         return "a tensor"
     return _ADDRESS.sub("0x", key if isinstance(key, str) else repr(key))[:200]
 
 
 def _from_numpy(value: Any) -> Optional[Any]:
-    """A numpy array as a tensor, a numpy scalar as a Python one; ``None`` for anything else."""
+    """Return a numpy array as a tensor and a numpy scalar as a Python number; ``None`` for any other value."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return None

@@ -1,8 +1,8 @@
-"""The tape: what a child has to say, in memory that it shares with the agent.
+"""The tape: an append-only log in memory that a child shares with the agent.
 
-A run may end at any instant, by a signal or by ``os._exit``, and a script may close every file descriptor it finds. So
-a child doesn't send its record at the end through a pipe: it lays down one entry after the other in an anonymous shared
-mapping made before the fork. What was laid down stays, whatever becomes of the child.
+A run can end at any instant, by a signal or by ``os._exit``, and a script can close every file descriptor. A record
+sent through a pipe at the end would then be lost. The child therefore appends each entry at once to an anonymous shared
+mapping created before the fork. Entries stay readable after the child has ended.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import mmap
 import struct
 from typing import Any, Dict, List, NamedTuple, Sequence
 
-# Bound now: a script may replace ``json.dumps`` in the module, and the child still has to speak afterwards.
+# Bound at import: a script may replace ``json.dumps`` in the module, and the child must still be able to record.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().decode
 
-_HEADER = struct.Struct("<QQ")
-_ENTRY = struct.Struct("<QQ")
+_HEADER = struct.Struct("<QQ")  # the end of the last entry, the number of dropped entries
+_ENTRY = struct.Struct("<QQ")  # the length of the JSON text, the length of the data
 
 
 class Entry(NamedTuple):
-    """One thing that happened in a run, with the bytes of the tensors it speaks of."""
+    """One event of a run: its JSON facts and the bytes of the tensors that it mentions."""
 
     facts: Dict[str, Any]
     data: bytes
@@ -30,7 +30,10 @@ class Entry(NamedTuple):
 class Tape:
     """An append-only sequence of entries in memory shared with children.
 
-    The memory is reserved and not used: a page costs nothing until something is written on it.
+    The memory is only reserved: the system allocates a page when something is written on it.
+
+    Args:
+        size: bytes to reserve.
     """
 
     def __init__(self, size: int) -> None:
@@ -45,47 +48,47 @@ class Tape:
         return used
 
     @property
-    def lost(self) -> int:
-        """How many entries found no room."""
-        lost: int = _HEADER.unpack_from(self._map, 0)[1]
-        return lost
+    def dropped(self) -> int:
+        """Number of entries that did not fit."""
+        dropped: int = _HEADER.unpack_from(self._map, 0)[1]
+        return dropped
 
     def append(self, facts: Dict[str, Any], chunks: Sequence[bytes] = ()) -> bool:
-        """Lay down an entry; the entry counts only once it is whole. False if there is no room for it."""
+        """Append an entry, which counts only once it is complete. Return False if it does not fit."""
         text = _encode(facts).encode("ascii")
         length = sum(len(chunk) for chunk in chunks)
-        start, lost = _HEADER.unpack_from(self._map, 0)
+        start, dropped = _HEADER.unpack_from(self._map, 0)
         end = start + _ENTRY.size + len(text) + length
         if end > self.size:
-            _HEADER.pack_into(self._map, 0, start, lost + 1)
+            _HEADER.pack_into(self._map, 0, start, dropped + 1)
             return False
         _ENTRY.pack_into(self._map, start, len(text), length)
         at = start + _ENTRY.size
         for chunk in (text, *chunks):
             self._map[at : at + len(chunk)] = chunk
             at += len(chunk)
-        _HEADER.pack_into(self._map, 0, end, lost)
+        _HEADER.pack_into(self._map, 0, end, dropped)
         return True
 
     def entries(self) -> List[Entry]:
-        """What was laid down so far. Stops at the first entry that makes no sense: a script can write here too."""
+        """Return all entries up to the first malformed one, since a script can write to this memory too."""
         found = []
         at, used = _HEADER.size, min(self.used, self.size)
         while at + _ENTRY.size <= used:
-            words, length = _ENTRY.unpack_from(self._map, at)
+            text_length, data_length = _ENTRY.unpack_from(self._map, at)
             at += _ENTRY.size
-            if at + words + length > used:
+            if at + text_length + data_length > used:
                 break
             try:
-                facts = _decode(self._map[at : at + words].decode("ascii"))
+                facts = _decode(self._map[at : at + text_length].decode("ascii"))
             except ValueError:
                 break
             if not isinstance(facts, dict):
                 break
-            found.append(Entry(facts, self._map[at + words : at + words + length]))
-            at += words + length
+            found.append(Entry(facts, self._map[at + text_length : at + text_length + data_length]))
+            at += text_length + data_length
         return found
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._map.close()

@@ -1,128 +1,143 @@
-"""Two records side by side: all in which the compiled run differs from the eager one, the most telling first.
+"""Compare the records of two runs and rank their differences, the most telling first.
 
-The JSON that comes out is read by ``observation.Difference``.
+``observation.Difference`` on the host reads the resulting JSON.
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ..capture.aliases import shared_differently
 from ..run.fork import Run
 from . import records, stdout_diff
-from .records import Pair, Side
-from .snapshot_diff import Finding, Role, Walk
+from .aliases import aliasing_differences
+from .records import EventPair, EventSide
+from .snapshot_diff import Category, Difference, SnapshotDiff, ValueRole
 
-MOST = 40
-END = 1_000_000
-_AGREEABLE = ("finished", "exited")
+END = 1_000_000  # the moment of the script's end, after every event
+MAX_PRINTED_LINES = 5
+_COMPLETED = ("finished", "exited")
+_SEQUENCE = Category("side-effects", 6)
+_PRINTED = Category("side-effects", 9)
+_ALIASING = Category("aliasing", 5)
 
 
 class Comparison(NamedTuple):
-    """What came out.
+    """The result of a comparison.
 
     Attributes:
-        findings: most telling first.
-        doubtful: whether a floating-point difference was judged without a reference.
+        differences: the most telling first.
+        needs_reference: a floating-point difference was judged without a double-precision reference.
     """
 
-    findings: List[Finding]
-    doubtful: bool
+    differences: List[Difference]
+    needs_reference: bool
 
 
 def compare(eager: Run, compiled: Run, reference: Optional[Run] = None) -> Comparison:
-    """Lay two runs side by side.
+    """Compare two runs event by event.
 
     Args:
-        eager: the run with compile a no-op.
-        compiled: the run with compile honoured.
-        reference: the eager run in double precision, for floating-point differences.
+        eager: the run with compile turned off.
+        compiled: the run with compile honored.
+        reference: the eager run in double precision, against which floating-point errors are measured.
     """
-    walk = Walk()
-    thirds = records.events(reference.entries) if reference is not None else []
-    lefts, rights = records.events(eager.entries), records.events(compiled.entries)
-    inner_left, inner_right = records.inner_events(eager.entries), records.inner_events(compiled.entries)
+    diff = SnapshotDiff()
+    _compare_events(diff, eager, compiled, reference)
+    _compare_final_states(diff, eager, compiled, reference)
+    _compare_printed_lines(diff, eager, compiled, reference)
+    ranked = sorted(
+        enumerate(diff.differences), key=lambda item: (item[1].is_secondary, item[1].moment, item[1].rank, item[0])
+    )
+    return Comparison([difference for _, difference in ranked], diff.needs_reference)
+
+
+def _compare_events(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Optional[Run]) -> None:
+    """Compare the events in order, and stop where the runs made different calls."""
+    thirds = records.top_level_events(reference.entries) if reference is not None else []
+    lefts, rights = records.top_level_events(eager.entries), records.top_level_events(compiled.entries)
+    inner_left = records.backwards_inside_calls(eager.entries)
+    inner_right = records.backwards_inside_calls(compiled.entries)
     calls = backwards = 0
-    aligned = True
     for moment, (left, right) in enumerate(zip(lefts, rights)):
-        a, b = Side(left), Side(right)
-        if (a.facts["e"], a.facts.get("label")) != (b.facts["e"], b.facts.get("label")):
-            walk.add(moment, 6, "side-effects", "call {}".format(calls), "order of calls", _named(a), _named(b))
-            aligned = False
-            break
-        third = Side(thirds[moment]) if len(thirds) == len(lefts) else None
-        pair = Pair(a, b, third)
-        walk.enter(moment, pair)
-        if a.facts["e"] == "call":
-            number = a.facts["n"]
-            pairs = _inner(inner_left.get(number, []), inner_right.get(b.facts["n"], []))
-            _call(walk, "call {} ".format(calls), pair, _escaped(compiled, right, rights), _escaped(eager, left, lefts))
-            for offset, inside in enumerate(pairs):
-                walk.enter(moment, inside)
-                _backward(walk, "call {} backward {} ".format(calls, offset), inside)
+        third = EventSide(thirds[moment]) if len(thirds) == len(lefts) else None
+        pair = EventPair(EventSide(left), EventSide(right), third)
+        a, b = pair.eager.facts, pair.compiled.facts
+        diff.enter(moment, pair)
+        if (a["e"], a.get("label")) != (b["e"], b.get("label")):
+            names = (_event_name(pair.eager), _event_name(pair.compiled))
+            diff.add(_SEQUENCE, "call {}".format(calls), "order of calls", names)
+            return
+        if a["e"] == "call":
+            inner_pairs = _pairs(inner_left.get(a["n"], []), inner_right.get(b["n"], []))
+            ended_script = _ended_script(compiled, right, rights) or _ended_script(eager, left, lefts)
+            _compare_call(diff, "call {} ".format(calls), pair, ended_script)
+            for offset, inner_pair in enumerate(inner_pairs):
+                diff.enter(moment, inner_pair)
+                _compare_backward(diff, "call {} backward {} ".format(calls, offset), inner_pair)
             calls += 1
         else:
-            _backward(walk, "backward {} ".format(backwards), pair)
+            _compare_backward(diff, "backward {} ".format(backwards), pair)
             backwards += 1
-    if aligned:
-        _counts(walk, eager, compiled, len(lefts), len(rights))
-    _ends(walk, eager, compiled, reference)
-    _printing(walk, eager, compiled, reference)
-    ranked = sorted(enumerate(walk.findings), key=lambda item: (item[1].weak, item[1].moment, item[1].rank, item[0]))
-    return Comparison([finding for _, finding in ranked], walk.doubtful)
+    _compare_counts(diff, eager, compiled, len(lefts), len(rights))
 
 
-def _named(side: Side) -> str:
+def _event_name(side: EventSide) -> str:
     return str(side.facts.get("label") or side.facts["e"])
 
 
-def _inner(left: List[Any], right: List[Any]) -> List[Pair]:
-    return [Pair(Side(a), Side(b), None) for a, b in zip(left, right)] if len(left) == len(right) else []
+def _pairs(eager: List[Any], compiled: List[Any]) -> List[EventPair]:
+    if len(eager) != len(compiled):
+        return []
+    return [EventPair(EventSide(a), EventSide(b), None) for a, b in zip(eager, compiled)]
 
 
-def _escaped(run: Run, entry: Any, every: List[Any]) -> bool:
-    """Whether the exception of a call is the one that ended the script: then the ending tells it."""
-    inside, outside = entry.facts.get("raised"), run.ending.get("raised")
-    return bool(inside and outside and entry is every[-1] and inside["name"] == outside["name"])
+def _ended_script(run: Run, entry: Any, entries: List[Any]) -> bool:
+    """Return True if the exception of a call also ended the script; the run's ending then reports it."""
+    inner, outer = entry.facts.get("raised"), run.ending.get("raised")
+    return bool(inner and outer and entry is entries[-1] and inner["name"] == outer["name"])
 
 
-def _call(walk: Walk, place: str, pair: Pair, compiled_escaped: bool, eager_escaped: bool) -> None:
-    left, right = pair.eager.facts, pair.compiled.facts
-    if left.get("raised") or right.get("raised"):
-        if not (compiled_escaped or eager_escaped):
-            _exceptions(walk, place.strip(), left.get("raised"), right.get("raised"))
-        if not (left.get("raised") and right.get("raised")):
+def _compare_call(diff: SnapshotDiff, place: str, pair: EventPair, ended_script: bool) -> None:
+    eager, compiled = pair.eager.facts, pair.compiled.facts
+    if eager.get("raised") or compiled.get("raised"):
+        if not ended_script:
+            _compare_exceptions(diff, place.strip(), eager.get("raised"), compiled.get("raised"))
+        if not (eager.get("raised") and compiled.get("raised")):
             return
-    elif "output" in left and "output" in right:
-        third = pair.reference.facts.get("output") if pair.reference is not None else None
-        walk.nodes(place + "output", left["output"], right["output"], third, Role.OUTPUT)
-    hooked = set(left.get("hooked") or ()) | set(right.get("hooked") or ())
-    others = dict(right.get("inputs") or ())
-    thirds = dict(pair.reference.facts.get("inputs") or ()) if pair.reference is not None else {}
-    for name, node in left.get("inputs") or ():
+    elif "output" in eager and "output" in compiled:
+        reference = pair.reference.facts.get("output") if pair.reference is not None else None
+        diff.compare_nodes(place + "output", eager["output"], compiled["output"], reference, ValueRole.OUTPUT)
+    hooked = set(eager.get("hooked") or ()) | set(compiled.get("hooked") or ())
+    others = dict(compiled.get("inputs") or ())
+    references = dict(pair.reference.facts.get("inputs") or ()) if pair.reference is not None else {}
+    for name, node in eager.get("inputs") or ():
         if name in others:
-            role = Role.HOOKED if name in hooked else Role.INPUT
-            walk.nodes(place + name, node, others[name], thirds.get(name), role)
-    if "output" in left and "output" in right:
-        for path, partner, sharing in shared_differently(pair):
-            words = ("shared", "not shared") if sharing else ("not shared", "shared")
-            walk.add(walk.moment, 5, "aliasing", place + path, "shared storage with " + partner, *words)
+            role = ValueRole.HOOKED if name in hooked else ValueRole.INPUT
+            diff.compare_nodes(place + name, node, others[name], references.get(name), role)
+    if "output" in eager and "output" in compiled:
+        for path, partner, shared_in_eager in aliasing_differences(pair):
+            sides = ("shared", "not shared") if shared_in_eager else ("not shared", "shared")
+            diff.add(_ALIASING, place + path, "shared storage with " + partner, sides)
 
 
-def _exceptions(walk: Walk, place: str, left: Optional[Dict[str, Any]], right: Optional[Dict[str, Any]]) -> None:
-    if left and right:
-        if not _agree(left, right):
-            walk.add(walk.moment, 0, "raises-differently", place, "exception", _shown(left), _shown(right))
-    elif left:
-        walk.add(walk.moment, 0, "missing-raise", place, "exception", _shown(left), "returned")
+def _compare_exceptions(
+    diff: SnapshotDiff, place: str, eager: Optional[Dict[str, Any]], compiled: Optional[Dict[str, Any]]
+) -> None:
+    if eager and compiled:
+        if not _is_same_exception(eager, compiled):
+            sides = (_exception_text(eager), _exception_text(compiled))
+            diff.add(Category("raises-differently", 0), place, "exception", sides)
+    elif eager:
+        diff.add(Category("missing-raise", 0), place, "exception", (_exception_text(eager), "returned"))
     else:
-        walk.add(walk.moment, 0, "raises", place, "exception", "returned", _shown(right or {}))
+        diff.add(Category("raises", 0), place, "exception", ("returned", _exception_text(compiled or {})))
 
 
-def _agree(eager: Dict[str, Any], compiled: Dict[str, Any]) -> bool:
-    """Whether the compiled exception passes for the eager one: its class, a subclass, or a wrapper round it.
+def _is_same_exception(eager: Dict[str, Any], compiled: Dict[str, Any]) -> bool:
+    """Return True if the compiled exception is the eager one, a subclass of its class, or a wrapper around it.
 
-    Dynamo raises what it met while tracing as ``TorchRuntimeError``, a ``RuntimeError`` that quotes the first one.
+    Dynamo raises an exception that it meets while tracing as ``TorchRuntimeError``, a ``RuntimeError`` whose message
+    quotes the original one.
     """
     name = eager["name"]
     inner: Optional[Dict[str, Any]] = compiled
@@ -134,50 +149,54 @@ def _agree(eager: Dict[str, Any], compiled: Dict[str, Any]) -> bool:
     return "{}(".format(short) in compiled["message"] or "{}:".format(short) in compiled["message"]
 
 
-def _shown(raised: Dict[str, Any]) -> str:
-    first = (raised.get("message") or "").strip().splitlines() or [""]
-    return "{}: {}".format(raised.get("name"), first[0])[:300]
+def _exception_text(raised: Dict[str, Any]) -> str:
+    lines = (raised.get("message") or "").strip().splitlines() or [""]
+    return "{}: {}".format(raised.get("name"), lines[0])[:300]
 
 
-def _backward(walk: Walk, place: str, pair: Pair) -> None:
-    left, right = pair.eager.facts, pair.compiled.facts
-    third = pair.reference.facts if pair.reference is not None else {}
-    if len(left["results"]) == len(right["results"]):
-        for index, (a, b) in enumerate(zip(left["results"], right["results"])):
-            r = third["results"][index] if len(third.get("results", ())) == len(left["results"]) else None
-            walk.nodes("{}gradient[{}]".format(place, index), a, b, r, Role.GRADIENT)
-    others, thirds = dict(right["leaves"]), dict(third.get("leaves", ()))
-    for name, node in left["leaves"]:
+def _compare_backward(diff: SnapshotDiff, place: str, pair: EventPair) -> None:
+    eager, compiled = pair.eager.facts, pair.compiled.facts
+    reference = pair.reference.facts if pair.reference is not None else {}
+    if len(eager["results"]) == len(compiled["results"]):
+        for index, (a, b) in enumerate(zip(eager["results"], compiled["results"])):
+            has_reference = len(reference.get("results", ())) == len(eager["results"])
+            third = reference["results"][index] if has_reference else None
+            diff.compare_nodes("{}gradient[{}]".format(place, index), a, b, third, ValueRole.GRADIENT)
+    others, references = dict(compiled["leaves"]), dict(reference.get("leaves", ()))
+    for name, node in eager["leaves"]:
         if name in others:
-            walk.nodes(place + name, node, others[name], thirds.get(name), Role.GRADIENT)
+            diff.compare_nodes(place + name, node, others[name], references.get(name), ValueRole.GRADIENT)
 
 
-def _counts(walk: Walk, eager: Run, compiled: Run, left: int, right: int) -> None:
-    both = eager.ending["how"] in _AGREEABLE and compiled.ending["how"] in _AGREEABLE
-    if both and left != right and not (eager.lost or compiled.lost):
-        walk.add(min(left, right), 6, "side-effects", "script", "number of calls", str(left), str(right))
+def _compare_counts(diff: SnapshotDiff, eager: Run, compiled: Run, eager_count: int, compiled_count: int) -> None:
+    both = eager.ending["how"] in _COMPLETED and compiled.ending["how"] in _COMPLETED
+    if both and eager_count != compiled_count and not (eager.dropped_entries or compiled.dropped_entries):
+        diff.moment = min(eager_count, compiled_count)
+        diff.add(_SEQUENCE, "script", "number of calls", (str(eager_count), str(compiled_count)))
 
 
-def _ends(walk: Walk, eager: Run, compiled: Run, reference: Optional[Run]) -> None:
-    left, right = records.last_word(eager.entries), records.last_word(compiled.entries)
+def _compare_final_states(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Optional[Run]) -> None:
+    """Compare the globals that the scripts left."""
+    left, right = records.end_entry(eager.entries), records.end_entry(compiled.entries)
     if left is None or right is None:
         return
-    third = records.last_word(reference.entries) if reference is not None else None
-    pair = Pair(Side(left), Side(right), Side(third) if third is not None else None)
-    walk.enter(END, pair)
+    third = records.end_entry(reference.entries) if reference is not None else None
+    pair = EventPair(EventSide(left), EventSide(right), EventSide(third) if third is not None else None)
+    diff.enter(END, pair)
     others = dict(pair.compiled.facts["globals"])
-    thirds = dict(pair.reference.facts["globals"]) if pair.reference is not None else {}
+    references = dict(pair.reference.facts["globals"]) if pair.reference is not None else {}
     hooked = set(left.facts.get("hooked") or ()) | set(right.facts.get("hooked") or ())
     for name, node in pair.eager.facts["globals"]:
         if name in others:
-            role = Role.HOOKED if name in hooked else Role.GLOBAL
-            walk.nodes("global " + name, node, others[name], thirds.get(name), role)
+            role = ValueRole.HOOKED if name in hooked else ValueRole.GLOBAL
+            diff.compare_nodes("global " + name, node, others[name], references.get(name), role)
 
 
-def _printing(walk: Walk, eager: Run, compiled: Run, reference: Optional[Run]) -> None:
-    if compiled.ending["how"] not in _AGREEABLE or eager.ending["how"] not in _AGREEABLE:
-        return  # cut short: the lines that are missing tell nothing that the ending doesn't
+def _compare_printed_lines(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Optional[Run]) -> None:
+    if compiled.ending["how"] not in _COMPLETED or eager.ending["how"] not in _COMPLETED:
+        return  # an output that was cut short adds nothing to the difference in the endings
+    diff.moment = END + 1
     third = reference.output if reference is not None else None
-    for number, left, right in stdout_diff.different_lines(eager.output, compiled.output, third)[:5]:
+    for number, left, right in stdout_diff.different_lines(eager.output, compiled.output, third)[:MAX_PRINTED_LINES]:
         place = "printed line {}".format(number)
-        walk.add(END + 1, 9, "side-effects", place, "text", left[:200], right[:200], weak=True)
+        diff.add(_PRINTED, place, "text", (left[:200], right[:200]), is_secondary=True)

@@ -1,4 +1,4 @@
-"""A run's tape, read: events in their order, tensors by their bytes. Nothing that a child wrote is trusted."""
+"""Read a run's tape: its events in order, and the tensors from their bytes. Data from a child is never trusted."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 
-from ..capture.snapshot import sample_step
+from ..capture.snapshot import Node, sample_step
 from ..capture.tape import Entry
 
-Node = List[Any]
 _DTYPES = {str(item): item for item in vars(torch).values() if isinstance(item, torch.dtype)}
 
 
-class Side:
-    """One entry of one run, with its tensors."""
+class EventSide:
+    """One event of one run, with its tensors."""
 
     def __init__(self, entry: Entry) -> None:
         self.facts = entry.facts
@@ -23,18 +22,18 @@ class Side:
         self._data = entry.data
 
     def elements(self, meta: Dict[str, Any], step: int = 1) -> Optional[torch.Tensor]:
-        """The recorded elements of a tensor, flat, every ``step``-th; ``None`` if there are none."""
+        """Return every ``step``-th recorded element of a tensor as a flat tensor; ``None`` if none were recorded."""
         dtype = _DTYPES.get(meta.get("dtype", ""))
-        where = meta.get("data")
-        if dtype is None or not where:
+        location = meta.get("data")
+        if dtype is None or not location:
             return None
-        offset, length = where
+        offset, length = location
         if length == 0:
             return torch.empty(0, dtype=dtype)
         if offset < 0 or offset + length > len(self._data):
             return None
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the bytes are not writable, and nobody writes to them
+            warnings.simplefilter("ignore")  # torch warns of read-only memory; nothing writes to this tensor
             try:
                 flat = torch.frombuffer(bytearray(self._data[offset : offset + length]), dtype=dtype)
             except (ValueError, RuntimeError, TypeError):
@@ -42,43 +41,43 @@ class Side:
         return flat if meta.get("step") == step or step == 1 else flat[::step]
 
 
-class Pair(NamedTuple):
-    """The same moment in two runs, and in the reference where there is one."""
+class EventPair(NamedTuple):
+    """The same event in the eager and the compiled run, and in the double-precision run if there is one."""
 
-    eager: Side
-    compiled: Side
-    reference: Optional[Side]
-
-
-def events(entries: List[Entry]) -> List[Entry]:
-    """Calls and backward runs that happened outside of calls, in their order."""
-    return [entry for entry in entries if _kind(entry) == "call" or (_kind(entry) == "backward" and _outside(entry))]
+    eager: EventSide
+    compiled: EventSide
+    reference: Optional[EventSide]
 
 
-def inner_events(entries: List[Entry]) -> Dict[int, List[Entry]]:
-    """Backward runs inside calls, by the number of the call."""
+def top_level_events(entries: List[Entry]) -> List[Entry]:
+    """Return the calls, and the backward runs that happened outside of calls, in order."""
+    return [entry for entry in entries if _type(entry) == "call" or (_type(entry) == "backward" and _is_outside(entry))]
+
+
+def backwards_inside_calls(entries: List[Entry]) -> Dict[int, List[Entry]]:
+    """Return the backward runs that happened inside calls, by the number of the call."""
     found: Dict[int, List[Entry]] = {}
     for entry in entries:
-        if _kind(entry) == "backward" and not _outside(entry):
+        if _type(entry) == "backward" and not _is_outside(entry):
             found.setdefault(entry.facts["inside"], []).append(entry)
     return found
 
 
-def last_word(entries: List[Entry]) -> Optional[Entry]:
-    """The entry of the script's end, if it came to one."""
-    return next((entry for entry in reversed(entries) if _kind(entry) == "end"), None)
+def end_entry(entries: List[Entry]) -> Optional[Entry]:
+    """Return the entry of the script's end; ``None`` if the run was cut short."""
+    return next((entry for entry in reversed(entries) if _type(entry) == "end"), None)
 
 
-def _kind(entry: Entry) -> str:
+def _type(entry: Entry) -> str:
     return str(entry.facts.get("e"))
 
 
-def _outside(entry: Entry) -> bool:
+def _is_outside(entry: Entry) -> bool:
     return entry.facts.get("inside") is None
 
 
 def common_step(first: Dict[str, Any], second: Dict[str, Any]) -> int:
-    """The sampling step at which both tensors can be read: 1 if both are whole."""
+    """Return the sampling step at which both tensors can be read: 1 if both are recorded whole."""
     if "step" not in first and "step" not in second:
         return 1
     numel = 1
@@ -88,7 +87,7 @@ def common_step(first: Dict[str, Any], second: Dict[str, Any]) -> int:
 
 
 def tensors_in(node: Node, place: str) -> Iterator[Tuple[str, int]]:
-    """Every tensor of a node, with its place."""
+    """Yield the place and the index of every tensor in a node."""
     if node[0] == "T":
         yield place, node[1]
     elif node[0] == "L":

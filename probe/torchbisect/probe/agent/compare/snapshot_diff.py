@@ -1,21 +1,21 @@
-"""Two snapshots of one thing, walked together down to what differs."""
+"""Compare two snapshots of the same value recursively and collect the differences."""
 
 from __future__ import annotations
 
 import enum
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
+from ..capture.snapshot import Node
 from . import tolerance
-from .error_histogram import picture
-from .records import Pair, Side, common_step
+from .error_histogram import error_charts
+from .records import EventPair, EventSide, common_step
 
-Node = List[Any]
-MOST = 200
-PICTURES = 3
+MAX_DIFFERENCES = 200
+MAX_CHARTS = 3
 
 
-class Role(enum.Enum):
-    """What a value is to the call: decides which kind of mismatch a difference is."""
+class ValueRole(enum.Enum):
+    """The role of a value in a call, which decides the kind of mismatch that a difference is."""
 
     OUTPUT = "output"
     INPUT = "input"
@@ -24,253 +24,292 @@ class Role(enum.Enum):
     HOOKED = "hooked"
 
 
-class Finding(NamedTuple):
-    """A difference, and where it comes in the order.
+class Category(NamedTuple):
+    """The kind of a mismatch, as ``observation.Kind`` names it, and its rank within one event: 0 comes first."""
+
+    kind: str
+    rank: int
+
+
+class Difference(NamedTuple):
+    """One difference between two runs, with the fields by which differences are sorted.
 
     Attributes:
-        moment: when it was seen, as an event's number.
-        rank: how telling it is among those of one moment, 0 the most.
-        weak: it may well follow from another one, or matter to nobody, so it comes after all the others.
-        number: it is a difference between floating-point numbers.
+        moment: the number of the event in which it was seen.
+        rank: its place among the differences of one event, 0 first.
+        is_secondary: it may follow from another difference or be harmless, so it is sorted after all others.
+        is_float: it is a difference between floating-point numbers.
         facts: ``observation.Difference`` as JSON.
     """
 
     moment: int
     rank: int
-    weak: bool
-    number: bool
+    is_secondary: bool
+    is_float: bool
     facts: Dict[str, Any]
 
 
-_VALUE_KIND = {
-    Role.OUTPUT: ("values", 2),
-    Role.GRADIENT: ("gradients", 4),
-    Role.GLOBAL: ("values", 4),
-    Role.HOOKED: ("hooks", 6),
-}
-_META_KIND = {
-    Role.OUTPUT: ("metadata", 1),
-    Role.GRADIENT: ("gradients", 4),
-    Role.HOOKED: ("hooks", 6),
-}
-_STATE_KIND = {
-    Role.OUTPUT: ("values", 2),
-    Role.GRADIENT: ("gradients", 4),
-    Role.INPUT: ("side-effects", 6),
-    Role.GLOBAL: ("side-effects", 6),
-    Role.HOOKED: ("hooks", 6),
-}
-_META = ("class", "dtype", "shape", "device", "layout", "requires_grad", "leaf")
-_META_NAMES = {"class": "type", "leaf": "is_leaf"}
+class TensorPair(NamedTuple):
+    """The metadata of one tensor in both runs, and in the double-precision run if there is one."""
+
+    eager: Dict[str, Any]
+    compiled: Dict[str, Any]
+    reference: Optional[Dict[str, Any]]
 
 
-class Walk:
-    """Goes through pairs of nodes and collects findings."""
+TYPE_OR_SHAPE = Category("metadata", 1)
+_VALUES = {
+    ValueRole.OUTPUT: Category("values", 2),
+    ValueRole.GRADIENT: Category("gradients", 4),
+    ValueRole.GLOBAL: Category("values", 4),
+    ValueRole.HOOKED: Category("hooks", 6),
+}
+_METADATA = {
+    ValueRole.OUTPUT: TYPE_OR_SHAPE,
+    ValueRole.GRADIENT: Category("gradients", 4),
+    ValueRole.HOOKED: Category("hooks", 6),
+}
+_STATE = {
+    ValueRole.OUTPUT: Category("values", 2),
+    ValueRole.GRADIENT: Category("gradients", 4),
+    ValueRole.INPUT: Category("side-effects", 6),
+    ValueRole.GLOBAL: Category("side-effects", 6),
+    ValueRole.HOOKED: Category("hooks", 6),
+}
+_METADATA_FIELDS = ("class", "dtype", "shape", "device", "layout", "requires_grad", "leaf")
+_FIELD_NAMES = {"class": "type", "leaf": "is_leaf"}
+
+
+class SnapshotDiff:
+    """Compares pairs of nodes and collects their differences.
+
+    Attributes:
+        differences: in the order found, at most ``MAX_DIFFERENCES``.
+        needs_reference: a floating-point difference was found without a double-precision reference.
+        moment: the number of the current event.
+    """
 
     def __init__(self) -> None:
-        self.findings: List[Finding] = []
-        self.doubtful = False
+        self.differences: List[Difference] = []
+        self.needs_reference = False
         self.moment = 0
-        self._pair: Optional[Pair] = None
-        self._pictures = PICTURES
-        self._done: set = set()
+        self._pair: Optional[EventPair] = None
+        self._charts_left = MAX_CHARTS
+        self._compared: Set[Tuple[int, int, ValueRole]] = set()
 
-    def enter(self, moment: int, pair: Pair) -> None:
-        """From now on nodes are of this pair of entries."""
+    def enter(self, moment: int, pair: EventPair) -> None:
+        """Set the event whose nodes are compared next."""
         self.moment, self._pair = moment, pair
-        self._done = set()
+        self._compared = set()
 
     def add(
         self,
-        moment: int,
-        rank: int,
-        kind: str,
+        category: Category,
         place: str,
         attribute: str,
-        eager: str,
-        compiled: str,
+        sides: Tuple[str, str],
         detail: Optional[Dict[str, Any]] = None,
-        weak: bool = False,
-        number: bool = False,
+        is_secondary: bool = False,
+        is_float: bool = False,
     ) -> None:
-        """Put down a difference."""
-        if len(self.findings) < MOST:
+        """Add a difference of the current event; further ones are ignored once the maximum is reached.
+
+        Args:
+            category: its kind and rank.
+            place: where it is, such as ``call 0 output[1]``.
+            attribute: the property that differs there, such as ``dtype``.
+            sides: the property in the eager and in the compiled run.
+            detail: figures about it.
+            is_secondary: see ``Difference``.
+            is_float: see ``Difference``.
+        """
+        if len(self.differences) < MAX_DIFFERENCES:
             facts = {
-                "kind": kind,
+                "kind": category.kind,
                 "place": place,
                 "attribute": attribute,
-                "eager": eager,
-                "compiled": compiled,
+                "eager": sides[0],
+                "compiled": sides[1],
                 "detail": detail or {},
             }
-            self.findings.append(Finding(moment, rank, weak, number, facts))
+            self.differences.append(Difference(self.moment, category.rank, is_secondary, is_float, facts))
 
     # Nodes ----------------------------------------------------------------------------------------------------------
 
-    def nodes(self, place: str, left: Node, right: Node, third: Optional[Node], role: Role) -> None:
-        """Compare two nodes; ``third`` is the same of the double-precision run."""
-        if third is not None and third[0] != left[0]:
-            third = None
-        if left[0] == right[0] == "T":
-            self._tensors(place, left[1], right[1], third[1] if third else None, role)
-        elif "R" in (left[0], right[0]) or (left[0] == right[0] == "X" and left[1] == right[1]):
+    def compare_nodes(
+        self, place: str, eager: Node, compiled: Node, reference: Optional[Node], role: ValueRole
+    ) -> None:
+        """Compare two nodes and everything in them; ``reference`` is the node of the double-precision run."""
+        if reference is not None and reference[0] != eager[0]:
+            reference = None
+        if eager[0] == compiled[0] == "T":
+            self._compare_tensors(place, eager[1], compiled[1], reference[1] if reference else None, role)
+        elif "R" in (eager[0], compiled[0]) or (eager[0] == compiled[0] == "X" and eager[1] == compiled[1]):
             return
-        elif left[0] != right[0] or left[1] != right[1]:
-            self._structure(place, "type", _told(left), _told(right), role)
-        elif left[0] == "V":
-            if left[2] != right[2]:
-                kind, rank = _STATE_KIND[role]
-                self.add(self.moment, rank, kind, place, "value", left[2][:200], right[2][:200])
-        elif left[0] == "F":
-            self._float(place, left, right, third, role)
-        elif left[0] == "L":
-            self._sequence(place, left, right, third, role)
-        elif left[0] in "DOM":
-            self._named(place, left, right, third, role)
+        elif eager[0] != compiled[0] or eager[1] != compiled[1]:
+            self._add_structure(place, "type", (_type_name(eager), _type_name(compiled)), role)
+        elif eager[0] == "V":
+            if eager[2] != compiled[2]:
+                self.add(_STATE[role], place, "value", (eager[2][:200], compiled[2][:200]))
+        elif eager[0] == "F":
+            self._compare_floats(place, eager, compiled, reference, role)
+        elif eager[0] == "L":
+            self._compare_sequences(place, eager, compiled, reference, role)
+        elif eager[0] in "DOM":
+            self._compare_mappings(place, eager, compiled, reference, role)
 
-    def _structure(self, place: str, attribute: str, left: str, right: str, role: Role) -> None:
-        if role is Role.OUTPUT:
-            self.add(self.moment, 1, "metadata", place, attribute, left, right)
-        else:
-            kind, rank = _STATE_KIND[role]
-            self.add(self.moment, rank, kind, place, attribute, left, right)
+    def _add_structure(self, place: str, attribute: str, sides: Tuple[str, str], role: ValueRole) -> None:
+        self.add(TYPE_OR_SHAPE if role is ValueRole.OUTPUT else _STATE[role], place, attribute, sides)
 
-    def _float(self, place: str, left: Node, right: Node, third: Optional[Node], role: Role) -> None:
+    def _compare_floats(
+        self, place: str, eager: Node, compiled: Node, reference: Optional[Node], role: ValueRole
+    ) -> None:
         for part in (2, 3):
-            reference = float(third[part]) if third else None
-            if tolerance.numbers_differ(float(left[part]), float(right[part]), reference):
-                kind, rank = _STATE_KIND[role]
-                self.doubtful |= third is None
-                self.add(self.moment, rank, kind, place, "value", left[part], right[part], number=True)
+            exact = float(reference[part]) if reference else None
+            if tolerance.numbers_differ(float(eager[part]), float(compiled[part]), exact):
+                self.needs_reference |= reference is None
+                self.add(_STATE[role], place, "value", (eager[part], compiled[part]), is_float=True)
                 return
 
-    def _sequence(self, place: str, left: Node, right: Node, third: Optional[Node], role: Role) -> None:
-        if len(left[2]) != len(right[2]):
-            self._structure(place, "length", str(len(left[2])), str(len(right[2])), role)
+    def _compare_sequences(
+        self, place: str, eager: Node, compiled: Node, reference: Optional[Node], role: ValueRole
+    ) -> None:
+        if len(eager[2]) != len(compiled[2]):
+            self._add_structure(place, "length", (str(len(eager[2])), str(len(compiled[2]))), role)
             return
-        same = third is not None and len(third[2]) == len(left[2])
-        for index, (a, b) in enumerate(zip(left[2], right[2])):
-            # Among equal maxima the compiler may pick another one than eager does.
-            if left[1].startswith("torch.return_types.") and index == 1:
+        has_reference = reference is not None and len(reference[2]) == len(eager[2])
+        for index, (a, b) in enumerate(zip(eager[2], compiled[2])):
+            # The indices of ``max``, ``sort`` and so on: the compiler may choose another of equal elements.
+            if eager[1].startswith("torch.return_types.") and index == 1:
                 continue
-            self.nodes("{}[{}]".format(place, index), a, b, third[2][index] if third and same else None, role)
+            third = reference[2][index] if reference and has_reference else None
+            self.compare_nodes("{}[{}]".format(place, index), a, b, third, role)
 
-    def _named(self, place: str, left: Node, right: Node, third: Optional[Node], role: Role) -> None:
-        first, second = dict(left[2]), dict(right[2])
-        if role is Role.OUTPUT and left[0] == "D" and list(first) != list(second):
-            self._structure(place, "keys", str(list(first))[:200], str(list(second))[:200], role)
+    def _compare_mappings(
+        self, place: str, eager: Node, compiled: Node, reference: Optional[Node], role: ValueRole
+    ) -> None:
+        first, second = dict(eager[2]), dict(compiled[2])
+        if role is ValueRole.OUTPUT and eager[0] == "D" and list(first) != list(second):
+            self._add_structure(place, "keys", (str(list(first))[:200], str(list(second))[:200]), role)
         elif set(first) != set(second):
-            self._structure(place, "keys", str(sorted(first))[:200], str(sorted(second))[:200], role)
-        others = dict(third[2]) if third is not None else {}
-        for name, node in left[2]:
+            self._add_structure(place, "keys", (str(sorted(first))[:200], str(sorted(second))[:200]), role)
+        references = dict(reference[2]) if reference is not None else {}
+        for name, node in eager[2]:
             if name in second:
-                inner = place + ("[{!r}]" if left[0] == "D" else ".{}").format(name)
-                # What a hook writes into is plain state; a module's own tensors are the work of more than its hooks.
-                own = left[0] == "M" and node[0] == "T" and role is Role.HOOKED
-                self.nodes(inner, node, second[name], others.get(name), Role.GLOBAL if own else role)
+                inner = place + ("[{!r}]" if eager[0] == "D" else ".{}").format(name)
+                # Not only hooks write to a module's own tensors, so a difference there is not attributed to hooks.
+                is_module_tensor = eager[0] == "M" and node[0] == "T" and role is ValueRole.HOOKED
+                inner_role = ValueRole.GLOBAL if is_module_tensor else role
+                self.compare_nodes(inner, node, second[name], references.get(name), inner_role)
 
     # Tensors --------------------------------------------------------------------------------------------------------
 
-    def _tensors(self, place: str, left: int, right: int, third: Optional[int], role: Role) -> None:
+    def _compare_tensors(
+        self, place: str, eager: int, compiled: int, reference: Optional[int], role: ValueRole
+    ) -> None:
         pair = self._pair
-        if pair is None or (left, right, role) in self._done:
+        if pair is None or (eager, compiled, role) in self._compared:
             return
-        self._done.add((left, right, role))
-        first, second = _meta(pair.eager, left), _meta(pair.compiled, right)
+        self._compared.add((eager, compiled, role))
+        first, second = _metadata(pair.eager, eager), _metadata(pair.compiled, compiled)
         if first is None or second is None or "shape" not in first or "shape" not in second:
             return
-        reference = _meta(pair.reference, third) if pair.reference is not None and third is not None else None
-        mutated = left in (pair.eager.facts.get("mutated") or ()) or right in (pair.compiled.facts.get("mutated") or ())
-        differs = self._attributes(place, first, second, role)
+        third = _metadata(pair.reference, reference) if pair.reference is not None and reference is not None else None
+        tensors = TensorPair(first, second, third)
+        is_mutated = eager in (pair.eager.facts.get("mutated") or ()) or compiled in (
+            pair.compiled.facts.get("mutated") or ()
+        )
+        differs = self._compare_metadata(place, tensors, role)
         if first["shape"] == second["shape"] and first["dtype"] == second["dtype"]:
-            self._elements(place, first, second, reference, role, mutated)
-            if not differs and role is Role.OUTPUT:
-                self._strides(place, first, second)
-        if role is not Role.GRADIENT or first.get("grad") is not None:
-            self._gradient(place, first, second, reference)
+            self._compare_elements(place, tensors, role, is_mutated)
+            if not differs and role is ValueRole.OUTPUT:
+                self._compare_strides(place, tensors)
+        if role is not ValueRole.GRADIENT or first.get("grad") is not None:
+            self._compare_grads(place, tensors)
 
-    def _attributes(self, place: str, first: Dict[str, Any], second: Dict[str, Any], role: Role) -> bool:
+    def _compare_metadata(self, place: str, tensors: TensorPair, role: ValueRole) -> bool:
+        """Compare the metadata and return True if any of it differs."""
+        eager, compiled = tensors.eager, tensors.compiled
         found = False
-        for name in _META:
-            if first.get(name) == second.get(name):
+        for name in _METADATA_FIELDS:
+            if eager.get(name) == compiled.get(name):
                 continue
-            if name == "leaf" and first["requires_grad"] != second["requires_grad"]:
+            if name == "leaf" and eager["requires_grad"] != compiled["requires_grad"]:
                 continue
-            kind, rank = _META_KIND.get(role, ("metadata", 3))
-            words = (_written(first.get(name)), _written(second.get(name)))
-            self.add(self.moment, rank, kind, place, _META_NAMES.get(name, name), *words)
+            category = _METADATA.get(role, Category("metadata", 3))
+            self.add(category, place, _FIELD_NAMES.get(name, name), _texts(eager.get(name), compiled.get(name)))
             found = True
         return found
 
-    def _strides(self, place: str, first: Dict[str, Any], second: Dict[str, Any]) -> None:
-        """A stride counts where it changes what the result can be used for: contiguous in one run only."""
-        if 0 in first["shape"]:
+    def _compare_strides(self, place: str, tensors: TensorPair) -> None:
+        """Compare contiguity: a stride that leaves it unchanged does not change the uses of the result."""
+        eager, compiled = tensors.eager, tensors.compiled
+        if 0 in eager["shape"]:
             return
         for name in ("contiguous", "channels_last"):
-            if first.get(name) != second.get(name):
-                words = (_written(first.get("stride")), _written(second.get("stride")))
-                self.add(self.moment, 7, "metadata", place, "stride", *words, weak=True)
+            if eager.get(name) != compiled.get(name):
+                sides = _texts(eager.get("stride"), compiled.get("stride"))
+                self.add(Category("metadata", 7), place, "stride", sides, is_secondary=True)
                 return
 
-    def _elements(
-        self,
-        place: str,
-        first: Dict[str, Any],
-        second: Dict[str, Any],
-        reference: Optional[Dict[str, Any]],
-        role: Role,
-        mutated: bool,
-    ) -> None:
+    def _compare_elements(self, place: str, tensors: TensorPair, role: ValueRole, is_mutated: bool) -> None:
         pair = self._pair
         assert pair is not None
-        step = common_step(first, second)
-        a, b = pair.eager.elements(first, step), pair.compiled.elements(second, step)
-        if a is None or b is None or a.numel() != b.numel():
+        shape, dtype = tensors.eager["shape"], tensors.eager["dtype"]
+        step = common_step(tensors.eager, tensors.compiled)
+        eager, compiled = pair.eager.elements(tensors.eager, step), pair.compiled.elements(tensors.compiled, step)
+        if eager is None or compiled is None or eager.numel() != compiled.numel():
             return
-        r = None
-        if pair.reference is not None and reference is not None and reference.get("shape") == first["shape"]:
-            r = pair.reference.elements(reference, step)
-        number = a.is_floating_point() or a.is_complex()
-        found = tolerance.floats_differ(a, b, r, first["dtype"]) if number else tolerance.exact_differ(a, b)
+        reference = None
+        third = tensors.reference
+        if pair.reference is not None and third is not None and third.get("shape") == shape:
+            reference = pair.reference.elements(third, step)
+        is_float = eager.is_floating_point() or eager.is_complex()
+        if is_float:
+            found = tolerance.floats_differ(eager, compiled, reference, dtype)
+        else:
+            found = tolerance.exact_differ(eager, compiled)
         if found is None:
             return
-        self.doubtful |= number and r is None
+        self.needs_reference |= is_float and reference is None
         position = found.pop("position")
-        detail = {"index": tolerance.unravelled(position * step, first["shape"]), "numel": a.numel(), **found}
-        if self._pictures:
-            self._pictures -= 1
-            detail.update(picture(a, b, first["shape"], step))
-        kind, rank = _VALUE_KIND.get(role, ("mutation", 3) if mutated else ("values", 8))
-        words = (_element(a[position].item()), _element(b[position].item()))
-        self.add(self.moment, rank, kind, place, "value", *words, detail=detail, number=number)
+        detail = {"index": tolerance.unravel_index(position * step, shape), "numel": eager.numel(), **found}
+        if self._charts_left:
+            self._charts_left -= 1
+            detail.update(error_charts(eager, compiled, shape, step))
+        category = _VALUES.get(role, Category("mutation", 3) if is_mutated else Category("values", 8))
+        sides = (_element_text(eager[position].item()), _element_text(compiled[position].item()))
+        self.add(category, place, "value", sides, detail=detail, is_float=is_float)
 
-    def _gradient(
-        self, place: str, first: Dict[str, Any], second: Dict[str, Any], reference: Optional[Dict[str, Any]]
-    ) -> None:
-        left, right = first.get("grad"), second.get("grad")
-        if left is None and right is None:
+    def _compare_grads(self, place: str, tensors: TensorPair) -> None:
+        eager, compiled = tensors.eager.get("grad"), tensors.compiled.get("grad")
+        if eager is None and compiled is None:
             return
-        if left is None or right is None:
-            words = ("None" if left is None else "a tensor", "None" if right is None else "a tensor")
-            self.add(self.moment, 4, "gradients", place + ".grad", "type", *words)
+        if eager is None or compiled is None:
+            sides = ("None" if eager is None else "a tensor", "None" if compiled is None else "a tensor")
+            self.add(Category("gradients", 4), place + ".grad", "type", sides)
             return
-        third = reference.get("grad") if reference is not None else None
-        self._tensors(place + ".grad", left, right, third, Role.GRADIENT)
+        reference = tensors.reference.get("grad") if tensors.reference is not None else None
+        self._compare_tensors(place + ".grad", eager, compiled, reference, ValueRole.GRADIENT)
 
 
-def _meta(side: Optional[Side], index: int) -> Optional[Dict[str, Any]]:
+def _metadata(side: Optional[EventSide], index: int) -> Optional[Dict[str, Any]]:
     return side.tensors[index] if side is not None and 0 <= index < len(side.tensors) else None
 
 
-def _told(node: Node) -> str:
+def _type_name(node: Node) -> str:
     if node[0] == "T":
         return "Tensor"
     return "None" if node[1] == "NoneType" else str(node[1])
 
 
-def _written(value: Any) -> str:
+def _texts(eager: Any, compiled: Any) -> Tuple[str, str]:
+    return _text(eager), _text(compiled)
+
+
+def _text(value: Any) -> str:
     return str(tuple(value)) if isinstance(value, list) else str(value)
 
 
-def _element(value: Any) -> str:
+def _element_text(value: Any) -> str:
     return format(value, ".6g") if isinstance(value, (float, complex)) else str(value)

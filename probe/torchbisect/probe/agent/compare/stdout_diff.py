@@ -1,4 +1,4 @@
-"""Printed output, compared line by line: numbers with a tolerance, addresses not at all."""
+"""Compare printed output line by line: numbers with a tolerance, memory addresses not at all."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .tolerance import numbers_differ
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]*\w)")
-RELATIVE = 1e-3
-MOST_LINES = 2000
+RELATIVE_TOLERANCE = 1e-3
+MAX_LINES = 2000
 
 
 def different_lines(eager: str, compiled: str, reference: Optional[str]) -> List[Tuple[int, str, str]]:
-    """The lines that differ, by number from 0, with both sides; a missing line is empty."""
-    left, right = (text.splitlines()[:MOST_LINES] for text in (eager, compiled))
-    third = reference.splitlines()[:MOST_LINES] if reference is not None else []
+    """Return the lines that differ: number from 0, eager line, compiled line; a missing line is empty."""
+    left, right = (text.splitlines()[:MAX_LINES] for text in (eager, compiled))
+    third = reference.splitlines()[:MAX_LINES] if reference is not None else []
     found = []
     for number in range(max(len(left), len(right))):
         a = left[number] if number < len(left) else ""
@@ -28,31 +28,31 @@ def different_lines(eager: str, compiled: str, reference: Optional[str]) -> List
 
 
 def lines_differ(eager: str, compiled: str, reference: Optional[str] = None) -> bool:
-    """Whether two lines differ in more than addresses and the noise of floating point."""
+    """Return True if two lines differ in more than addresses and floating-point noise."""
     if eager == compiled:
         return False
     eager, compiled = _ADDRESS.sub("0x", eager), _ADDRESS.sub("0x", compiled)
-    if _skeleton(eager) != _skeleton(compiled):
+    if _without_numbers(eager) != _without_numbers(compiled):
         return True
     pairs = list(zip(_NUMBER.findall(eager), _NUMBER.findall(compiled)))
-    thirds = _NUMBER.findall(_ADDRESS.sub("0x", reference)) if reference is not None else []
+    references = _NUMBER.findall(_ADDRESS.sub("0x", reference)) if reference is not None else []
     for index, (a, b) in enumerate(pairs):
-        third = thirds[index] if len(thirds) == len(pairs) else None
-        if not _near(a, b, third):
+        third = references[index] if len(references) == len(pairs) else None
+        if not _is_close(a, b, third):
             return True
     return False
 
 
-def _skeleton(line: str) -> str:
-    """The line without its numbers; widths and signs change with a number, so blanks go too."""
+def _without_numbers(line: str) -> str:
+    """Return the line without numbers and blanks; widths and signs change with a number, so blanks are removed too."""
     return "".join(_NUMBER.sub("#", line).split())
 
 
-def _unit(text: str) -> float:
-    """One unit in the last printed place."""
+def _last_place(text: str) -> float:
+    """Return the value of one unit in the last printed place of a number."""
     mantissa, _, exponent = text.lower().partition("e")
     if mantissa.endswith("."):
-        return 0.0  # how torch prints a float that is a whole number
+        return 0.0  # torch prints a float that is a whole number this way
     places = len(mantissa.partition(".")[2])
     return float(10.0 ** (int(exponent or 0) - places))
 
@@ -61,12 +61,12 @@ def _is_whole(text: str) -> bool:
     return not any(mark in text for mark in ".eE")
 
 
-def _near(a: str, b: str, third: Optional[str]) -> bool:
-    if a == b:
+def _is_close(eager: str, compiled: str, reference: Optional[str]) -> bool:
+    if eager == compiled:
         return True
-    if _is_whole(a) and _is_whole(b):
+    if _is_whole(eager) and _is_whole(compiled):
         return False
-    x, y = float(a), float(b)
-    if abs(x - y) <= max(RELATIVE * abs(x), 1.5 * max(_unit(a), _unit(b))):
+    x, y = float(eager), float(compiled)
+    if abs(x - y) <= max(RELATIVE_TOLERANCE * abs(x), 1.5 * max(_last_place(eager), _last_place(compiled))):
         return True
-    return third is not None and not numbers_differ(x, y, float(third))
+    return reference is not None and not numbers_differ(x, y, float(reference))

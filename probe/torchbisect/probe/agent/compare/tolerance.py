@@ -1,13 +1,13 @@
-"""When two floating-point results count as different: PyTorch's own rule, re-implemented.
+"""Decide if two floating-point results differ, by a re-implementation of PyTorch's own rule.
 
-The rule in ``torch/_dynamo/utils.py::same`` belongs to the torch under test and changes with it; a search over builds
-needs one that stands still. In short: what is close by ``allclose`` with a tolerance of 1e-4 is the same. Otherwise the
-compiled error against a double-precision run may be as large as eager's own error against it times a multiplier, plus a
-tenth of the tolerance. The multiplier is 3 for half precision and for fewer than a thousand elements, else 2, and
-larger for very small tensors.
+The rule in ``torch/_dynamo/utils.py::same`` is part of the torch under test and changes with it. A search over builds
+needs a fixed rule. In short: values that are close by ``allclose`` with a tolerance of 1e-4 are equal. Otherwise the
+error of the compiled run against a double-precision run is measured. It may be as large as the eager error times a
+multiplier, plus a tenth of the tolerance. The multiplier is 3 for half precision and for fewer than a thousand
+elements, else 2, and larger for very small tensors.
 
-One thing is changed on purpose: the absolute part of the tolerance shrinks with results that are small all over, down
-to a tenth, so that a gradient of 1e-5 that became 0 doesn't hide in it.
+There is one deliberate change. The absolute part of the tolerance shrinks for tensors whose values are all small, down
+to a tenth. Otherwise a gradient of 1e-5 that became 0 would be within tolerance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HALF = ("torch.float16", "torch.bfloat16")
 
 
 def multiplier(dtype: str, numel: int) -> float:
-    """How many times eager's error the compiled error may be."""
+    """Return the factor by which the compiled error may exceed the eager error."""
     if numel <= 10:
         return 10.0
     if numel <= 500:
@@ -32,7 +32,7 @@ def multiplier(dtype: str, numel: int) -> float:
     return 3.0 if dtype in _HALF or numel < 1000 else 2.0
 
 
-def _doubles(tensor: torch.Tensor) -> torch.Tensor:
+def _to_float64(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor).reshape(-1)
     return tensor.to(torch.float64)
@@ -45,30 +45,30 @@ def _rms(tensor: torch.Tensor) -> float:
 def floats_differ(
     eager: torch.Tensor, compiled: torch.Tensor, reference: Optional[torch.Tensor], dtype: str
 ) -> Optional[Dict[str, Any]]:
-    """Compare the elements of two results of one dtype; ``None`` if they agree, else figures.
+    """Compare the elements of two results of one dtype.
 
     Args:
-        eager: flat, any floating-point or complex dtype.
+        eager: a flat tensor of any floating-point or complex dtype.
         compiled: as many elements.
-        reference: the same of the double-precision run, or ``None``.
-        dtype: the dtype's name, as the script has it.
+        reference: the same elements from the double-precision run, or ``None``.
+        dtype: the name of the dtype in the script.
 
     Returns:
-        ``position`` of the worst element, ``count`` of elements out of tolerance, ``largest`` difference, and with a
-        reference ``error``, ``eager_error`` and ``bound``.
+        ``None`` if they agree. Otherwise ``position`` of the largest difference, ``count`` of elements out of
+        tolerance, ``largest`` difference, and with a reference ``error``, ``eager_error`` and ``bound``.
     """
     doubled = 2 if eager.is_complex() else 1
-    a, b = _doubles(eager), _doubles(compiled)
+    a, b = _to_float64(eager), _to_float64(compiled)
     r = None
     if reference is not None and reference.numel() == eager.numel() and reference.is_complex() == eager.is_complex():
-        r = _doubles(reference)
+        r = _to_float64(reference)
     scale = min(1.0, max(SMALLEST_SCALE, _rms(torch.nan_to_num(a, 0.0, 0.0, 0.0))))
     difference = (a - b).abs()
     difference[(a == b) | (a.isnan() & b.isnan())] = 0.0
     difference[difference.isnan()] = math.inf
     far = difference > TOLERANCE * scale + TOLERANCE * torch.nan_to_num(a.abs(), 0.0, 0.0, 0.0)
     if r is not None:
-        # Eager overflowed or divided by zero on the way, the compiled run and the reference did not.
+        # An intermediate result overflowed or was divided by zero in the eager run only.
         far &= ~(a.isnan() & ~b.isnan() & ~r.isnan() & ((b - r).abs() <= NAN_TOLERANCE))
     if not bool(far.any()):
         return None
@@ -90,7 +90,7 @@ def floats_differ(
 
 
 def numbers_differ(eager: float, compiled: float, reference: Optional[float]) -> bool:
-    """The same rule for two single numbers, taken to come from single precision."""
+    """Apply the same rule to two Python numbers, which are assumed to come from single precision."""
     wide = torch.float64
     third = None if reference is None else torch.tensor([reference], dtype=wide)
     first, second = torch.tensor([eager], dtype=wide), torch.tensor([compiled], dtype=wide)
@@ -98,7 +98,7 @@ def numbers_differ(eager: float, compiled: float, reference: Optional[float]) ->
 
 
 def exact_differ(eager: torch.Tensor, compiled: torch.Tensor) -> Optional[Dict[str, Any]]:
-    """Compare integers or bools, which have to be equal; ``None`` if they are."""
+    """Compare integers or bools, which must be equal; return the same figures as ``floats_differ``, or ``None``."""
     unequal = eager != compiled
     if not bool(unequal.any()):
         return None
@@ -106,8 +106,8 @@ def exact_differ(eager: torch.Tensor, compiled: torch.Tensor) -> Optional[Dict[s
     return {"position": int(unequal.to(torch.uint8).argmax()), "count": int(unequal.sum()), "largest": float(gap.max())}
 
 
-def unravelled(position: int, shape: List[int]) -> List[int]:
-    """The index of a flat position in a shape."""
+def unravel_index(position: int, shape: List[int]) -> List[int]:
+    """Return the index in a tensor of the given shape for a position in the flat tensor."""
     index = []
     for size in reversed(shape):
         index.append(position % max(size, 1))

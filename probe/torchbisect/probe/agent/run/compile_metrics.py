@@ -1,7 +1,7 @@
-"""What compiling cost in one run: seconds, recompiles with their reasons, graph breaks with theirs.
+"""Measure the cost of compiling in one run: seconds, graphs, recompiles and graph breaks with their reasons.
 
-Every figure comes from a counter of the torch under test. They moved and were renamed from release to release, so each
-is asked for with care, and one that isn't there counts as nothing.
+Every figure comes from a counter of the torch under test. These counters were moved and renamed between releases, so
+each is read with a fallback, and a missing counter counts as zero.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import torch
 import torch._dynamo
 import torch._dynamo.utils
 
-MOST_REASONS = 50
-LONGEST = 300
+MAX_REASONS = 50
+MAX_REASON_LENGTH = 300
 
 
-def forget() -> None:
-    """Drop what the agent itself has counted before the fork."""
+def reset() -> None:
+    """Clear the counters, which hold what the agent itself compiled before the fork."""
     utils: Any = torch._dynamo.utils
     with contextlib.suppress(AttributeError):
         utils.counters.clear()
@@ -30,27 +30,27 @@ def forget() -> None:
         utils.set_compilation_metrics_limit(1000)
 
 
-def graphs() -> int:
-    """How many graphs a backend was handed."""
+def collect() -> Dict[str, Any]:
+    """Return the figures in the form that ``observation.Ending`` reads."""
+    compiles = _compiles()
+    return {
+        "graphs": _graph_count(),
+        "compile_seconds": round(_seconds(compiles), 4),
+        "recompiles": _recompiles(compiles)[:MAX_REASONS],
+        "graph_breaks": _graph_breaks()[:MAX_REASONS],
+    }
+
+
+def _graph_count() -> int:
+    """Return the number of graphs that dynamo passed to a backend."""
     try:
         return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
     except (AttributeError, KeyError, TypeError):
         return 0
 
 
-def figures() -> Dict[str, Any]:
-    """The figures as ``observation.Ending`` reads them."""
-    compiles = _compiles()
-    return {
-        "graphs": graphs(),
-        "compile_seconds": round(_seconds(compiles), 4),
-        "recompiles": _recompiles(compiles)[:MOST_REASONS],
-        "graph_breaks": _graph_breaks()[:MOST_REASONS],
-    }
-
-
 def _compiles() -> List[Any]:
-    """One record for each frame that dynamo compiled; since 2.1."""
+    """Return one record for each frame that dynamo compiled; empty before torch 2.1."""
     utils: Any = torch._dynamo.utils
     try:
         return list(utils.get_compilation_metrics())
@@ -70,7 +70,7 @@ def _seconds(compiles: List[Any]) -> float:
 
 
 def _recompiles(compiles: List[Any]) -> List[str]:
-    """Why frames were compiled again: a frame that already had an entry in its cache."""
+    """Return the reason for each recompile, which is a compile of a frame that already had a cache entry."""
     found = []
     for item in compiles:
         if getattr(item, "cache_size", None) and getattr(item, "is_forward", True) is not False:
@@ -92,4 +92,4 @@ def _graph_breaks() -> List[str]:
 
 def _first_line(reason: Any) -> str:
     lines = str(reason).strip().splitlines() or [""]
-    return lines[0][:LONGEST]
+    return lines[0][:MAX_REASON_LENGTH]

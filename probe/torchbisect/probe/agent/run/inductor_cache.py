@@ -1,8 +1,8 @@
-"""What inductor made for one run and may use in the next: generated code, compiled kernels, graphs by their hash.
+"""Keep the inductor caches of one run for the next: generated code, compiled kernels, and graphs by their hash.
 
-Most candidates of a reduction compile the graphs of the one before, which costs seconds each time. All of it is keyed
-by its content, by torch. What autograd keeps of whole graphs, guards included, is not taken over: it knows more of the
-script that made it.
+Most candidates of a reduction compile the graphs of the previous one, which would take seconds each time. Torch keys
+these caches by content. The cache of AOTAutograd holds whole graphs with their guards and depends on the script, so it
+is not kept.
 """
 
 from __future__ import annotations
@@ -10,16 +10,21 @@ from __future__ import annotations
 import os
 import shutil
 
-KEPT_BYTES = 512 << 20
-_OF_ONE_SCRIPT = ("aotautograd", "locks")
+MAX_BYTES = 512 << 20
+_SCRIPT_SPECIFIC = ("aotautograd", "locks")
 
 
-def cleared(folder: str, whole: bool) -> None:
-    """Leave what the next run may use; nothing unless the last one left it ``whole``: files may be half written."""
+def prune(folder: str, is_complete: bool) -> None:
+    """Delete the caches that the next run must not use.
+
+    Args:
+        folder: the folder of the caches.
+        is_complete: False if the last run was cut short. Its files may be half written, so everything is deleted.
+    """
     inductor = os.path.join(folder, "inductor")
-    for name in _OF_ONE_SCRIPT:
+    for name in _SCRIPT_SPECIFIC:
         shutil.rmtree(os.path.join(inductor, name), ignore_errors=True)
-    if not whole or _size(folder) > KEPT_BYTES:
+    if not is_complete or _size(folder) > MAX_BYTES:
         shutil.rmtree(folder, ignore_errors=True)
 
 

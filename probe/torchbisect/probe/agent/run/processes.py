@@ -1,4 +1,4 @@
-"""Processes that a script started: counted, measured, ended."""
+"""List, measure and kill the processes that a script started."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _PR_SET_CHILD_SUBREAPER = 36
-_MARGIN = 1.25  # the limit inside the child comes first; this one is for all processes together
+_MARGIN = 1.25  # the child limits itself first; this limit applies to all of its processes together
 
 
 class Process(NamedTuple):
-    """A line of ``/proc``."""
+    """One process, from ``/proc/PID/stat``."""
 
     number: int
     parent: int
@@ -24,13 +24,13 @@ class Process(NamedTuple):
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of what its children leave behind, so that nothing can slip away."""
+    """Become the parent of processes whose parent ends, so that none can escape (``PR_SET_CHILD_SUBREAPER``)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def listing() -> List[Process]:
-    """All processes that can be seen."""
+def list_processes() -> List[Process]:
+    """Return all visible processes."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -43,28 +43,26 @@ def listing() -> List[Process]:
     return found
 
 
-def descendants(child: int) -> List[int]:
-    """The child, all in its session, and all that descend from either. Orphans count: this process adopts them."""
-    every = listing()
+def family_of(child: int) -> List[int]:
+    """Return the child's family: the child, its session, the orphans adopted here, and all descendants of these."""
     family = {child}
     parents: Dict[int, List[int]] = {}
-    for process in every:
+    for process in list_processes():
         parents.setdefault(process.parent, []).append(process.number)
         if process.session == child:
             family.add(process.number)
-    me = os.getpid()
-    family.update(number for number in parents.get(me, ()))
-    todo = list(family)
-    while todo:
-        for number in parents.get(todo.pop(), ()):
+    family.update(parents.get(os.getpid(), ()))
+    pending = list(family)
+    while pending:
+        for number in parents.get(pending.pop(), ()):
             if number not in family:
                 family.add(number)
-                todo.append(number)
+                pending.append(number)
     return sorted(family)
 
 
-def own_memory(number: int) -> int:
-    """Bytes of memory that a process shares with no file: its anonymous part, what it inherited included."""
+def private_memory(number: int) -> int:
+    """Return the anonymous memory of a process in bytes, including what it inherited."""
     try:
         with open("/proc/{}/statm".format(number), "rb") as file:
             fields = file.read().split()
@@ -73,53 +71,59 @@ def own_memory(number: int) -> int:
         return 0
 
 
-def beyond(child: int, memory: int, processes: int) -> Optional[str]:
-    """Which limit the child and its like are beyond, if any."""
-    family = descendants(child)
+def exceeded_limit(child: int, memory: int, processes: int) -> Optional[str]:
+    """Return the limit that the child's family exceeds, ``processes`` or ``memory``; ``None`` if it exceeds neither.
+
+    Args:
+        child: the process id.
+        memory: bytes of private memory beyond what was inherited; 0 for no limit.
+        processes: the number of processes; 0 for no limit.
+    """
+    family = family_of(child)
     if processes and len(family) > processes:
         return "processes"
     if memory:
-        inherited = own_memory(os.getpid())
-        used = sum(max(0, own_memory(number) - inherited) for number in family)
+        inherited = private_memory(os.getpid())
+        used = sum(max(0, private_memory(number) - inherited) for number in family)
         if used > memory * _MARGIN:
             return "memory"
     return None
 
 
-class Clock:
-    """Says when a run has had its time, on a machine that others use as well.
+class RunClock:
+    """A time limit that allows for other load on the machine.
 
-    On a loaded machine a compile that takes 40 seconds alone takes 140, and calling that a hang would be a false
-    verdict. So the limit is one on processor time, unless the run does nothing at all, or has had several times the
-    limit of wall time.
+    On a loaded machine a compile that takes 40 seconds alone takes 140. Reporting that as a hang would be a false
+    verdict. The limit therefore applies to processor time. It applies to wall time if the run is idle. A run also ends
+    after several times the limit in wall time.
     """
 
-    PATIENCE = 4.0
-    IDLE_SHARE = 0.02
-    WINDOW = 1.0
+    WALL_FACTOR = 4.0
+    IDLE_SHARE = 0.02  # a run that uses less than this share of one processor is idle
+    IDLE_WINDOW = 1.0  # seconds
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._began = time.monotonic()
-        self._past: List[Tuple[float, float]] = [(self._began, 0.0)]
+        self._samples: List[Tuple[float, float]] = [(self._began, 0.0)]
 
-    def is_up(self, child: int) -> bool:
-        """Whether the child and its like have had their time. To be asked a few times a second."""
+    def is_expired(self, child: int) -> bool:
+        """Return True if the child's family has used up its time. Call this a few times a second."""
         now = time.monotonic()
         wall = now - self._began
-        used = sum(cpu_seconds(number) for number in descendants(child))
-        while len(self._past) > 1 and now - self._past[1][0] >= self.WINDOW:
-            self._past.pop(0)
-        since, before = self._past[0]
-        self._past.append((now, used))
+        used = sum(cpu_seconds(number) for number in family_of(child))
+        while len(self._samples) > 1 and now - self._samples[1][0] >= self.IDLE_WINDOW:
+            self._samples.pop(0)
+        since, before = self._samples[0]
+        self._samples.append((now, used))
         if wall < self._seconds:
             return False
         idle = used - before < (now - since) * self.IDLE_SHARE
-        return idle or used >= self._seconds * 0.9 or wall >= self._seconds * self.PATIENCE
+        return idle or used >= self._seconds * 0.9 or wall >= self._seconds * self.WALL_FACTOR
 
 
 def cpu_seconds(number: int) -> float:
-    """Processor time of a process and of its children that have ended."""
+    """Return the processor seconds of a process and of its children that have ended."""
     try:
         with open("/proc/{}/stat".format(number), "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -128,20 +132,25 @@ def cpu_seconds(number: int) -> float:
         return 0.0
 
 
-def end_session(child: int, reap: bool) -> None:
-    """Kill the child and all that it started, and wait until they are gone."""
+def end_family(child: int, is_running: bool) -> None:
+    """Kill the child and all processes that it started, and wait until they have ended.
+
+    Args:
+        child: the process id.
+        is_running: the child itself has not been waited for yet.
+    """
     for attempt in range(200):
         with contextlib.suppress(OSError):
             os.killpg(child, signal.SIGKILL)
-        if reap and attempt == 0:
+        if is_running and attempt == 0:
             with contextlib.suppress(OSError):
                 os.kill(child, signal.SIGKILL)
         _reap_all()
-        # The list is only walked when there can be somebody: it costs milliseconds.
+        # Listing the processes costs milliseconds, so it is skipped where no process can be left.
         if attempt == 0 and not _has_children():
             break
-        left = [number for number in descendants(child) if number != child or reap]
-        left = [number for number in left if _alive(number)]
+        left = [number for number in family_of(child) if number != child or is_running]
+        left = [number for number in left if _is_alive(number)]
         if not left:
             break
         for number in left:
@@ -161,7 +170,7 @@ def _has_children() -> bool:
     return True
 
 
-def _alive(number: int) -> bool:
+def _is_alive(number: int) -> bool:
     try:
         with open("/proc/{}/stat".format(number), "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] != b"Z"

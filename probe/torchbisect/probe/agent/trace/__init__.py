@@ -1,1 +1,4 @@
-"""Trace an eager run: executed lines, values and how to write them as source."""
+"""Trace the lines, the calls and the values of an eager run, for the minimizer.
+
+Modules, in reading order: ``tracing``, ``script_syntax``, ``value_source``, ``tensor_source``.
+"""

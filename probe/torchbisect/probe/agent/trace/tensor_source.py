@@ -1,7 +1,7 @@
-"""A tensor as an expression: by value where the value matters, by form where it looks random.
+"""Write a tensor as an expression: exactly where its values matter, else by shape and dtype.
 
-Index tensors, masks and constants decide what a program does; a random-looking matrix of floats seldom does, and
-written out it would bury the script.
+Index tensors, masks and constants determine the behavior of a program. A random-looking matrix of floats rarely does,
+and its values would hide the rest of the script.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ import torch
 
 from ..capture import raw_tensor
 
-SMALL_WHOLE = 32
-SMALL_FLOAT = 12
-_DEFAULT = {torch.float32, torch.int64, torch.bool}
-_FORMATS = {4: "torch.channels_last", 5: "torch.channels_last_3d"}
+MAX_INTEGERS = 32
+MAX_FLOATS = 12
+_DEFAULT_DTYPES = {torch.float32, torch.int64, torch.bool}
+_CHANNELS_LAST = {4: "torch.channels_last", 5: "torch.channels_last_3d"}
 
 
-def tensor_text(tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
-    """An expression for a tensor, and whether it gives the same values; ``None`` for layouts that can't be said."""
+def tensor_expression(tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
+    """Return an expression for a tensor, and True if it gives the same values; ``None`` for unsupported layouts."""
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     if not is_parameter and type(tensor) is not torch.Tensor:
         return None
     requires_grad = tensor.requires_grad
-    tensor = raw_tensor.unwrapped(tensor)
+    tensor = raw_tensor.unwrap_functorch(tensor)
     if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
         return None
-    data = raw_tensor.strided(tensor)
+    data = raw_tensor.dense_on_cpu(tensor)
     if data is None:
         if tensor.device.type != "meta":
             return None
-        text, exact = _factory("empty", list(tensor.shape), tensor, []), True
+        text, exact = _factory("empty", list(tensor.shape), tensor), True
         suffix = ""
     else:
-        base, data, suffix = _untwisted(tensor, data)
-        text, exact = _by_value(data, base) or (_by_form(data, base), False)
+        base, data, suffix = _contiguous_base(tensor, data)
+        text, exact = _exact_expression(data, base) or (_random_expression(data, base), False)
         text += suffix
     if is_parameter:
         return "torch.nn.Parameter({}{})".format(text, "" if requires_grad else ", requires_grad=False"), exact
@@ -45,23 +45,23 @@ def tensor_text(tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
     return text, exact
 
 
-def _extras(tensor: torch.Tensor, dtype_is_plain: bool) -> List[str]:
-    words = [] if dtype_is_plain else ["dtype={}".format(tensor.dtype)]
+def _dtype_and_device(tensor: torch.Tensor, is_default_dtype: bool) -> List[str]:
+    arguments = [] if is_default_dtype else ["dtype={}".format(tensor.dtype)]
     if tensor.device.type != "cpu":
-        words.append("device={!r}".format(str(tensor.device)))
-    return words
+        arguments.append("device={!r}".format(str(tensor.device)))
+    return arguments
 
 
-def _factory(name: str, sizes: List[int], tensor: torch.Tensor, first: List[str], plain: Any = None) -> str:
-    plain = tensor.dtype == torch.float32 if plain is None else plain
+def _factory(name: str, sizes: List[int], tensor: torch.Tensor) -> str:
     shown = [str(size) for size in sizes] if sizes else ["()"]
-    return "torch.{}({})".format(name, ", ".join([*first, *shown, *_extras(tensor, plain)]))
+    arguments = [*shown, *_dtype_and_device(tensor, tensor.dtype == torch.float32)]
+    return "torch.{}({})".format(name, ", ".join(arguments))
 
 
-def _by_value(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
+def _exact_expression(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
     shape, numel = list(tensor.shape), tensor.numel()
     if numel == 0:
-        return _factory("empty", shape, tensor, []), True
+        return _factory("empty", shape, tensor), True
     flat = data.reshape(-1)
     whole = not (data.is_floating_point() or data.is_complex())
     if data.is_complex():
@@ -70,77 +70,79 @@ def _by_value(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tuple[str, b
     if numel > 1 and bool((flat == first).all()):
         return _constant(first, shape, tensor), True
     if data.dim() == 1 and numel > 3 and data.dtype is not torch.bool:
-        counted = torch.arange(numel, dtype=data.dtype)
-        if torch.equal(data, counted):
+        counting = torch.arange(numel, dtype=data.dtype)
+        if torch.equal(data, counting):
             end = str(numel) if whole or tensor.dtype != torch.float32 else "{}.0".format(numel)
-            return "torch.arange({})".format(", ".join([end, *_extras(tensor, tensor.dtype in _DEFAULT)])), True
+            arguments = [end, *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
+            return "torch.arange({})".format(", ".join(arguments)), True
     if data.dim() == 2 and shape[0] == shape[1] and torch.equal(data, torch.eye(shape[0], dtype=data.dtype)):
-        return "torch.eye({})".format(", ".join([str(shape[0]), *_extras(tensor, tensor.dtype == torch.float32)])), True
-    if numel <= (SMALL_WHOLE if whole else SMALL_FLOAT) and (whole or all(map(_is_short, flat.tolist()))):
-        words = [_listed(data.tolist()), *_extras(tensor, tensor.dtype in _DEFAULT)]
-        return "torch.tensor({})".format(", ".join(words)), True
+        arguments = [str(shape[0]), *_dtype_and_device(tensor, tensor.dtype == torch.float32)]
+        return "torch.eye({})".format(", ".join(arguments)), True
+    if numel <= (MAX_INTEGERS if whole else MAX_FLOATS) and (whole or all(map(_is_short, flat.tolist()))):
+        arguments = [_literal(data.tolist()), *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
+        return "torch.tensor({})".format(", ".join(arguments)), True
     return None
 
 
 def _constant(value: Any, shape: List[int], tensor: torch.Tensor) -> str:
     if tensor.dtype is not torch.bool and value in (0, 1):
-        return _factory("ones" if value else "zeros", shape, tensor, [])
+        return _factory("ones" if value else "zeros", shape, tensor)
     size = "({}{})".format(", ".join(map(str, shape)), "," if len(shape) == 1 else "")
-    words = [size, _listed(value), *_extras(tensor, tensor.dtype in _DEFAULT)]
-    return "torch.full({})".format(", ".join(words))
+    arguments = [size, _literal(value), *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
+    return "torch.full({})".format(", ".join(arguments))
 
 
-def _by_form(data: torch.Tensor, tensor: torch.Tensor) -> str:
+def _random_expression(data: torch.Tensor, tensor: torch.Tensor) -> str:
     shape = list(tensor.shape)
     size = "({}{})".format(", ".join(map(str, shape)), "," if len(shape) == 1 else "")
     if tensor.dtype is torch.bool:
         return "(torch.rand({}) > 0.5)".format(", ".join(map(str, shape)) or "()")
     if not (data.is_floating_point() or data.is_complex()):
         low, high = int(data.min()), int(data.max()) + 1
-        words = [str(low), str(high), size, *_extras(tensor, tensor.dtype is torch.int64)]
-        return "torch.randint({})".format(", ".join(words))
-    inside = data.is_floating_point() and bool(((data >= 0) & (data < 1)).all()) and data.numel() > 3
-    return _factory("rand" if inside else "randn", shape, tensor, [])
+        arguments = [str(low), str(high), size, *_dtype_and_device(tensor, tensor.dtype is torch.int64)]
+        return "torch.randint({})".format(", ".join(arguments))
+    is_uniform = data.is_floating_point() and bool(((data >= 0) & (data < 1)).all()) and data.numel() > 3
+    return _factory("rand" if is_uniform else "randn", shape, tensor)
 
 
 def _is_short(value: float) -> bool:
-    """Whether a person would have written this number; random ones have more digits."""
+    """Return True for a number of at most three significant digits; random numbers have more."""
     return not math.isfinite(value) or math.isclose(float("{:.3g}".format(value)), value, rel_tol=1e-6, abs_tol=0.0)
 
 
-def _listed(value: Any) -> str:
+def _literal(value: Any) -> str:
     if isinstance(value, list):
-        return "[{}]".format(", ".join(map(_listed, value)))
+        return "[{}]".format(", ".join(map(_literal, value)))
     if isinstance(value, float):
         return "{!r}".format(float("{:.6g}".format(value))) if math.isfinite(value) else 'float("{}")'.format(value)
     return repr(value)
 
 
-def _untwisted(tensor: torch.Tensor, data: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, str]:
-    """A contiguous tensor with its elements, and what to add to its expression to have the given one's strides."""
+def _contiguous_base(tensor: torch.Tensor, data: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, str]:
+    """Return a contiguous tensor, its elements, and the suffix that gives its expression the original strides."""
     shape, strides = list(tensor.shape), list(tensor.stride())
     if tensor.is_contiguous() or tensor.numel() == 0:
         return tensor, data, ""
-    if tensor.dim() in _FORMATS:
-        name = _FORMATS[tensor.dim()]
+    if tensor.dim() in _CHANNELS_LAST:
+        name = _CHANNELS_LAST[tensor.dim()]
         if tensor.is_contiguous(memory_format=getattr(torch, name.partition(".")[2])):
             return tensor, data, ".to(memory_format={})".format(name)
     order = sorted(range(tensor.dim()), key=lambda axis: -strides[axis])
     if 0 not in strides and _is_dense(shape, strides, order):
-        back = [order.index(axis) for axis in range(tensor.dim())]
-        suffix = ".t()" if tensor.dim() == 2 else ".permute({})".format(_joined(back))
+        inverse = [order.index(axis) for axis in range(tensor.dim())]
+        suffix = ".t()" if tensor.dim() == 2 else ".permute({})".format(_joined(inverse))
         return tensor.permute(order), data.permute(order), suffix
     if 0 in strides:
         suffix = ".expand({})".format(_joined(shape))
         for axis in [axis for axis, step in enumerate(strides) if step == 0]:
             tensor, data = tensor.narrow(axis, 0, 1), data.narrow(axis, 0, 1)
-        base, data, inner = _untwisted(tensor, data)
+        base, data, inner = _contiguous_base(tensor, data)
         return base, data, inner + suffix
-    room = 1 + sum((size - 1) * step for size, step in zip(shape, strides))
-    lined = torch.zeros(room, dtype=data.dtype)
-    lined.as_strided(shape, strides).copy_(data)
+    length = 1 + sum((size - 1) * step for size, step in zip(shape, strides))
+    buffer = torch.zeros(length, dtype=data.dtype)
+    buffer.as_strided(shape, strides).copy_(data)
     suffix = ".as_strided(({}), ({}))".format(_joined(shape, True), _joined(strides, True))
-    return lined.to(tensor.device), lined, suffix
+    return buffer.to(tensor.device), buffer, suffix
 
 
 def _is_dense(shape: List[int], strides: List[int], order: List[int]) -> bool:
@@ -152,8 +154,8 @@ def _is_dense(shape: List[int], strides: List[int], order: List[int]) -> bool:
     return True
 
 
-def _joined(values: List[int], tuple_like: bool = False) -> str:
-    return ", ".join(map(str, values)) + ("," if tuple_like and len(values) == 1 else "")
+def _joined(values: List[int], as_tuple: bool = False) -> str:
+    return ", ".join(map(str, values)) + ("," if as_tuple and len(values) == 1 else "")
 
 
 def _with_keyword(text: str, keyword: str) -> str:

@@ -1,4 +1,4 @@
-"""Values as expressions: what a person would write to have the same thing again in a fresh script."""
+"""Write values as expressions that create the same values in a new script."""
 
 from __future__ import annotations
 
@@ -14,160 +14,160 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import torch
 
 from ..capture import raw_tensor
-from .tensor_source import tensor_text
+from .tensor_source import tensor_expression
 
-LONGEST = 400
-MOST_ITEMS = 40
-DEEPEST = 6
+MAX_LENGTH = 400
+MAX_ITEMS = 40
+MAX_DEPTH = 6
 
 
-class Text(NamedTuple):
-    """An expression, and whether it rebuilds the same value or only one of the same form."""
+class Expression(NamedTuple):
+    """The source text of an expression. ``exact`` is False if it gives only a value of the same type and shape."""
 
     text: str
     exact: bool
 
 
-class Rebuilder:
-    """Writes expressions in terms of torch and of the names that a script defines at its top level.
+class ExpressionWriter:
+    """Writes expressions that use torch and the names that a script defines at its top level.
 
     Args:
-        namespace: the script's globals, as they are when a text is asked for.
+        namespace: the script's globals, read anew for each expression.
     """
 
     def __init__(self, namespace: Dict[str, Any]) -> None:
         self._namespace = namespace
-        self._made: Dict[int, Tuple[Any, Optional[Text]]] = {}
+        self._constructed: Dict[int, Tuple[Any, Optional[Expression]]] = {}
         self._current: List[int] = []
 
-    def text(self, value: Any) -> Optional[Text]:
-        """An expression for a value; ``None`` where there is none."""
+    def write(self, value: Any) -> Optional[Expression]:
+        """Return an expression for a value; ``None`` if none is known or it is too long."""
         try:
-            with raw_tensor.looking():
-                found = self._text(value, 0)
+            with raw_tensor.without_dispatch():
+                found = self._write(value, 0)
         except Exception:
             return None
-        return found if found is not None and len(found.text) <= LONGEST else None
+        return found if found is not None and len(found.text) <= MAX_LENGTH else None
 
-    def constructed(self, instance: Any, arguments: Dict[str, Any]) -> None:
-        """An object's ``__init__`` began with these arguments; only the first one, the outermost class's, counts."""
-        if id(instance) in self._made and self._made[id(instance)][0] is instance:
+    def note_constructor(self, instance: Any, arguments: Dict[str, Any]) -> None:
+        """Note the arguments of an object's ``__init__``. The first call, of the outermost class, is the one kept."""
+        if id(instance) in self._constructed and self._constructed[id(instance)][0] is instance:
             return
-        # Kept alive, so that the number can't come to mean another object.
-        self._made[id(instance)] = (instance, None)
-        written = self._call(type(instance), arguments)
-        self._made[id(instance)] = (instance, written)
+        # The object is kept alive; otherwise another object could get the same ``id``.
+        self._constructed[id(instance)] = (instance, None)
+        written = self._constructor_call(type(instance), arguments)
+        self._constructed[id(instance)] = (instance, written)
 
-    # Kinds of values ------------------------------------------------------------------------------------------------
+    # Types of values ------------------------------------------------------------------------------------------------
 
-    def _text(self, value: Any, depth: int) -> Optional[Text]:
-        if depth > DEEPEST:
+    def _write(self, value: Any, depth: int) -> Optional[Expression]:
+        if depth > MAX_DEPTH:
             return None
         if isinstance(value, float):
-            return Text(repr(value) if math.isfinite(value) else 'float("{}")'.format(value), True)
+            return Expression(repr(value) if math.isfinite(value) else 'float("{}")'.format(value), True)
         if value is None or value is Ellipsis or type(value) in (bool, int, str, bytes, complex, range, slice):
-            return Text("..." if value is Ellipsis else repr(value), True)
+            return Expression("..." if value is Ellipsis else repr(value), True)
         if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-            return Text(str(value), True)
+            return Expression(str(value), True)
         if isinstance(value, torch.device):
-            return Text(repr(value).replace("device(", "torch.device(", 1), True)
+            return Expression(repr(value).replace("device(", "torch.device(", 1), True)
         if isinstance(value, torch.Tensor):
-            written = tensor_text(value)
-            return Text(*written) if written else None
+            written = tensor_expression(value)
+            return Expression(*written) if written else None
         if isinstance(value, enum.Enum):
-            owner = self._named(type(value))
-            return Text("{}.{}".format(owner, value.name), True) if owner else None
+            owner = self._name_of(type(value))
+            return Expression("{}.{}".format(owner, value.name), True) if owner else None
         if isinstance(value, torch.nn.Module):
             return self._module(value)
         if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
-            name = self._named(value)
-            return Text(name, True) if name else None
+            name = self._name_of(value)
+            return Expression(name, True) if name else None
         return self._container(value, depth) or self._object(value, depth)
 
-    def _container(self, value: Any, depth: int) -> Optional[Text]:
+    def _container(self, value: Any, depth: int) -> Optional[Expression]:
         if isinstance(value, torch.Size):
-            return Text("torch.Size({!r})".format(list(value)), True)
+            return Expression("torch.Size({!r})".format(list(value)), True)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            owner, inner = self._named(type(value)), self._items(value, depth)
-            return Text("{}({})".format(owner, inner.text), inner.exact) if owner and inner else None
+            owner, inner = self._name_of(type(value)), self._items(value, depth)
+            return Expression("{}({})".format(owner, inner.text), inner.exact) if owner and inner else None
         if type(value) is dict:
             keys, held = self._items(value.keys(), depth, "\0"), self._items(value.values(), depth, "\0")
             if keys is None or held is None or not keys.exact:
                 return None
             pairs = zip(keys.text.split("\0"), held.text.split("\0")) if value else ()
-            return Text("{%s}" % ", ".join("{}: {}".format(*pair) for pair in pairs), held.exact)
-        shapes: Dict[type, str] = {list: "[{}]", tuple: "({})", set: "{{{}}}", frozenset: "frozenset({{{}}})"}
-        if type(value) in shapes:
+            return Expression("{%s}" % ", ".join("{}: {}".format(*pair) for pair in pairs), held.exact)
+        formats: Dict[type, str] = {list: "[{}]", tuple: "({})", set: "{{{}}}", frozenset: "frozenset({{{}}})"}
+        if type(value) in formats:
             if not value and isinstance(value, (set, frozenset)):
-                return Text(type(value).__name__ + "()", True)
+                return Expression(type(value).__name__ + "()", True)
             members = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
             inner = self._items(members, depth)
             if inner is None:
                 return None
             comma = "," if type(value) is tuple and len(value) == 1 else ""
-            return Text(shapes[type(value)].format(inner.text + comma), inner.exact)
+            return Expression(formats[type(value)].format(inner.text + comma), inner.exact)
         if type(value) is collections.deque:
             inner = self._items(value, depth)
             bound = "" if value.maxlen is None else ", maxlen={}".format(value.maxlen)
-            return Text("collections.deque([{}]{})".format(inner.text, bound), inner.exact) if inner else None
+            return Expression("collections.deque([{}]{})".format(inner.text, bound), inner.exact) if inner else None
         return None
 
-    def _items(self, values: Any, depth: int, between: str = ", ") -> Optional[Text]:
+    def _items(self, values: Any, depth: int, separator: str = ", ") -> Optional[Expression]:
         found = []
-        for value in list(values)[: MOST_ITEMS + 1]:
-            item = self._text(value, depth + 1)
+        for value in list(values)[: MAX_ITEMS + 1]:
+            item = self._write(value, depth + 1)
             if item is None:
                 return None
             found.append(item)
-        if len(found) > MOST_ITEMS:
+        if len(found) > MAX_ITEMS:
             return None
-        return Text(between.join(item.text for item in found), all(item.exact for item in found))
+        return Expression(separator.join(item.text for item in found), all(item.exact for item in found))
 
-    def _object(self, value: Any, depth: int) -> Optional[Text]:
+    def _object(self, value: Any, depth: int) -> Optional[Expression]:
         if id(value) in self._current:
             return None
         self._current.append(id(value))
         try:
             if dataclasses.is_dataclass(value):
                 return self._dataclass(value, depth)
-            held = self._made.get(id(value))
+            held = self._constructed.get(id(value))
             if held is not None and held[0] is value:
                 return held[1]
             kind = type(value)
             if kind in (argparse.Namespace, types.SimpleNamespace):
-                return self._fields_only(value, depth)
-            if kind.__init__ is object.__init__ and self._named(kind) and kind.__module__ == "__main__":
-                return Text(str(self._named(kind)) + "()", not getattr(value, "__dict__", None))
+                return self._namespace_object(value, depth)
+            if kind.__init__ is object.__init__ and self._name_of(kind) and kind.__module__ == "__main__":
+                return Expression(str(self._name_of(kind)) + "()", not getattr(value, "__dict__", None))
             return None
         finally:
             self._current.pop()
 
-    def _dataclass(self, value: Any, depth: int) -> Optional[Text]:
-        owner = self._named(type(value))
+    def _dataclass(self, value: Any, depth: int) -> Optional[Expression]:
+        owner = self._name_of(type(value))
         if owner is None:
             return None
         written, exact = [], True
         for field in dataclasses.fields(value):
             if not field.init or _is_default(field, getattr(value, field.name, None)):
                 continue
-            inner = self._text(getattr(value, field.name), depth + 1)
+            inner = self._write(getattr(value, field.name), depth + 1)
             if inner is None:
                 return None
             written.append("{}={}".format(field.name, inner.text))
             exact &= inner.exact
-        return Text("{}({})".format(owner, ", ".join(written)), exact)
+        return Expression("{}({})".format(owner, ", ".join(written)), exact)
 
-    def _fields_only(self, value: Any, depth: int) -> Optional[Text]:
-        """An object that is nothing but its fields."""
-        owner, texts = self._named(type(value)), self._items(vars(value).values(), depth, "\0")
+    def _namespace_object(self, value: Any, depth: int) -> Optional[Expression]:
+        """Return an expression for an object that has only attributes, such as ``types.SimpleNamespace``."""
+        owner, texts = self._name_of(type(value)), self._items(vars(value).values(), depth, "\0")
         if owner is None or texts is None or not all(name.isidentifier() for name in vars(value)):
             return None
         pairs = zip(vars(value), texts.text.split("\0")) if vars(value) else ()
-        return Text("{}({})".format(owner, ", ".join("{}={}".format(*pair) for pair in pairs)), texts.exact)
+        return Expression("{}({})".format(owner, ", ".join("{}={}".format(*pair) for pair in pairs)), texts.exact)
 
-    def _module(self, module: Any) -> Optional[Text]:
+    def _module(self, module: Any) -> Optional[Expression]:
         module = getattr(module, "_orig_mod", module)
-        held = self._made.get(id(module))
+        held = self._constructed.get(id(module))
         if held is None or held[0] is not module or held[1] is None:
             return None
         text = held[1].text
@@ -179,23 +179,23 @@ class Rebuilder:
             text += ".requires_grad_(False)"
         if not module.training:
             text += ".eval()"
-        return Text(text, False)
+        return Expression(text, False)
 
     # Names and calls ------------------------------------------------------------------------------------------------
 
-    def _named(self, value: Any) -> Optional[str]:
-        """The name by which a script can say a class or a function: its own, or one under torch."""
+    def _name_of(self, value: Any) -> Optional[str]:
+        """Return the name of a class or function in the script: its own, or one under torch; ``None`` if none."""
         name = str(getattr(value, "__qualname__", "") or "")
         owner = self._namespace.get(name.partition(".")[0])
         for part in name.split(".")[1:]:
             owner = getattr(owner, part, None)
         if name and owner is value:
             return name
-        name = name.rpartition("VariableFunctionsClass.")[2]  # torch's own functions are methods of a hidden class
+        name = name.rpartition("VariableFunctionsClass.")[2]  # torch's functions are methods of a private class
         module = getattr(value, "__module__", None) or ""
         if module == "builtins":
             return name
-        for path, owner in _TORCH_NAMES:
+        for path, owner in _KNOWN_MODULES:
             if getattr(owner, name, None) is value:
                 return "{}.{}".format(path, name)
         for known, held in list(self._namespace.items()):
@@ -203,8 +203,8 @@ class Rebuilder:
                 return str(known)
         return None
 
-    def _call(self, kind: type, arguments: Dict[str, Any]) -> Optional[Text]:
-        owner = self._named(kind)
+    def _constructor_call(self, kind: type, arguments: Dict[str, Any]) -> Optional[Expression]:
+        owner = self._name_of(kind)
         if owner is None:
             return None
         try:
@@ -212,31 +212,31 @@ class Rebuilder:
         except (TypeError, ValueError):
             return None
         written = []
-        with raw_tensor.looking():
+        with raw_tensor.without_dispatch():
             for parameter in parameters:
                 if parameter.name not in arguments:
                     continue
                 value = arguments[parameter.name]
                 if parameter.kind is parameter.VAR_POSITIONAL:
-                    texts = [self._text(item, 1) for item in value]
+                    texts = [self._write(item, 1) for item in value]
                     names = [""] * len(texts)
                 elif parameter.kind is parameter.VAR_KEYWORD:
-                    texts = [self._text(item, 1) for item in value.values()]
+                    texts = [self._write(item, 1) for item in value.values()]
                     names = ["{}=".format(key) for key in value]
                 elif parameter.default is not parameter.empty and _equal(parameter.default, value):
                     continue
                 else:
-                    texts = [self._text(value, 1)]
+                    texts = [self._write(value, 1)]
                     by_name = parameter.default is not parameter.empty or parameter.kind is parameter.KEYWORD_ONLY
                     names = ["{}=".format(parameter.name) if by_name else ""]
                 for name, text in zip(names, texts):
                     if text is None:
                         return None
                     written.append(name + text.text)
-        return Text("{}({})".format(owner, ", ".join(written)), False)
+        return Expression("{}({})".format(owner, ", ".join(written)), False)
 
 
-_TORCH_NAMES: List[Tuple[str, Any]] = [
+_KNOWN_MODULES: List[Tuple[str, Any]] = [
     ("torch", torch),
     ("torch.nn", torch.nn),
     ("torch.nn.functional", torch.nn.functional),

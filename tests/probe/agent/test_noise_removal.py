@@ -101,13 +101,13 @@ def test_what_differs_beside_the_order_of_draws_is_evidence(observe: Callable[..
 def test_settled_draws_hang_on_no_order() -> None:
     program = """
 import torch
-from torchbisect.probe.agent.run.deterministic_rng import SettledDraws
+from torchbisect.probe.agent.run.deterministic_rng import DeterministicRandom
 def draws(order):
     kinds = [lambda: torch.rand(4), lambda: torch.randn(2, 2), lambda: torch.randint(3, 9, (5,)),
              lambda: torch.nn.functional.dropout(torch.ones(6)), lambda: torch.empty(3).exponential_()]
     made = {number: kinds[number]().tolist() for number in order}
     return [made[number] for number in sorted(made)]
-with SettledDraws():
+with DeterministicRandom():
     assert draws([0, 1, 2, 3, 4]) == draws([4, 2, 0, 1, 3])
     numbers = torch.rand(1000)
     assert 0.4 < numbers.mean() < 0.6 and numbers.min() > 0 and numbers.max() < 1

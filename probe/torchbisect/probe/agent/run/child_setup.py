@@ -1,0 +1,165 @@
+"""Prepare a child process for a script: limits, environment variables, streams, seeds and the ``__main__`` module."""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import contextlib
+import ctypes
+import gc
+import io
+import os
+import random
+import resource
+import signal
+import sys
+import time
+import types
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+import torch._dynamo
+
+from . import compile_metrics
+
+MALLOC_PERTURB = -6  # M_PERTURB of glibc's mallopt
+
+
+def set_limits(memory: int) -> None:
+    """Restore the default signal handlers and limit the private memory that the process may add, in bytes."""
+    for name in ("SIGINT", "SIGTERM", "SIGPIPE", "SIGHUP"):
+        default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+        signal.signal(getattr(signal, name), default if name != "SIGPIPE" else signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory:
+        # RLIMIT_DATA and not RLIMIT_AS: a CUDA build maps tens of gigabytes of addresses that it never uses.
+        limit = _data_size() + memory
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _data_size() -> int:
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def set_environment(scratch: str, caches: str, threads: int) -> None:
+    """Set the environment variables and reset the compiler's state.
+
+    Args:
+        scratch: the folder for temporary files.
+        caches: the folder for the caches of inductor and triton.
+        threads: the number of threads of torch's operators.
+    """
+    os.makedirs(caches, exist_ok=True)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(caches, "inductor")
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(caches, "triton")
+    os.environ["TMPDIR"] = scratch
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    os.environ.pop("TORCHDYNAMO_DISABLE", None)
+    torch._dynamo.config.disable = False
+    torch.set_num_threads(max(1, threads))
+    torch._dynamo.reset()
+    compile_metrics.reset()
+
+
+def discard_inherited_state() -> None:
+    """Clear the agent's exit handlers and turn on garbage collection."""
+    atexit._clear()
+    gc.enable()
+
+
+class _EmptyInput(io.TextIOBase):
+    """Standard input that is empty and notes each attempt to read it."""
+
+    def __init__(self, reads: List[int]) -> None:
+        self._reads = reads
+        self.buffer = _EmptyBuffer(reads)
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 0
+
+    def read(self, size: Optional[int] = -1) -> str:
+        self._reads.append(1)
+        return ""
+
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+        self._reads.append(1)
+        return ""
+
+
+class _EmptyBuffer(io.RawIOBase):
+    def __init__(self, reads: List[int]) -> None:
+        self._reads = reads
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._reads.append(1)
+        return 0
+
+
+def open_streams() -> List[int]:
+    """Open Python's standard streams on descriptors 0 to 2.
+
+    Returns:
+        A list that grows with each attempt to read standard input.
+    """
+    reads: List[int] = []
+    sys.stdin = sys.__stdin__ = _EmptyInput(reads)  # type: ignore[assignment,misc]
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(  # type: ignore[misc]
+        io.FileIO(1, "wb", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
+    )
+    sys.stderr = sys.__stderr__ = io.TextIOWrapper(  # type: ignore[misc]
+        io.FileIO(2, "wb", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
+    )
+    return reads
+
+
+def seed_generators(seed: int) -> None:
+    """Seed the random number generators of Python, torch and, if it is installed, numpy."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        with contextlib.suppress(ImportError):
+            import numpy
+    if numpy is not None:
+        numpy.random.seed(seed % (1 << 32))
+
+
+def perturb_process() -> None:
+    """Change everything that may differ between two correct runs: fresh memory, the clock, object addresses."""
+    with contextlib.suppress(OSError, AttributeError):
+        # Allocated memory is filled with the complement, 0x5A: large as a float, while 0xA5 would be nearly zero.
+        ctypes.CDLL(None).mallopt(MALLOC_PERTURB, 0xA5)
+    kept = [object() for _ in range(4099)] + [torch.empty(size) for size in (1, 7, 64, 1000, 4096)]
+    builtins._torchbisect_kept = kept  # type: ignore[attr-defined]
+    for name in ("time", "perf_counter", "monotonic", "process_time", "thread_time"):
+        setattr(time, name, _accelerated(getattr(time, name)))
+
+
+def _accelerated(clock: Callable[[], float]) -> Callable[[], float]:
+    """Return a clock that gains 0.7318 seconds with each call."""
+    lead = [0.0]
+
+    def accelerated() -> float:
+        lead[0] += 0.7318
+        return clock() + lead[0]
+
+    return accelerated
+
+
+def create_main_module(path: str) -> Dict[str, Any]:
+    """Create an empty ``__main__`` module for a script and return its namespace."""
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    module.__builtins__ = builtins  # type: ignore[attr-defined]
+    sys.modules["__main__"] = module
+    return module.__dict__

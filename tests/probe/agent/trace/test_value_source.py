@@ -1,0 +1,87 @@
+"""Expressions written for values give the same values again."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from torchbisect.probe.agent.trace.value_source import ExpressionWriter  # noqa: E402
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass
+class Config:
+    width: int = 4
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+NAMESPACE: dict[str, Any] = {"torch": torch, "Color": Color, "Config": Config, "collections": collections}
+
+plain_values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-99, 99),
+        st.floats(allow_nan=False),
+        st.text(max_size=5),
+        st.just(Color.RED),
+        st.builds(Config, st.integers(0, 9), st.lists(st.text(max_size=3), max_size=2)),
+        st.sampled_from([torch.float16, torch.sin, torch.nn.ReLU, torch.nn.functional.gelu, torch.Size([2, 3])]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner, inner),
+        st.dictionaries(st.text(max_size=3), inner, max_size=2),
+        st.builds(collections.deque, st.lists(inner, max_size=2), st.integers(2, 4)),
+    ),
+    max_leaves=6,
+)
+
+
+@given(plain_values)
+def test_expressions_give_equal_plain_values(value: Any) -> None:
+    expression = ExpressionWriter(NAMESPACE).write(value)
+    if expression is not None:
+        assert expression.exact
+        assert eval(expression.text, dict(NAMESPACE)) == value
+
+
+@st.composite
+def tensors(draw: st.DrawFn) -> Any:
+    shape = draw(st.lists(st.integers(0, 4), max_size=4))
+    dtype = draw(st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.int32]))
+    made = draw(st.sampled_from([torch.zeros, torch.ones, torch.randn, torch.rand]))(shape).mul(3).to(dtype)
+    if made.dim() > 1 and draw(st.booleans()):
+        made = made.permute(draw(st.permutations(range(made.dim()))))
+    if made.dim() and made.shape[0] > 2 and draw(st.booleans()):
+        made = made[::2]
+    if made.is_floating_point() and draw(st.booleans()):
+        made = made.detach().requires_grad_()
+    return made
+
+
+@given(tensors())
+def test_expressions_give_tensors_of_equal_form_and_equal_values_if_exact(tensor: Any) -> None:
+    expression = ExpressionWriter(NAMESPACE).write(tensor)
+    if expression is None:
+        return
+    again = eval(expression.text, dict(NAMESPACE))
+    assert (again.shape, again.dtype, again.requires_grad) == (tensor.shape, tensor.dtype, tensor.requires_grad), (
+        expression
+    )
+    if tensor.numel():
+        assert again.is_contiguous() == tensor.is_contiguous(), expression
+    if expression.exact:
+        assert torch.equal(again.detach(), tensor.detach()), expression
