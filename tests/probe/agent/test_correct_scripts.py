@@ -1,4 +1,4 @@
-"""Scripts without a bug must show no difference, whatever they are made of."""
+"""Generated scripts without a bug show no difference, with each backend."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ import torch
 import torch._functorch.config
 import torch.utils.checkpoint
 
-# Compiled, a backward with ``create_graph=True`` is refused otherwise: docs/found.md.
+# Otherwise a compiled backward with ``create_graph=True`` is refused: docs/found.md.
 torch._functorch.config.donated_buffer = False
 
 @dataclasses.dataclass
@@ -189,7 +189,7 @@ def indented(lines: list[str]) -> str:
 
 @st.composite
 def functions(draw: st.DrawFn, backend: str) -> str:
-    """A function of two square matrices, compiled in one of the usual ways, and called in one."""
+    """Draw a function of two square matrices, compiled in a common way, with a statement that calls it."""
     names = {"x": "x", "y": "y"}
     lines = []
     for template in draw(st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=6)):
@@ -216,7 +216,7 @@ def functions(draw: st.DrawFn, backend: str) -> str:
 
 @st.composite
 def trainings(draw: st.DrawFn, backend: str) -> str:
-    """A training loop over a module that is compiled in one of the usual ways."""
+    """Draw a training loop over a module that is compiled in a common way."""
     module = draw(st.sampled_from(MODULES)).format(p=draw(st.sampled_from(["0.0", "0.5"])))
     compiled = draw(
         st.sampled_from(
@@ -238,7 +238,7 @@ def trainings(draw: st.DrawFn, backend: str) -> str:
 
 
 def scripts(backend: str) -> st.SearchStrategy[str]:
-    """Whole scripts: one or two functions, or a training loop."""
+    """Return a strategy for whole scripts: one or two functions, or a training loop."""
     several = st.lists(functions(backend), min_size=1, max_size=2).map("\n".join)
     return st.one_of(several, trainings(backend)).map(lambda body: PRELUDE + body)
 
@@ -246,30 +246,29 @@ def scripts(backend: str) -> st.SearchStrategy[str]:
 def check(observe: Callable[..., Observation], source: str) -> None:
     seen = observe(source)
     assert seen.eager.how in ("finished", "raised"), seen.eager
-    assume(seen.eager.how == "finished")  # or the operations did not fit together: nothing to compare
+    assume(seen.eager.how == "finished")  # else the operations do not fit together, and there is nothing to compare
     assert seen.compiled.how == "finished", (seen.compiled.raised, source)
     assert seen.differences == (), source
 
 
-SLOWLY: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-# A fork of an agent takes seconds where a property of pure code takes milliseconds; three hundred and more in all by
-# ``HYPOTHESIS_PROFILE=wide``.
-MANY = max(1, settings.default.max_examples // 5)
+SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+# Each example takes seconds, so there are few. ``HYPOTHESIS_PROFILE=wide`` runs more than three hundred in all.
+EXAMPLES = max(1, settings.default.max_examples // 5)
 
 
-@settings(max_examples=MANY, **SLOWLY)
+@settings(max_examples=EXAMPLES, **SLOW)
 @given(source=scripts("eager"))
-def test_right_scripts_are_clean_through_dynamo(observe: Callable[..., Observation], source: str) -> None:
+def test_correct_scripts_show_no_difference_through_dynamo(observe: Callable[..., Observation], source: str) -> None:
     check(observe, source)
 
 
-@settings(max_examples=MANY, **SLOWLY)
+@settings(max_examples=EXAMPLES, **SLOW)
 @given(source=scripts("aot_eager"))
-def test_right_scripts_are_clean_through_autograd(observe: Callable[..., Observation], source: str) -> None:
+def test_correct_scripts_show_no_difference_through_autograd(observe: Callable[..., Observation], source: str) -> None:
     check(observe, source)
 
 
-@settings(max_examples=max(1, MANY // 4), **SLOWLY)
+@settings(max_examples=max(1, EXAMPLES // 4), **SLOW)
 @given(source=scripts("inductor"))
-def test_right_scripts_are_clean_through_inductor(observe: Callable[..., Observation], source: str) -> None:
+def test_correct_scripts_show_no_difference_through_inductor(observe: Callable[..., Observation], source: str) -> None:
     check(observe, source)

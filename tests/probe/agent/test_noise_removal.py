@@ -1,19 +1,20 @@
-"""What two right runs need not agree on is no mismatch; what only looks like it is one."""
+"""Differences that two correct runs can have are removed, and real differences beside them are kept."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
 
+from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.repro import Repro
+from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.judge.classify import trouble_of
 from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 
-# A backend that answers with what the hole says: another of the equal elements, or one that is not among them.
+# A backend that returns the hole: another of the equal elements, or an element that is not among them.
 TIES = {
     "the largest of all": (
         "def bad(gm, inputs):\n    return lambda x: (torch.tensor({hole}),)\n"
@@ -53,13 +54,13 @@ TIES = {
 
 
 @pytest.mark.parametrize("name", TIES)
-def test_another_of_equal_elements_is_no_mismatch(observe: Callable[..., Observation], name: str) -> None:
+def test_another_choice_among_equal_elements_is_no_mismatch(observe: Callable[..., Observation], name: str) -> None:
     script, right, wrong = TIES[name]
     assert observe(script.replace("{hole}", right)).differences == ()
     assert observe(script.replace("{hole}", wrong)).differences
 
 
-# What the hole says stands in the code that a backend made of the function; the function itself draws two numbers.
+# The function draws twice. The hole is the code that a backend makes of it.
 DRAWS = """
 def bad(gm, inputs):
     def run(*given):
@@ -82,7 +83,7 @@ same = f(torch.zeros(3))
     ],
 )
 @pytest.mark.parametrize("more", ["", "print(same[1])", "assert same[0].sum().item() == f(x)[0].sum().item()"])
-def test_an_order_of_draws_is_no_evidence(observe: Callable[..., Observation], hole: str, more: str) -> None:
+def test_a_different_order_of_draws_is_no_evidence(observe: Callable[..., Observation], hole: str, more: str) -> None:
     more = more.replace("f(x)", "(torch.manual_seed(0), torch.rand(3))[1:]") if "assert" in more else more
     seen = observe("torch.manual_seed(0)\n" + DRAWS.replace("{hole}", hole).replace("{more}", more))
     assert (seen.differences, seen.drawn) == ((), True)
@@ -91,34 +92,16 @@ def test_an_order_of_draws_is_no_evidence(observe: Callable[..., Observation], h
     assert trouble.reason == "random-numbers"
 
 
-def test_what_differs_beside_the_order_of_draws_is_evidence(observe: Callable[..., Observation]) -> None:
+def test_a_difference_beside_the_order_of_draws_is_evidence(observe: Callable[..., Observation]) -> None:
     hole = "second = torch.randn(3); return torch.rand(3) + given[0] + 1, second + given[0]"
     seen = observe(DRAWS.replace("{hole}", hole).replace("{more}", ""))
     assert {item.place for item in seen.differences} == {"call 0 output[0]", "global same[0]"}
     assert trouble_of(seen) is None
 
 
-def test_settled_draws_hang_on_no_order() -> None:
-    program = """
-import torch
-from torchbisect.probe.agent.run.deterministic_rng import DeterministicRandom
-def draws(order):
-    kinds = [lambda: torch.rand(4), lambda: torch.randn(2, 2), lambda: torch.randint(3, 9, (5,)),
-             lambda: torch.nn.functional.dropout(torch.ones(6)), lambda: torch.empty(3).exponential_()]
-    made = {number: kinds[number]().tolist() for number in order}
-    return [made[number] for number in sorted(made)]
-with DeterministicRandom():
-    assert draws([0, 1, 2, 3, 4]) == draws([4, 2, 0, 1, 3])
-    numbers = torch.rand(1000)
-    assert 0.4 < numbers.mean() < 0.6 and numbers.min() > 0 and numbers.max() < 1
-    assert abs(torch.randn(1000).std() - 1) < 0.1
-    assert set(torch.randint(3, 6, (200,)).tolist()) == {3, 4, 5}
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
-# Each prints, or leaves in a global, what no two runs need have in common; the last word of the table is what they do.
-VARIES = {
+# Each script prints, or keeps in a global, something that differs between any two runs. Its compiled call is right or
+# wrong by the hole.
+VARYING = {
     "fresh memory": "f = torch.compile(lambda x: x + {hole}, backend='eager')\n"
     "waste = torch.empty(5000)\nprint(waste.sum())\nsame = f(torch.ones(2))\n",
     "the clock": "import time\nf = torch.compile(lambda x: x + {hole}, backend='eager')\nbegan = time.time()\n"
@@ -132,10 +115,33 @@ VARIES = {
 }
 
 
-@pytest.mark.parametrize("name", VARIES)
-def test_what_varies_is_left_out_and_nothing_else(observe: Callable[..., Observation], name: str) -> None:
-    assert observe(VARIES[name].replace("{hole}", "1")).differences == ()
-    seen = observe(VARIES[name].replace("{hole}", "(2 if torch.compiler.is_compiling() else 1)"))
+@pytest.mark.parametrize("name", VARYING)
+def test_varying_values_are_removed_and_nothing_else(observe: Callable[..., Observation], name: str) -> None:
+    assert observe(VARYING[name].replace("{hole}", "1")).differences == ()
+    seen = observe(VARYING[name].replace("{hole}", "(2 if torch.compiler.is_compiling() else 1)"))
     places = {item.place for item in seen.differences}
     assert places & {"call 0 output", "call 1 output", "global same", "call 1 argument x"}, seen.differences
     assert not any(place.startswith("printed") for place in places)
+
+
+def test_values_that_do_not_repeat_are_no_mismatch(observe: Callable[..., Observation]) -> None:
+    script = """
+import random, time, uuid
+f = torch.compile(lambda x: x + 1, backend="eager")
+began = time.perf_counter()
+out = f(torch.empty(1000) * 0 + torch.rand(1000))
+waste = f(torch.empty(3000))
+elapsed = time.perf_counter() - began
+label = f"{elapsed:.3f} s, {object()}"
+names = {object() for _ in range(3)}
+print(label, waste.sum(), random.random())
+"""
+    assert observe(script).differences == ()
+
+
+def test_repeat_reports_values_that_do_not_repeat(agent: Agent) -> None:
+    seen = agent.repeat(
+        Repro("import time, torch\nf = torch.compile(lambda: torch.empty(999))\nx = f()\nt = time.time()")
+    )
+    assert {item.place for item in seen.differences} >= {"call 0 output"}
+    assert all(item.kind in (MismatchKind.VALUES, MismatchKind.SIDE_EFFECTS) for item in seen.differences)

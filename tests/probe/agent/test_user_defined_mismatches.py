@@ -1,6 +1,6 @@
-"""What is wrong only by a bound of the user's, or only by the user's own test, beside what must not be flagged.
+"""Mismatches by a bound or a command of the user, beside correct scripts that must not be reported.
 
-What takes long is a backend that the script brings along and that does so for good.
+Slow scripts bring a backend that is slow on any torch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.torch
 
 
 class Slow(NamedTuple):
-    """A script with a hole for what takes too long, and the bound that it then exceeds."""
+    """A script with a ``{hole}`` for a slow and a fast statement, and the bound that the slow one exceeds."""
 
     attribute: str
     bounds: Bounds
@@ -34,7 +34,7 @@ class Slow(NamedTuple):
     right: str
 
 
-# One thread: a second one that has no processor of its own makes the others wait, in one run and not in the other.
+# One thread: on a busy machine a second thread can slow down one run and not the other.
 BACKEND = """
 import time
 torch.set_num_threads(1)
@@ -77,7 +77,7 @@ SLOW = [
 
 @pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
 @pytest.mark.parametrize("case", SLOW, ids=[case.attribute for case in SLOW])
-def test_a_bound_is_exceeded_by_one_and_kept_by_the_other(case: Slow, agent: Agent) -> None:
+def test_only_the_slow_script_exceeds_the_bound(case: Slow, agent: Agent) -> None:
     found = []
     for hole in (case.wrong, case.right):
         source = case.script
@@ -96,7 +96,7 @@ def backend(graph, inputs):
 y = torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
 {then}
 """
-TESTS = [
+COMMANDS = [
     ("it exits", "sys.exit(int(bool((y != 2).any())))", "exit status 1"),
     ("it crashes", "(y == 2).all() or os.abort()", "crashes with SIGABRT"),
     ("it prints", "print('sum', y.sum().item())", "exit status 1"),
@@ -104,8 +104,8 @@ TESTS = [
 
 
 @pytest.mark.parametrize("version", TORCHES)
-@pytest.mark.parametrize(("name", "then", "words"), TESTS, ids=[name for name, _, _ in TESTS])
-def test_a_test_of_the_users_decides(
+@pytest.mark.parametrize(("name", "then", "words"), COMMANDS, ids=[name for name, _, _ in COMMANDS])
+def test_the_users_command_decides(
     name: str, then: str, words: str, version: str, torch_of: Callable[[str], Environment]
 ) -> None:
     command = "python $TORCHBISECT_SCRIPT" + (" | grep -q 'sum 4'" if name == "it prints" else "")

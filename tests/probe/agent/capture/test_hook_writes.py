@@ -1,7 +1,7 @@
-"""Hooks that a compiler calls too often, too seldom, in another order or with other values.
+"""Differences in state that hooks write are attributed to hooks: wrong calls, order, number and values.
 
-No torch here gets them wrong, so some bugs are planted in a copy of its Python, as a nightly would carry them: there
-each script is told by its kind and place, and on the torch as it is the same script is clean.
+No torch has these bugs. Some are planted in a copy of its Python sources, as a nightly would carry them. The same
+scripts show no difference on the unchanged torch.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from torchbisect.probe.judge.observation import Observation
 pytestmark = pytest.mark.torch
 
 
-class Plant(NamedTuple):
-    """A bug: in which file of torch's, what is found there, and what is put in its place."""
+class PlantedBug(NamedTuple):
+    """A planted bug: a file of torch, a pattern that occurs in it once, and the replacement."""
 
     file: str
-    found: str
-    put: str
+    pattern: str
+    replacement: str
 
 
-PLANTS = (
-    # A module's forward hooks run the last one first.
-    Plant(
+PLANTED_BUGS = (
+    # Compiled, a module's forward hooks run in reverse order.
+    PlantedBug(
         "torch/nn/modules/module.py",
         r"\*self\._forward_hooks\.items\(\),(\s*\):\s*# mark that)",
         r"*list(self._forward_hooks.items())[:: -1 if torch.compiler.is_compiling() else 1],\1",
     ),
     # Compiled autograd calls the hook after an accumulation twice ...
-    Plant(
+    PlantedBug(
         "torch/_dynamo/compiled_autograd.py",
         r'(\n +)proxy = (self\.proxy_call_hook\(\s*hook,\s*input,\s*hook_type="post_acc_grad_hook",\s*\))',
         r"\1\2\1proxy = \2",
     ),
-    # ... and a tensor's own hook not at all.
-    Plant(
+    # ... and does not call a tensor's own hook.
+    PlantedBug(
         "torch/_dynamo/compiled_autograd.py",
         r"(def tensor_pre_hook\([^)]*\)[^:]*:\n)",
         r"\1        return inputs\n",
@@ -85,30 +85,30 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def planted(installed: Venv, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """An agent on a copy of the installed torch that has the bugs."""
+def agent_with_bugs(installed: Venv, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """An agent on a copy of the installed torch that has the planted bugs."""
     site = packages_of(installed)
     layer: dict[str, bytes | None] = {}
-    for plant in PLANTS:
-        text = (layer.get(plant.file) or (site / plant.file).read_bytes()).decode()
-        changed, count = re.subn(plant.found, plant.put, text)
-        assert count == 1, plant
-        layer[plant.file] = changed.encode()
+    for bug in PLANTED_BUGS:
+        text = (layer.get(bug.file) or (site / bug.file).read_bytes()).decode()
+        changed, count = re.subn(bug.pattern, bug.replacement, text)
+        assert count == 1, bug
+        layer[bug.file] = changed.encode()
     cache = Cache(tmp_path_factory.mktemp("cache"))
     with overlaid(cache, installed, layer, "planted") as copy, Agent(copy) as agent:
         yield agent
 
 
 @pytest.mark.parametrize(("name", "script", "place", "attribute"), CASES, ids=[case[0] for case in CASES])
-def test_a_planted_bug_is_told(planted: Agent, name: str, script: str, place: str, attribute: str) -> None:
-    seen = planted.observe(Repro("import torch\n" + script), Settings())
+def test_a_planted_bug_is_reported(agent_with_bugs: Agent, name: str, script: str, place: str, attribute: str) -> None:
+    seen = agent_with_bugs.observe(Repro("import torch\n" + script), Settings())
     assert seen.differences, (seen, name)
     first = seen.differences[0]
     assert (first.kind, first.place, first.attribute) == (MismatchKind.HOOKS, place, attribute), seen.differences[:4]
 
 
 @pytest.mark.parametrize(("name", "script", "place", "attribute"), CASES, ids=[case[0] for case in CASES])
-def test_without_the_bug_it_is_clean(
+def test_without_the_bug_there_is_no_difference(
     observe: Callable[..., Observation], name: str, script: str, place: str, attribute: str
 ) -> None:
     seen = observe(script)
@@ -117,8 +117,8 @@ def test_without_the_bug_it_is_clean(
     assert seen.differences == ()
 
 
-# The compiler is right here; the script itself does otherwise where it is compiled.
-TOLD = "torch._dynamo.utils.counters['stats']['unique_graphs']"
+# The compiler is correct here. The script itself behaves differently if it is compiled.
+IS_COMPILED = "torch._dynamo.utils.counters['stats']['unique_graphs']"
 WRITES = [
     (
         "other values",
@@ -134,7 +134,7 @@ WRITES = [
         "global hook closure count",
     ),
     (
-        "an object of the script's",
+        "an object of the script",
         "class Log:\n    def __init__(self):\n        self.last = 0\n"
         "    def hook(self, grad):\n        self.last = {hole}\n"
         "log = Log()\nw = torch.ones(2, requires_grad=True)\nw.register_hook(log.hook)\n",
@@ -159,10 +159,10 @@ CALL = "f = torch.compile(lambda x: (x * 2).sum(), backend='eager')\nf(w)\n"
 
 @pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
 @pytest.mark.parametrize(("name", "script", "place"), WRITES, ids=[case[0] for case in WRITES])
-def test_what_a_hook_writes_is_the_hooks_work(
+def test_state_written_by_a_hook_is_attributed_to_hooks(
     observe: Callable[..., Observation], name: str, script: str, place: str
 ) -> None:
-    wrong = script.replace("{hole}", f"(2 if {TOLD} else 1)")
+    wrong = script.replace("{hole}", f"(2 if {IS_COMPILED} else 1)")
     if "Identity" in script:
         wrong = wrong.replace("torch.nn.Identity", CALL + "torch.nn.Identity")
         right = script.replace("{hole}", "2").replace("torch.nn.Identity", CALL + "torch.nn.Identity")

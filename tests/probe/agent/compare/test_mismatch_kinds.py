@@ -1,8 +1,6 @@
-"""Every kind of mismatch on the installed torch: the script that shows it, beside the correct one that must not be
-flagged.
+"""Each kind of mismatch is reported for a wrong script, and none for the correct script beside it.
 
-Where this torch gets nothing wrong any more, the wrong side is a backend that a script brings along and that breaks its
-graph the way the compiler once did.
+Where the installed torch has no such bug any more, the script brings a backend that breaks its graph in the same way.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 
-on_both = pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
+on_each_torch = pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
 
 
 class Case(NamedTuple):
-    """A script with a hole for what is done wrong, and the first difference that has to be told."""
+    """A script with a ``{hole}`` for a wrong and a right statement, and the expected first difference."""
 
     name: str
     script: str
@@ -33,7 +31,7 @@ class Case(NamedTuple):
     attribute: str
 
 
-# A backend whose graph is run and then changed by ``change``; eager runs never see it.
+# A backend that runs its graph and passes the outputs to ``change``; eager runs do not use it.
 BACKEND = """
 def bad(gm, inputs):
     def run(*args):
@@ -110,7 +108,7 @@ CASES = [
         "shape",
     ),
     Case(
-        "a result cut off from its graph",
+        "a result detached from its graph",
         BACKEND + "change = {hole}\nf = torch.compile(lambda x: x.exp(), backend=bad)\n"
         "f(torch.randn(4, requires_grad=True))",
         "lambda out: (out[0].detach(),)",
@@ -120,7 +118,7 @@ CASES = [
         "requires_grad",
     ),
     Case(
-        "rows where eager has columns",
+        "row-major where eager is column-major",
         BACKEND + "change = {hole}\nf = torch.compile(lambda x: x.t() + 1, backend=bad)\nf(torch.randn(4, 3))",
         "lambda out: (out[0].contiguous(),)",
         "lambda out: (out[0].t().clone().t(),)",
@@ -129,7 +127,7 @@ CASES = [
         "stride",
     ),
     Case(
-        "an in-place write through a gapped view",
+        "an in-place write through a view with gaps",
         "@torch.compile(backend='aot_eager')\n"
         "def f(x):\n    x.unfold(0, 2, {hole}).mul_(10)\n    return None\n"
         "f(torch.arange(1.0, 11.0))",
@@ -162,7 +160,7 @@ CASES = [
         "value",
     ),
     Case(
-        "an output that is the input's memory",
+        "an output that shares the input's memory",
         BACKEND + "change = lambda out: out\nf = torch.compile(lambda x: {hole}, backend='eager')\nf(torch.randn(4))",
         "x[:] if torch.compiler.is_compiling() else x[:].clone()",
         "x[1:]",
@@ -171,7 +169,7 @@ CASES = [
         "shared storage with argument x",
     ),
     Case(
-        "two outputs in one memory",
+        "two outputs that share memory",
         "@torch.compile(backend='eager')\ndef f(x):\n    a = x + 1\n    return a, {hole}\nf(torch.randn(4))",
         "a[:] if torch.compiler.is_compiling() else a.clone()",
         "a.view(2, 2)",
@@ -231,7 +229,7 @@ CASES = [
         "value",
     ),
     Case(
-        "a forward hook that came after the first compile",
+        "a forward hook registered after the first compile",
         "net = torch.nn.Sequential(torch.nn.Linear(2, 2))\nf = torch.compile(net, backend='eager')\n"
         "{hole}f(torch.ones(1, 2))\nnet[0].register_forward_hook(lambda m, i, o: o + 100)\nf(torch.ones(1, 2))",
         "",
@@ -262,7 +260,7 @@ CASES = [
         "length",
     ),
     Case(
-        "a list that a local class's method fills and nobody else holds",
+        "a list that a local class's method fills and that is not returned",
         "def make():\n    log = []\n    class Recorder:\n        def hit(self):\n            log.append(1)\n"
         "    def step(x):\n        {hole}\n        return x * 2\n    return step\n"
         "torch.compile(make(), backend='eager')(torch.ones(2))",
@@ -328,25 +326,25 @@ CASES = [
 ]
 
 
-@on_both
+@on_each_torch
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_wrong_script_is_told_by_its_kind_and_place(case: Case, observe: Callable[..., Observation]) -> None:
+def test_the_wrong_script_is_reported_with_kind_and_place(case: Case, observe: Callable[..., Observation]) -> None:
     seen = observe(case.script.replace("{hole}", case.wrong))
     assert seen.differences, seen
     first = seen.differences[0]
     assert (first.kind, first.place, first.attribute) == (case.kind, case.place, case.attribute), seen.differences[:4]
 
 
-def test_wrong_values_come_with_what_a_page_draws(observe: Callable[..., Observation]) -> None:
+def test_wrong_values_have_a_histogram_and_a_map(observe: Callable[..., Observation]) -> None:
     (case,) = [case for case in CASES if case.name == "one integer of many"]
     detail = observe(case.script.replace("{hole}", case.wrong)).differences[0].detail
     assert detail["histogram"]["counts"][-1] == 1
     assert sum(value for row in detail["map"] for value in row) == 1
 
 
-@on_both
+@on_each_torch
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_right_script_is_clean(case: Case, observe: Callable[..., Observation]) -> None:
+def test_the_right_script_shows_no_difference(case: Case, observe: Callable[..., Observation]) -> None:
     seen = observe(case.script.replace("{hole}", case.right))
     assert seen.eager.how == seen.compiled.how == "finished", (seen.eager.raised, seen.compiled.raised, seen.notes)
     assert seen.compiled.graphs or "0 and" in case.right

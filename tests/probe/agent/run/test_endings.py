@@ -1,6 +1,6 @@
-"""Every way in which a compiled run can end other than the eager one, beside the script that must not be flagged.
+"""Each way in which a compiled run ends differently is a mismatch, and the correct script beside it shows none.
 
-What is wrong is a backend that the script brings along and that does it for good, or a bug of the torch that is here.
+The script brings a backend that misbehaves on any torch, or it shows a bug that the installed torch has.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
 
-on_both = pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
+on_each_torch = pytest.mark.parametrize("agent", TORCHES, indirect=True, scope="session")
 
 
 class Case(NamedTuple):
-    """A script with a hole for what is done wrong, and what the signature has to say of it."""
+    """A script with a ``{hole}`` for a wrong and a right statement, and the expected kind and exception."""
 
     name: str
     script: str
@@ -56,14 +56,14 @@ def rows(x):
         return x.reshape(-1)
 rows(torch.arange(8.0))
 """
-IN_ONE = "torch.compiler.is_compiling()"
+IS_COMPILING = "torch.compiler.is_compiling()"
 
 CASES = [
     Case(
         "a backend's error", WHILE_COMPILING, "raise ValueError('no kernel')", "pass", MismatchKind.RAISES, "ValueError"
     ),
     Case(
-        "an error of what was compiled",
+        "an error in the compiled code",
         WHILE_RUNNING,
         "raise IndexError('no')",
         "pass",
@@ -72,7 +72,7 @@ CASES = [
     ),
     Case("a handler that is skipped", FALLBACK, "3", "2", MismatchKind.RAISES, "RuntimeError"),
     Case(
-        "an assertion of the script's",
+        "an assertion of the script",
         "@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(torch.ones(2))\nassert {hole}, 'compiled'\n",
         "not torch._dynamo.utils.counters['stats']['unique_graphs']",
         "torch._dynamo.utils.counters is not None",
@@ -80,7 +80,7 @@ CASES = [
         "AssertionError",
     ),
     Case(
-        "another class",
+        "another exception class",
         WHILE_COMPILING + "raise ValueError('out of range')\n",
         "raise KeyError('no kernel')",
         "pass",
@@ -88,16 +88,16 @@ CASES = [
         "KeyError",
     ),
     Case(
-        "another statement",
+        "the same exception class at another statement",
         "f = torch.compile(lambda x: x + 1, backend='eager')\nbatch, weights = f(torch.ones(2)), None\n"
-        "if {hole}:\n    raise ValueError('the batch is empty')\nraise ValueError('weights were never initialised')\n",
+        "if {hole}:\n    raise ValueError('the batch is empty')\nraise ValueError('weights were never initialized')\n",
         "torch._dynamo.utils.counters['stats']['unique_graphs']",
         "False",
         MismatchKind.RAISES_DIFFERENTLY,
         "ValueError",
     ),
     Case(
-        "an exit for an exception",
+        "an exit in place of an exception",
         "import sys\n@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(torch.ones(2))\n"
         "if {hole}:\n    sys.exit(4)\nraise ValueError('at the end')\n",
         "torch._dynamo.utils.counters['stats']['unique_graphs']",
@@ -109,13 +109,13 @@ CASES = [
         "an error that is not raised",
         "@torch.compile(backend='eager')\ndef f(x):\n"
         "    if {hole}:\n        raise ValueError('negative')\n    return x\nf(torch.ones(2))\n",
-        f"not {IN_ONE}",
+        f"not {IS_COMPILING}",
         "x.dim() > 1",
         MismatchKind.MISSING_RAISE,
         "ValueError",
     ),
     Case(
-        "an index that nobody checks",
+        "an index that is not checked",
         "def backend(gm, inputs):\n    return lambda *values: (values[0][:1].clone(),)\n"
         "torch.compile(lambda x, i: x.index_select(0, i), backend=backend)(torch.zeros(3), torch.tensor([{hole}]))\n",
         "7",
@@ -124,7 +124,7 @@ CASES = [
         "IndexError",
     ),
     Case(
-        "an exit that isn't made",
+        "an exit that does not happen",
         "import sys\n@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(torch.ones(2))\n"
         "if {hole}:\n    sys.exit(4)\n",
         "not torch._dynamo.utils.counters['stats']['unique_graphs']",
@@ -132,10 +132,12 @@ CASES = [
         MismatchKind.MISSING_RAISE,
         "SystemExit",
     ),
-    Case("a bad address", WHILE_RUNNING, "import ctypes; ctypes.string_at(0)", "pass", MismatchKind.CRASH, "SIGSEGV"),
+    Case(
+        "an invalid address", WHILE_RUNNING, "import ctypes; ctypes.string_at(0)", "pass", MismatchKind.CRASH, "SIGSEGV"
+    ),
     Case("an abort", WHILE_COMPILING, "import os; os.abort()", "pass", MismatchKind.CRASH, "SIGABRT"),
     Case(
-        "an instruction that isn't there",
+        "an invalid instruction",
         WHILE_RUNNING,
         "import signal; signal.raise_signal(signal.SIGILL)",
         "pass",
@@ -144,7 +146,7 @@ CASES = [
     ),
     Case("a compiler that loops", WHILE_COMPILING, "while True: pass", "while False: pass", MismatchKind.HANG, ""),
     Case(
-        "a lock that is never let go",
+        "a lock that is never released",
         WHILE_RUNNING,
         "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()",
         "import threading; lock = threading.Lock(); lock.acquire()",
@@ -152,19 +154,14 @@ CASES = [
         "",
     ),
     Case(
-        "a call that waits for nobody",
-        WHILE_RUNNING,
-        "import os; os.read(os.pipe()[0], 1)",
-        "pass",
-        MismatchKind.HANG,
-        "",
+        "a read that never returns", WHILE_RUNNING, "import os; os.read(os.pipe()[0], 1)", "pass", MismatchKind.HANG, ""
     ),
 ]
 
 
 @pytest.fixture
-def hasty(agent: Agent) -> Callable[[str], Observation]:
-    """Asks the shared agent, which for once waits no longer than it has to."""
+def observe_hang(agent: Agent) -> Callable[[str], Observation]:
+    """Return a function that observes a script with short time limits."""
 
     def ask(source: str) -> Observation:
         before, agent.limits = agent.limits, Limits(eager=30.0, compiled_factor=1.0, compiled_floor=3.0)
@@ -176,19 +173,19 @@ def hasty(agent: Agent) -> Callable[[str], Observation]:
     return ask
 
 
-@on_both
+@on_each_torch
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_wrong_script_is_told_by_its_kind(
-    case: Case, observe: Callable[..., Observation], hasty: Callable[[str], Observation]
+def test_the_wrong_script_is_reported_with_kind_and_exception(
+    case: Case, observe: Callable[..., Observation], observe_hang: Callable[[str], Observation]
 ) -> None:
     source = case.script.replace("{hole}", case.wrong)
-    seen = hasty(source) if case.kind is MismatchKind.HANG else observe(source)
+    seen = observe_hang(source) if case.kind is MismatchKind.HANG else observe(source)
     found = mismatch_of(seen, source)
     assert found is not None, seen
     assert (found.kind, found.signature.exception) == (case.kind, case.exception), found
 
 
-@on_both
+@on_each_torch
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_right_script_is_no_mismatch(case: Case, observe: Callable[..., Observation]) -> None:
     source = case.script.replace("{hole}", case.right)

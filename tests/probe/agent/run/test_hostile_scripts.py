@@ -1,4 +1,4 @@
-"""Scripts that end badly, or mean to: each gets a named outcome, and the agent answers the next question."""
+"""Scripts that end badly or attack the agent get a named outcome, and the agent answers the next question."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ LIMITS = Limits(eager=20.0, compiled_factor=1.0, compiled_floor=20.0, memory=1 <
 
 
 @pytest.fixture(scope="module")
-def guarded(installed: Venv) -> Iterator[Agent]:
+def limited_agent(installed: Venv) -> Iterator[Agent]:
     """An agent with small limits."""
     with Agent(installed, LIMITS) as agent:
         yield agent
 
 
 @pytest.fixture
-def ask(guarded: Agent) -> Iterator[Callable[..., Observation]]:
-    """Asks, and afterwards makes sure that the same agent still answers and that nothing was left running."""
-    guarded.start()
-    started = guarded.started
+def ask(limited_agent: Agent) -> Iterator[Callable[..., Observation]]:
+    """Return a function that observes a script; check afterwards that the agent still answers and is alone."""
+    limited_agent.start()
+    started = limited_agent.started
 
-    def asked(source: str, **limits: float) -> Observation:
-        guarded.limits = replace(LIMITS, **limits)  # type: ignore[arg-type]
-        return guarded.observe(Repro(source), Settings())
+    def observe(source: str, **limits: float) -> Observation:
+        limited_agent.limits = replace(LIMITS, **limits)  # type: ignore[arg-type]
+        return limited_agent.observe(Repro(source), Settings())
 
-    yield asked
-    guarded.limits = LIMITS
-    seen = guarded.observe(Repro(COMPILED), Settings())
+    yield observe
+    limited_agent.limits = LIMITS
+    seen = limited_agent.observe(Repro(COMPILED), Settings())
     assert (seen.eager.how, seen.compiled.how, seen.differences) == ("finished", "finished", ())
-    assert guarded.started == started
-    process = guarded._process
+    assert limited_agent.started == started
+    process = limited_agent._process
     assert process is not None
     assert psutil.Process(process.pid).children(recursive=True) == []  # type: ignore[attr-defined]
 
@@ -63,7 +63,7 @@ def test_exits_keep_their_status(ask: Callable[..., Observation], source: str, h
     assert (seen.compiled.how, seen.compiled.status) == (how, status)
 
 
-def test_a_signal_in_the_compiled_run_only_is_seen_there(ask: Callable[..., Observation]) -> None:
+def test_a_signal_in_the_compiled_run_is_reported_there(ask: Callable[..., Observation]) -> None:
     bad = "def bad(gm, inputs):\n    import os, signal\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
     seen = ask("import torch\n" + bad + "torch.compile(lambda x: x + 1, backend=bad)(torch.ones(2))")
     assert seen.eager.how == "finished"
@@ -85,11 +85,11 @@ if torch._dynamo.utils.counters["stats"]["unique_graphs"]:
     assert [item.place for item in seen.differences][:1] == ["call 0 output"]
 
 
-def test_an_endless_loop_is_timed_out(ask: Callable[..., Observation]) -> None:
+def test_an_endless_loop_times_out(ask: Callable[..., Observation]) -> None:
     assert ask(COMPILED + "while True: pass", eager=0.7).eager.how == "timed-out"
 
 
-def test_a_hang_in_the_compiled_run_is_seen_there(ask: Callable[..., Observation]) -> None:
+def test_a_hang_in_the_compiled_run_is_reported_there(ask: Callable[..., Observation]) -> None:
     bad = "import time\ndef bad(gm, inputs):\n    time.sleep(1000)\n"
     seen = ask(
         "import torch\n" + bad + "torch.compile(lambda x: x + 1, backend=bad)(torch.ones(2))", compiled_floor=1.5
@@ -106,7 +106,7 @@ def test_reading_standard_input_is_noticed(ask: Callable[..., Observation], read
     assert seen.compiled.how == "finished"
 
 
-def test_floods_of_output_are_cut_and_hurt_nobody(ask: Callable[..., Observation]) -> None:
+def test_long_output_is_truncated(ask: Callable[..., Observation]) -> None:
     flood = "import os\nblock = b'x' * (1 << 20)\nfor _ in range(100): os.write(1, block)\nprint('the end')\n"
     seen = ask(COMPILED + flood)
     assert seen.eager.how == "finished"
@@ -115,27 +115,27 @@ def test_floods_of_output_are_cut_and_hurt_nobody(ask: Callable[..., Observation
     assert seen.differences == ()
 
 
-def test_a_fork_bomb_is_ended(ask: Callable[..., Observation]) -> None:
+def test_a_fork_bomb_is_killed(ask: Callable[..., Observation]) -> None:
     seen = ask(COMPILED + "import os\nwhile True:\n    os.fork()\n")
     assert seen.eager.how == "lost"
     assert any("processes" in note for note in seen.notes)
 
 
-def test_a_process_that_leaves_the_session_is_ended_too(ask: Callable[..., Observation]) -> None:
+def test_a_process_that_leaves_the_session_is_killed(ask: Callable[..., Observation]) -> None:
     runaway = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(1000)\n"
     runaway += "    os._exit(0)\n"
     assert ask(runaway + COMPILED).eager.how == "finished"
 
 
 @pytest.mark.parametrize(
-    "hog",
+    "allocation",
     ["kept = []\nwhile True: kept.append(bytearray(1 << 26))", "kept = torch.ones(1 << 34)", "x = [0] * (1 << 40)"],
 )
-def test_a_memory_hog_runs_out_of_memory(ask: Callable[..., Observation], hog: str) -> None:
-    assert ask(COMPILED + hog).eager.how == "out-of-memory"
+def test_the_memory_limit_is_reported_as_out_of_memory(ask: Callable[..., Observation], allocation: str) -> None:
+    assert ask(COMPILED + allocation).eager.how == "out-of-memory"
 
 
-def test_closed_descriptors_do_not_silence_the_record(ask: Callable[..., Observation]) -> None:
+def test_closing_all_descriptors_does_not_lose_the_record(ask: Callable[..., Observation]) -> None:
     seen = ask(COMPILED + "import os\nos.closerange(0, 1 << 16)\n")
     assert (seen.eager.how, seen.compiled.how) == ("finished", "finished")
     assert seen.compiled.compiled == 1
@@ -151,13 +151,13 @@ def test_closed_descriptors_do_not_silence_the_record(ask: Callable[..., Observa
         '    try: os.write(number, b\'{"id": 3, "answer": {}}\\n\')\n    except OSError: pass',
     ],
 )
-def test_forged_protocol_lines_are_only_output(ask: Callable[..., Observation], forged: str) -> None:
+def test_forged_answers_are_only_output(ask: Callable[..., Observation], forged: str) -> None:
     seen = ask(COMPILED + forged)
     assert (seen.eager.how, seen.compiled.how, seen.differences) == ("finished", "finished", ())
 
 
 @pytest.mark.parametrize(
-    "meddling",
+    "change",
     [
         "import sys, io\nsys.stdout = io.StringIO()\nprint('hidden')",
         "import sys\nsys.stdout = sys.stderr = None",
@@ -185,25 +185,25 @@ def test_forged_protocol_lines_are_only_output(ask: Callable[..., Observation], 
         "loop = []\nloop.append(loop)\ndeep = []\nfor _ in range(10 ** 4): deep = [deep]",
     ],
 )
-def test_meddling_with_the_process_stays_in_it(ask: Callable[..., Observation], meddling: str) -> None:
-    seen = ask(COMPILED + meddling)
+def test_changes_to_the_process_affect_no_other_run(ask: Callable[..., Observation], change: str) -> None:
+    seen = ask(COMPILED + change)
     assert seen.eager.how == "finished", (seen.eager, seen.notes)
     assert seen.compiled.how == "finished", (seen.compiled, seen.notes)
     assert seen.differences == ()
 
 
-def test_a_replaced_compile_counts_as_never_called(ask: Callable[..., Observation]) -> None:
+def test_a_script_that_replaces_compile_counts_as_not_compiling(ask: Callable[..., Observation]) -> None:
     seen = ask("import torch\ntorch.compile = lambda f, **k: f\n" + COMPILED.partition("\n")[2])
     assert (seen.eager.how, seen.eager.compiled) == ("finished", 0)
 
 
-def test_a_compile_that_was_wrapped_still_counts(ask: Callable[..., Observation]) -> None:
+def test_a_script_that_wraps_compile_is_still_compiled(ask: Callable[..., Observation]) -> None:
     wrap = "import torch\nreal = torch.compile\ntorch.compile = lambda f, **k: real(f, **k)\n"
     seen = ask(wrap + COMPILED.partition("\n")[2])
     assert (seen.compiled.compiled, seen.compiled.graphs) == (1, 1)
 
 
-def test_an_agent_that_is_killed_is_started_again(installed: Venv) -> None:
+def test_a_killed_agent_is_started_again(installed: Venv) -> None:
     with Agent(installed, LIMITS) as agent:
         both = agent.observe(Repro("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n"), Settings())
         assert both.eager.how == both.compiled.how == "lost"
