@@ -38,7 +38,7 @@ class ExpressionWriter:
     def __init__(self, namespace: Dict[str, Any]) -> None:
         self._namespace = namespace
         self._constructed: Dict[int, Tuple[Any, Optional[Expression]]] = {}
-        self._current: List[int] = []
+        self._in_progress: List[int] = []
 
     def write(self, value: Any) -> Optional[Expression]:
         """Return an expression for a value; ``None`` if none is known or it is too long."""
@@ -124,9 +124,9 @@ class ExpressionWriter:
         return Expression(separator.join(item.text for item in found), all(item.exact for item in found))
 
     def _object(self, value: Any, depth: int) -> Optional[Expression]:
-        if id(value) in self._current:
+        if id(value) in self._in_progress:
             return None
-        self._current.append(id(value))
+        self._in_progress.append(id(value))
         try:
             if dataclasses.is_dataclass(value):
                 return self._dataclass(value, depth)
@@ -140,7 +140,7 @@ class ExpressionWriter:
                 return Expression(str(self._name_of(kind)) + "()", not getattr(value, "__dict__", None))
             return None
         finally:
-            self._current.pop()
+            self._in_progress.pop()
 
     def _dataclass(self, value: Any, depth: int) -> Optional[Expression]:
         owner = self._name_of(type(value))
