@@ -1,4 +1,4 @@
-"""Foreign text in Markdown, rendered by a CommonMark library and looked at as a reader would see it."""
+"""Foreign text in Markdown, rendered by a CommonMark library and checked as a reader sees it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def visible(rendered: str) -> str:
 
 
 @given(ALPHABET)
-def test_clean_leaves_nothing_invisible(text: str) -> None:
+def test_clean_removes_invisible_characters(text: str) -> None:
     cleaned = clean(text)
     assert all(c in "\n\t" or unicodedata.category(c)[0] != "C" for c in cleaned)
     assert clean(cleaned) == cleaned
     cleaned.encode()
 
 
-def test_clean_keeps_what_a_string_literal_means() -> None:
+def test_clean_keeps_the_meaning_of_a_string_literal() -> None:
     source = 'word = "a\u202eb\u200b"\n\tx = "é🐛"\r\ny = 1'
     cleaned = clean(source)
     assert cleaned == 'word = "a\\u202eb\\u200b"\n\tx = "é🐛"\ny = 1'
@@ -47,7 +47,7 @@ def test_clean_keeps_what_a_string_literal_means() -> None:
     assert before["word"] == after["word"]
 
 
-def test_terminal_sequences_go() -> None:
+def test_terminal_sequences_are_removed() -> None:
     assert clean("\x1b[31mred\x1b[0m \x1b]0;title\x07end \x1b]8;;http://x\x1b\\link") == "red end link"
 
 
@@ -128,15 +128,15 @@ ACTIVE = re.compile(r"@\w|(?<!\w)#\d|\bGH-\d|\b(?:https?|ftp|mailto|xmpp):[\w/]|
         "a:b:c:d:",
     ],
 )
-def test_github_finds_nothing_to_act_on(text: str) -> None:
+def test_known_triggers_of_github_are_disarmed(text: str) -> None:
     assert not ACTIVE.search(html.unescape(re.sub(r"<[^>]*>", "", PARSER.render(prose(text)))))
 
 
 @given(ALPHABET)
-def test_github_never_finds_anything(text: str) -> None:
+def test_no_text_triggers_github(text: str) -> None:
     assert not ACTIVE.search(html.unescape(re.sub(r"<[^>]*>", "", PARSER.render(prose(text)))))
 
 
 @pytest.mark.parametrize("text", ["2.8.0 is bad", "requires_grad=True", "call 0 output", "a - b + c (d)", "x: y"])
-def test_ordinary_words_are_left_readable(text: str) -> None:
+def test_ordinary_words_are_unchanged(text: str) -> None:
     assert prose(text) == text

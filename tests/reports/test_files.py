@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Atomic writing of a report's files, and reading."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_no_report_there(tmp_path: Path) -> None:
+def test_a_missing_report_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no report\.json"):
         load(tmp_path)
     with pytest.raises(InputError, match=r"there is no report\.json"):
@@ -100,7 +100,7 @@ except DiskFull as error:
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm") or os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_full_disk_loses_nothing(whole: Report, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_files(whole: Report, tmp_path: Path) -> None:
     """On a real filesystem of one megabyte, in a mount namespace of its own."""
     script = f"""
 mount -t tmpfs -o size=1m none {tmp_path} || exit 77

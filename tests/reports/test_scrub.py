@@ -1,4 +1,4 @@
-"""The machine's paths."""
+"""Removal of the machine's paths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.reports.scrub import in_one_folder, without_machine
+from torchbisect.reports.scrub import in_one_folder, without_machine_paths
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from torchbisect.reports.scrub import in_one_folder, without_machine
         ("cwd=/Users", "cwd=…"),
     ],
 )
-def test_machines_are_taken_out(text: str, shown: str | None) -> None:
-    result = without_machine(text)
+def test_absolute_paths_are_shortened(text: str, shown: str | None) -> None:
+    result = without_machine_paths(text)
     assert shown is None or result == shown
     assert not any(secret in result for secret in ("ann", "Ann", "/opt", "/usr", "/tmp", "/srv"))
 
@@ -41,11 +41,11 @@ def test_machines_are_taken_out(text: str, shown: str | None) -> None:
         "dtype torch.float32/64 [/] 2:1",
     ],
 )
-def test_what_names_no_machine_stays(text: str) -> None:
-    assert without_machine(text) == text
+def test_other_texts_stay(text: str) -> None:
+    assert without_machine_paths(text) == text
 
 
-def test_a_command_beside_its_files() -> None:
+def test_a_command_in_the_folder_of_its_files() -> None:
     command = "torchbisect run /home/ann/x/repro.py --torch 2.8.0 --out /home/ann/out"
     assert in_one_folder(command) == "torchbisect run repro.py --torch 2.8.0 --out out"
 
@@ -56,12 +56,12 @@ NAMES = st.text("abcxyz-_.09", min_size=1, max_size=8).filter(lambda name: name.
 @given(st.lists(NAMES, min_size=2, max_size=6), st.sampled_from(["", "at ", '"', "('", "x=", "\n"]))
 def test_no_absolute_path_is_left(parts: list[str], before: str) -> None:
     path = "/secret-" + "/".join(parts)
-    result = without_machine(before + path)
+    result = without_machine_paths(before + path)
     assert "secret" not in result
     assert parts[-1] in result
 
 
 @given(st.text("ab/ .:\\C~…'\"=-I", max_size=40))
-def test_twice_is_once(text: str) -> None:
-    once = without_machine(text)
-    assert without_machine(once) == once
+def test_a_second_pass_changes_nothing(text: str) -> None:
+    once = without_machine_paths(text)
+    assert without_machine_paths(once) == once

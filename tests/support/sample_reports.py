@@ -1,4 +1,4 @@
-"""Reports to render: one of a whole run, and any report at all."""
+"""Sample reports: one of a whole run, and a strategy for arbitrary ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HOSTILE = (
 
 @st.composite
 def hostile(draw: st.DrawFn) -> str:
-    """Any text, one that means harm most of the time."""
+    """Any text, mostly one that attacks a renderer."""
     return draw(st.sampled_from(HOSTILE) | st.text(st.characters(), max_size=30))
 
 
@@ -52,7 +52,7 @@ texts = hostile()
 
 @functools.cache
 def values(hint: Any) -> st.SearchStrategy[Any]:
-    """Any value of a field's type, hostile where it is a text."""
+    """Return a strategy for a field's type; texts are hostile."""
     if hint is Any:
         return st.none() | st.integers() | st.floats() | texts | st.lists(st.integers(), max_size=3)
     if is_dataclass(hint):
@@ -77,7 +77,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     return {str: texts, int: st.integers(), float: st.floats(), bool: st.booleans()}[hint]
 
 
-# Tests ask for ``st.from_type(Report)``: files in a tree without packages can't import from one another.
+# Tests use ``st.from_type(Report)``: without packages, test files cannot import from one another.
 st.register_type_strategy(Report, values(Report))
 
 

@@ -1,8 +1,8 @@
-"""Foreign text made safe to stand in Markdown, in a terminal or on a page.
+"""Escape foreign text for Markdown, for a terminal and for HTML pages.
 
 Scripts, exception messages and names of builds come from strangers and from the code under test. None of them may end
-a fence, mention a person, load an image, hide text or move a cursor. The rules follow CommonMark 0.31 and what GitHub
-adds to it: tables, bare links, ``@mentions`` and ``#123`` references.
+a fence, mention a person, load an image, hide text or move a cursor. The rules follow CommonMark 0.31 and GitHub's
+additions to it: tables, bare links, ``@mentions`` and ``#123`` references.
 """
 
 from __future__ import annotations
@@ -12,43 +12,42 @@ import unicodedata
 
 
 class Markdown(str):
-    """Markdown that is finished: every foreign part of it has been through this module. Templates take nothing else."""
+    """Safe Markdown: this module has escaped every foreign part of it. Templates accept nothing else."""
 
     __slots__ = ()
 
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _NEWLINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-# An underscore inside a word is no emphasis in CommonMark, and names are full of them.
+# An underscore inside a word is not emphasis in CommonMark, and many names have one.
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 _LINE_START = re.compile(r"^(\d{1,9})([.)])(?=\s|$)|^()([-+#=])")
 _STARTERS = re.compile(
     r"@|#(?=\w)|\bgh-(?=\d)|:(?=[\w+-]+(?::|$))|\b(?:https?|ftp|mailto|xmpp):|\bwww\.|\$", re.IGNORECASE
 )
 _BACKTICKS = re.compile(r"`+")
-# Besides "other" characters, which Unicode's categories name, some letters and marks have no ink: a message could hide
-# behind them. (Braille blank, Hangul fillers, the combining grapheme joiner, variation selectors.)
-_INKLESS = frozenset("\u2800\u115f\u1160\u3164\uffa0\u034f") | {chr(c) for c in range(0xFE00, 0xFE10)}
+# Some letters and marks are invisible although Unicode does not put them into a category "other". A message could hide
+# behind them: Braille blank, Hangul fillers, the combining grapheme joiner, variation selectors.
+_INVISIBLE = frozenset("\u2800\u115f\u1160\u3164\uffa0\u034f") | {chr(c) for c in range(0xFE00, 0xFE10)}
 
-
-# What may have to be shown otherwise; letters and digits are passed over first, for the sake of long logs.
-_UNUSUAL = re.compile(rf"[^\w\n\t\x20-\x7e]|[{''.join(sorted(_INKLESS))}]")
+# Characters that may need an escape. Letters and digits are excluded here because logs can be long.
+_UNUSUAL = re.compile(rf"[^\w\n\t\x20-\x7e]|[{''.join(sorted(_INVISIBLE))}]")
 
 
 def clean(text: str) -> str:
-    """The text with nothing invisible left in it but spaces, tabs and newlines.
+    """Return the text without invisible characters other than spaces, tabs and newlines.
 
-    Terminal sequences are dropped and every kind of line end becomes a newline. Control, bidirectional, zero-width,
-    private and unpaired surrogate characters are shown as Python escapes (``\\u202e``), which keeps what a script's
-    string literal means.
+    Terminal sequences are dropped, and every kind of line end becomes a newline. Control, bidirectional, zero-width,
+    private and unpaired surrogate characters become Python escapes (``\\u202e``), which keep the meaning of a
+    script's string literal.
     """
     text = _NEWLINES.sub("\n", _ANSI.sub("", text))
-    return _UNUSUAL.sub(_visible, text)
+    return _UNUSUAL.sub(_escape_invisible, text)
 
 
-def _visible(found: re.Match[str]) -> str:
+def _escape_invisible(found: re.Match[str]) -> str:
     character = found.group()
-    if unicodedata.category(character)[0] == "C" or character in _INKLESS:
+    if unicodedata.category(character)[0] == "C" or character in _INVISIBLE:
         code = ord(character)
         if code > 0xFFFF:
             return f"\\U{code:08x}"
@@ -57,7 +56,7 @@ def _visible(found: re.Match[str]) -> str:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """The cleaned text on one line of at most ``limit`` characters; an ellipsis stands where it was cut."""
+    """Return the cleaned text on one line of at most ``limit`` characters; an ellipsis marks a cut."""
     line = " ".join(clean(text[: 8 * limit]).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -67,33 +66,33 @@ def _longest_run(text: str) -> int:
 
 
 def fence(text: str, language: str = "") -> Markdown:
-    """A fenced block: its fence is longer than every run of backticks inside, so that nothing inside can end it."""
+    """Return a fenced block; its fence is longer than every run of backticks inside, so nothing inside can end it."""
     body = clean(text).rstrip("\n")
     marks = "`" * max(3, _longest_run(body) + 1)
     return Markdown(f"{marks}{language}\n{body}\n{marks}")
 
 
 def code(text: str, limit: int = 200) -> Markdown:
-    """A code span on one line: its delimiter is longer than every run of backticks inside. Nothing for nothing."""
+    """Return a code span on one line, with a delimiter longer than every run of backticks inside; empty for no text."""
     line = one_line(text, limit)
     if not line:
         return Markdown()
     marks = "`" * (_longest_run(line) + 1)
-    # CommonMark takes one space off each end where both ends have one: needed beside a backtick.
+    # CommonMark strips one space from both ends. A backtick at an end needs that space.
     padding = " " if line.startswith("`") or line.endswith("`") else ""
     return Markdown(f"{marks}{padding}{line}{padding}{marks}")
 
 
 def code_cell(text: str, limit: int = 200) -> Markdown:
-    """``code`` for a cell of a table: GitHub splits a row at its pipes before it looks for code, unless escaped."""
+    """Return a code span for a table cell, with escaped pipes: GitHub splits rows at pipes before it looks for code."""
     return Markdown(code(text, limit).replace("|", "\\|"))
 
 
 def prose(text: str, limit: int = 400) -> Markdown:
-    """The text on one line as Markdown that shows just that text: no markup, link, image, mention or reference.
+    """Return the text on one line as Markdown without markup, links, images, mentions or references.
 
-    GitHub looks for mentions, references, emoji and bare links in the finished text, where a backslash is gone again,
-    so a zero-width space is put in behind the character that starts one.
+    GitHub looks for mentions, references, emoji and bare links in the rendered text, where a backslash has no effect.
+    So a zero-width space follows each character that starts one.
     """
     line = one_line(text, limit)
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,4 +1,4 @@
-"""A report's files: written whole or not at all, and read again."""
+"""Write a report's files atomically, and read ``report.json`` back."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from torchbisect.reports.render import html, markdown
 
 JSON, MARKDOWN, PAGE, MINIMAL = "report.json", "report.md", "report.html", "minimal.py"
 
-#: A report of a big run has less than one megabyte; what is read may come from a stranger.
-LARGEST = 64 * 2**20
+#: Limit in bytes for reading. A report of a big run has less than one megabyte, but a file may come from a stranger.
+MAX_BYTES = 64 * 2**20
 
 
 def write(report: Report, directory: Path) -> tuple[Path, ...]:
-    """Write ``minimal.py`` (where there is one), ``report.md``, ``report.html`` and ``report.json`` into ``directory``.
+    """Write ``report.md``, ``report.html``, ``report.json`` and any ``minimal.py`` into ``directory``.
 
-    Each file is written under a temporary name and renamed, ``report.json`` last: whoever finds it finds the others.
+    Each file is written under a temporary name and then renamed. ``report.json`` is the last: a reader that finds it
+    finds the others too.
 
     Returns:
-        the files written.
+        The files written.
 
     Raises:
-        DiskFull: there is no room; what stood there before still does.
-        InputError: the directory is no directory, or may not be written to.
+        DiskFull: the disk is full; older files stay as they were.
+        InputError: the directory is not a directory, or it is not writable.
     """
     texts = {MINIMAL: report.minimal.source} if report.minimal else {}
     texts |= {MARKDOWN: markdown.render(report), PAGE: html.render(report), JSON: to_text(report)}
-    with _reported(directory):
+    with _write_errors_explained(directory):
         directory.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         replace_text(directory / name, text)
@@ -43,44 +44,46 @@ def write(report: Report, directory: Path) -> tuple[Path, ...]:
 
 
 def to_text(report: Report) -> str:
-    """The report as the text of ``report.json``; ASCII only, so that no text in it can break a reader."""
+    """Return the text of ``report.json``; it is ASCII only, so that no character in it can break a reader."""
     return json.dumps(report.to_json(), indent=2, allow_nan=False) + "\n"
 
 
-def load(place: Path) -> Report:
-    """Read a report back.
+def load(path: Path) -> Report:
+    """Read a report.
 
     Args:
-        place: a directory that holds ``report.json``, or that file.
+        path: a directory with a ``report.json``, or that file.
 
     Raises:
-        InputError: there is none, or it is broken, or a newer torchbisect wrote it.
+        InputError: there is no report, or it is malformed, or a newer torchbisect wrote it.
     """
-    path = place / JSON if place.is_dir() else place
+    file = path / JSON if path.is_dir() else path
     try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path} has {path.stat().st_size} bytes: no torchbisect report is larger than {LARGEST}")
-        data = json.loads(path.read_bytes().decode("utf-8"))
+        if file.stat().st_size > MAX_BYTES:
+            raise InputError(
+                f"{file} has {file.stat().st_size} bytes: no torchbisect report is larger than {MAX_BYTES}"
+            )
+        data = json.loads(file.read_bytes().decode("utf-8"))
     except FileNotFoundError:
-        raise InputError(f"no report in {place}: there is no {JSON}; torchbisect run --out {place} makes one") from None
+        raise InputError(f"no report in {path}: there is no {JSON}; torchbisect run --out {path} writes one") from None
     except OSError as error:
-        raise InputError(f"{path} can't be read: {error.strerror}") from error
+        raise InputError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a torchbisect report: {one_line(str(error), 120)}") from error
+        raise InputError(f"{file} is not a torchbisect report: {one_line(str(error), 120)}") from error
     try:
         return Report.from_json(data)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{file}: {error}") from error
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Put a text where ``path`` is, all of it or nothing.
+    """Write a text file atomically: a reader sees the old text or the new one, never a part.
 
     Raises:
-        DiskFull: there is no room; what stood there before still does.
-        InputError: the folder may not be written to.
+        DiskFull: the disk is full; the old file stays as it was.
+        InputError: the folder is not writable.
     """
-    with _reported(path.parent):
+    with _write_errors_explained(path.parent):
         _replace(path, text)
 
 
@@ -100,24 +103,24 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """The process's umask; there is no way to read it but to set it."""
+    """Return the process's umask; the only way to read it is to set it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 @contextlib.contextmanager
-def _reported(directory: Path) -> Iterator[None]:
-    """What goes wrong while writing, as an error that says what to do."""
+def _write_errors_explained(directory: Path) -> Iterator[None]:
+    """Turn an ``OSError`` of a write into an error that says what to do."""
     try:
         yield
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{directory} is not a directory: give --out another name") from None
     except PermissionError:
-        raise InputError(f"{directory} can't be written to: give --out a directory of your own") from None
+        raise InputError(f"{directory} is not writable: give --out a directory of your own") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(
-                f"no room in {directory} for the report: free some, then run the same command again"
+                f"no room in {directory} for the report: free some space, then run the same command again"
             ) from error
         raise MachineError(f"the report could not be written to {directory}: {error.strerror}") from error

@@ -1,15 +1,15 @@
-"""The machine's own paths taken out of text that strangers will read.
+"""Remove the machine's own paths from text that strangers will read.
 
-A path says who somebody is and how their machine is laid out, and helps no reader of a bug: what a reader needs is the
-end of it, from the package on.
+A path tells who the user is and how the machine is set up. The reader of a bug report only needs the end of it, from
+the package on.
 """
 
 from __future__ import annotations
 
 import re
 
-# A path starts where no path, word or address is going on already: "a/b" and "https://host/x" keep theirs.
-# (Looked at after the slash, which is found fast.)
+# A path starts where no other path, word or address goes on: "a/b" and "https://host/x" stay as they are.
+# The look-behinds come after the slash because a slash is found fast.
 _START = r"/(?:(?<![\w/.~…*\\]/)|(?<=\b[ILB]/)|(?<=-isystem/)|(?<=file:///))"
 _POSIX = re.compile(_START + r"(?!/)(?:[^\s/'\"`<>|;:,()\[\]{}=]+/)+[^\s/'\"`<>|;:,()\[\]{}=]*")
 _ALONE = re.compile(_START + r"(?:root|home|Users)/?(?![\w.-])")
@@ -19,12 +19,12 @@ _PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 _LIBRARY = re.compile(r".*/(?=python3(?:\.\d+)?t?/)")
 
 
-def without_machine(text: str) -> str:
-    """The text with every absolute path cut down to what is the same on every machine.
+def without_machine_paths(text: str) -> str:
+    """Return the text with every absolute path cut down to the part that is the same on every machine.
 
-    ``/x/site-packages/torch/a.py`` becomes ``…/torch/a.py``, ``/usr/lib/python3.11/b.py`` becomes
-    ``…/python3.11/b.py``, any other its last part, ``…/repro.py``. Relative paths, addresses of the web, and ``/dev``,
-    ``/proc`` and ``/sys`` stay.
+    ``/x/site-packages/torch/a.py`` becomes ``…/torch/a.py`` and ``/usr/lib/python3.11/b.py`` becomes
+    ``…/python3.11/b.py``. Of any other path the last part stays: ``…/repro.py``. Relative paths, web addresses,
+    ``/dev``, ``/proc`` and ``/sys`` are unchanged.
     """
     text = _WINDOWS.sub(lambda match: _short(match.group()[2:].replace("\\", "/")), text)
     text = _POSIX.sub(lambda match: _short(match.group()), text)
@@ -43,5 +43,5 @@ def _short(path: str) -> str:
 
 
 def in_one_folder(command: str) -> str:
-    """A command whose absolute paths are cut to their last part, so that it can be typed beside the files it names."""
-    return without_machine(command).replace("…/", "")
+    """Return a command with only the last part of each absolute path, as if all its files lay in one folder."""
+    return without_machine_paths(command).replace("…/", "")

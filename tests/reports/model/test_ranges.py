@@ -1,4 +1,4 @@
-"""Sentences about ranges, and the words turned round for fixes."""
+"""Sentences about regressions and fixes, and the order of builds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from torchbisect.bisect.wording import listed
 from torchbisect.reports.model import report
-from torchbisect.reports.model.ranges import in_order, left_out, ordered, ranges, sentence
+from torchbisect.reports.model.ranges import builds_in_order, left_out, ranges, sentence, verdicts_in_order
 from torchbisect.reports.model.report import BisectReport, BuildVerdict, Fix, Regression
 
 
@@ -50,7 +50,7 @@ def test_fixes(found: Fix, words: str) -> None:
     assert said(BisectReport(fix=found)) == [words]
 
 
-def test_what_was_not_looked_for_is_not_spoken_of() -> None:
+def test_a_search_that_did_not_run_gives_no_sentence() -> None:
     assert said(BisectReport()) == []
     assert ranges(None) == ()
 
@@ -69,7 +69,13 @@ def test_a_list_names_or_counts_everything(names: list[str]) -> None:
 @given(st.permutations(["2.2.2", "2.9.1", "2.10.0", "2.13.0", "2.14.0.dev20260212"]))
 def test_builds_in_the_order_of_time(names: list[str]) -> None:
     bisect = BisectReport(tested=tuple(BuildVerdict(name, "good") for name in names))
-    assert [row.build for row in ordered(bisect, {})] == ["2.2.2", "2.9.1", "2.10.0", "2.13.0", "2.14.0.dev20260212"]
+    assert [row.build for row in verdicts_in_order(bisect, {})] == [
+        "2.2.2",
+        "2.9.1",
+        "2.10.0",
+        "2.13.0",
+        "2.14.0.dev20260212",
+    ]
 
 
 def test_nightlies_among_releases() -> None:
@@ -77,14 +83,14 @@ def test_nightlies_among_releases() -> None:
     bisect = BisectReport(
         tested=tuple(BuildVerdict(name, "good") for name in reversed(names)), listed=("2.13.0", "2.14.0")
     )
-    assert [row.build for row in ordered(bisect, {})] == names
-    assert in_order(BisectReport(listed=("2.13.0", "2.9.1"), tested=(BuildVerdict("2.9.1", "bad"),)), {}) == [
+    assert [row.build for row in verdicts_in_order(bisect, {})] == names
+    assert builds_in_order(BisectReport(listed=("2.13.0", "2.9.1"), tested=(BuildVerdict("2.9.1", "bad"),)), {}) == [
         "2.13.0",
         "2.9.1",
     ]
 
 
-def test_what_was_left_out_for_one_reason_is_one_entry() -> None:
+def test_adjacent_builds_left_out_for_one_reason_share_an_entry() -> None:
     skips = [report.SkippedBuild(name, "old") for name in ("1.0.0", "1.1.0", "1.13.1")] + [
         report.SkippedBuild("2.0.0", "no wheel")
     ]

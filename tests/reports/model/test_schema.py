@@ -1,4 +1,4 @@
-"""``schema.json`` and the files it speaks of."""
+"""``schema.json``, and reports checked against it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from torchbisect.reports.files import to_text
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.model.schema import load, schema
 
-#: A whole report takes long to make up.
+#: Whole reports are slow to generate.
 FEW = settings(max_examples=settings.default.max_examples // 4)
 
 VALIDATOR = jsonschema.Draft202012Validator(load())
 
 
-def test_the_file_is_what_the_dataclasses_say() -> None:
+def test_the_file_agrees_with_the_dataclasses() -> None:
     assert load() == schema(), (
         "python -m torchbisect.reports.model.schema > reports/torchbisect/reports/model/schema.json"
     )
@@ -41,7 +41,7 @@ def test_every_report_is_valid_and_read_back(report: Report) -> None:
     assert Report.from_json(data).to_json() == report.to_json()
 
 
-def test_the_contract(whole: Report) -> None:
+def test_the_keys_that_other_programs_rely_on(whole: Report) -> None:
     data = whole.to_json()
     names = {"schema", "verdict", "mismatch", "localization", "minimal", "bisect", "environment", "command"}
     assert names <= set(data)
@@ -66,7 +66,7 @@ def test_the_contract(whole: Report) -> None:
         (["command"], ["torchbisect"]),
     ],
 )
-def test_what_is_wrong_is_refused(whole: Report, path: list[str], value: Any) -> None:
+def test_wrong_values_are_rejected(whole: Report, path: list[str], value: Any) -> None:
     data = copy.deepcopy(whole.to_json())
     at: Any = data
     for name in path[:-1]:

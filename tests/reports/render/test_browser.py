@@ -1,4 +1,4 @@
-"""``report.html`` in a real browser, looked over by axe-core. Needs Chromium and npm; the machine's own or none."""
+"""``report.html`` in a real browser, checked by axe-core. Skipped without Chromium and npm."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ axe.run().then(result => {
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The text of axe-core, from npm's registry as npm is set up to find it."""
+    """The source of axe-core, from the registry that npm is configured for."""
     npm = shutil.which("npm")
     if not CHROMIUM or not npm:
         pytest.skip("needs chromium and npm")
@@ -52,7 +52,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def look(page: str, axe: str, place: Path, *flags: str, then: str = RUN) -> dict[str, Any]:
-    """Load the page in Chromium with axe in it, and a script that leaves what it found in ``#found``."""
+    """Load the page with axe in Chromium, and return the JSON that the script ``then`` writes to ``#found``."""
     page = re.sub(r"; script-src [^\"]*", "", page)
     page = page.replace("style-src 'unsafe-inline'", "style-src 'unsafe-inline'; script-src 'unsafe-inline'")
     page = page.replace("</body>", f"<script>{axe}</script><script>{then}</script></body>")
@@ -123,14 +123,14 @@ pre.id = "found"; pre.textContent = JSON.stringify(found); document.body.append(
 
 
 @pytest.mark.parametrize("flags", [(), ("--blink-settings=preferredColorScheme=0",)], ids=["light", "dark"])
-def test_axe_finds_nothing_on_the_page_of_many(axe: str, tmp_path: Path, flags: tuple[str, ...]) -> None:
+def test_axe_finds_nothing_on_the_triage_page(axe: str, tmp_path: Path, flags: tuple[str, ...]) -> None:
     found = look(triage_page(ISSUES), axe, tmp_path, *flags)
     assert found["violations"] == []
     assert found["passes"] > 20
     assert not found["wide"]
 
 
-def test_the_page_of_many_sorts_and_filters(axe: str, tmp_path: Path) -> None:
+def test_the_triage_page_sorts_and_filters(axe: str, tmp_path: Path) -> None:
     found = look(triage_page(ISSUES), "", tmp_path, then=USE)
     assert found["all"] == ["a/b#1", "a/b#2", "a/b#3", "a/b#4"]
     assert found["words"] == ["a/b#1", "a/b#4"]
@@ -142,6 +142,6 @@ def test_the_page_of_many_sorts_and_filters(axe: str, tmp_path: Path) -> None:
     assert set(found["reports"]) >= {"runs/1/report.html", "runs/2/report.html", "runs/4/report.html"}
 
 
-def test_axe_would_find_something(whole: Report, axe: str, tmp_path: Path) -> None:
-    spoilt = render(whole).replace('<html lang="en">', "<html>")
-    assert "html-has-lang" in [violation[0] for violation in look(spoilt, axe, tmp_path)["violations"]]
+def test_axe_finds_a_planted_fault(whole: Report, axe: str, tmp_path: Path) -> None:
+    broken = render(whole).replace('<html lang="en">', "<html>")
+    assert "html-has-lang" in [violation[0] for violation in look(broken, axe, tmp_path)["violations"]]

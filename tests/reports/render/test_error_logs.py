@@ -1,4 +1,4 @@
-"""Logs cut to what matters."""
+"""Cutting of error logs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def deep_traceback(depth: int) -> str:
     raise AssertionError
 
 
-def test_the_middle_of_a_traceback_goes() -> None:
+def test_the_middle_of_a_traceback_is_removed() -> None:
     log = cut_log(f"start\n{deep_traceback(60)}", lines=100)
     assert log.startswith("start\nTraceback (most recent call last):")
     assert log.endswith("ValueError: the bottom")
@@ -63,7 +63,7 @@ def test_chained_errors_are_both_there() -> None:
     assert shown.endswith("ValueError: the top")
 
 
-def test_advice_that_every_error_carries_goes() -> None:
+def test_general_advice_of_torch_is_removed() -> None:
     log = (
         "RuntimeError: bad\n\nSet TORCHDYNAMO_VERBOSE=1 for the internal stack trace\n\n\n"
         "You can suppress this exception and fall back to eager by setting:\n    import torch._dynamo\n"

@@ -1,4 +1,4 @@
-"""``report.html``: safe whatever is in it, and drawn right."""
+"""Safety and layout of ``report.html``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from torchbisect.reports.render import html
 from torchbisect.reports.render.charts import curve, heat, histogram, round_steps, timeline
 from torchbisect.reports.render.script_diff import side_by_side
 
-#: A whole report takes long to make up.
+#: Whole reports are slow to generate.
 FEW = settings(max_examples=settings.default.max_examples // 4)
 
 VOID = {"meta", "circle", "path", "rect", "line", "use", "br"}
 
 
 class Reader(HTMLParser):
-    """Reads a page as a browser would, and keeps what could do harm."""
+    """A parser that collects the parts of a page that could do harm."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Reader(HTMLParser):
 
 
 def check_page(page: str) -> Reader:
-    """What must hold of every page."""
+    """Check the properties of every page."""
     read = Reader(page)
     assert read.open == []
     assert not {"script", "img", "iframe", "object", "embed", "link", "base", "form", "a"} & set(read.tags)
@@ -102,14 +102,14 @@ def test_no_text_breaks_out(report: Report) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["none", "untestable"])
-def test_a_page_of_little(whole: Report, verdict: Any) -> None:
+def test_a_page_with_few_parts(whole: Report, verdict: Any) -> None:
     report = Report("complete", verdict, whole.environment, whole.command, reason="12 calls were compared")
     read = check_page(html.render(report))
     assert "12 calls were compared" in " ".join(read.text)
     assert "table" not in read.tags
 
 
-def test_no_path_of_the_machine(whole: Report) -> None:
+def test_no_path_of_the_machine_is_shown(whole: Report) -> None:
     assert whole.environment is not None
     report = replace(
         whole,
@@ -120,20 +120,20 @@ def test_no_path_of_the_machine(whole: Report) -> None:
     assert "ann" not in html.render(report)
 
 
-def luminance(colour: str) -> float:
-    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+def luminance(color: str) -> float:
+    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
-def test_colours_can_be_told_apart(whole: Report, scheme: int) -> None:
-    """WCAG 2.2, AA: 4.5 to 1 for text on every ground it stands on."""
+def test_colors_have_enough_contrast(whole: Report, scheme: int) -> None:
+    """WCAG 2.2 AA asks for a contrast of 4.5 to 1 between text and every background behind it."""
     blocks = re.findall(r":root \{(.*?)\}", html.render(whole), re.DOTALL)
-    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", blocks[scheme]))
+    colors = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", blocks[scheme]))
     for ink in ("ink", "quiet", "good", "bad", "untestable", "accent"):
         for ground in ("paper", "raised") + (("gone", "new") if ink in ("ink", "quiet") else ()):
-            bright, dark = sorted((luminance(colours[ink]), luminance(colours[ground])), reverse=True)
+            bright, dark = sorted((luminance(colors[ink]), luminance(colors[ground])), reverse=True)
             assert (bright + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
 
 
@@ -149,7 +149,7 @@ def test_the_timeline_has_every_build_in_its_order(names: list[str], data: st.Da
     )
     drawn = timeline(bisect, {})
     assert [mark.label for mark in drawn.marks] == names
-    assert {mark.label: mark.kind for mark in drawn.marks if mark.kind != "unasked"} == dict(zip(asked, verdicts))
+    assert {mark.label: mark.kind for mark in drawn.marks if mark.kind != "untested"} == dict(zip(asked, verdicts))
     places = [mark.x for mark in drawn.marks]
     assert places == sorted(set(places))
     assert places[-1] < drawn.width
@@ -160,7 +160,7 @@ def test_the_timeline_has_every_build_in_its_order(names: list[str], data: st.Da
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 9000)), min_size=2, max_size=30))
-def test_the_curve_stays_in_its_picture(points: list[tuple[int, int]]) -> None:
+def test_the_curve_stays_in_its_chart(points: list[tuple[int, int]]) -> None:
     drawn = curve([ReductionStep(asked, 0.0, size) for asked, size in points], 500)
     assert drawn is not None
     across = [float(x) for x in re.findall(r"[MH]([\d.-]+)", drawn.path)]
@@ -189,7 +189,7 @@ def test_steps_are_round_and_within(top: float) -> None:
         ),
     )
 )
-def test_odd_figures_draw_nothing_or_something(details: dict[str, Any]) -> None:
+def test_malformed_figures_do_not_break_the_charts(details: dict[str, Any]) -> None:
     assert all(bar.height >= -1e9 for bar in histogram(details))
     assert all(0 <= float(cell.label) <= 1 for cell in heat(details))
 

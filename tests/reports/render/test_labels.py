@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from torchbisect.reports.model.report import BisectReport, LocalizationReport, MismatchReport, Regression, Report
 from torchbisect.reports.render.labels import ALLOWED, suggest
 
-#: A whole report takes long to make up.
+#: Whole reports are slow to generate.
 FEW = settings(max_examples=settings.default.max_examples // 4)
 
 
 @given(st.from_type(Report))
 @FEW
-def test_only_labels_that_triage_knows(report: Report) -> None:
+def test_only_known_labels_are_suggested(report: Report) -> None:
     labels = suggest(report)
     assert set(labels) <= ALLOWED
     assert len(set(labels)) == len(labels)
@@ -34,16 +34,14 @@ def test_only_labels_that_triage_knows(report: Report) -> None:
         ("missing-raise", "decompositions", ["oncall: pt2", "module: decompositions", "module: error checking"]),
     ],
 )
-def test_what_follows_from_kind_and_component(
-    whole: Report, kind: str, component: str | None, labels: list[str]
-) -> None:
+def test_labels_of_kinds_and_components(whole: Report, kind: str, component: str | None, labels: list[str]) -> None:
     report = replace(
         whole, mismatch=MismatchReport(kind, "x"), localization=LocalizationReport("eager", component), bisect=None
     )
     assert list(suggest(report)) == labels
 
 
-def test_dynamic_false_says_dynamic_shapes_only(whole: Report) -> None:
+def test_a_bug_fixed_by_dynamic_false_is_labeled_dynamic_shapes_only(whole: Report) -> None:
     report = replace(
         whole, localization=LocalizationReport("inductor", "module: inductor", fixed_by=("dynamic = False",))
     )
@@ -59,5 +57,5 @@ def test_a_regression_needs_both_ends(whole: Report) -> None:
     assert "module: regression" not in suggest(one)
 
 
-def test_nothing_wrong_gets_no_label(whole: Report) -> None:
+def test_no_mismatch_gets_no_label(whole: Report) -> None:
     assert suggest(replace(whole, verdict="none", mismatch=None)) == ()

@@ -1,4 +1,4 @@
-"""``report.md`` as GitHub would render it, against the issue form's checklist."""
+"""``report.md`` as GitHub renders it, checked against the issue form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from markdown_it.token import Token
 
 from torchbisect.reports.escape import Markdown
 from torchbisect.reports.files import load
-from torchbisect.reports.marker import is_report, marker, read_marker
+from torchbisect.reports.marker import FIRST_LINE, marker
 from torchbisect.reports.model.report import (
     BuildFacts,
     BuildVerdict,
@@ -33,15 +33,16 @@ from torchbisect.reports.model.report import (
 from torchbisect.reports.render import markdown
 from torchbisect.reports.render.markdown import LIMIT, render
 
-#: A whole report takes long to make up.
+#: Whole reports are slow to generate.
 FEW = settings(max_examples=settings.default.max_examples // 4)
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 FORM = ["🐛 Describe the bug", "Error logs", "Versions"]
 #: Reports of real runs, kept in the repository.
 EXAMPLES = sorted((Path(__file__).parents[3] / "reports" / "examples").glob("**/report.json"))
-#: All the HTML that the template itself writes.
+#: All HTML tags of the template itself.
 TAGS = {"<details>", "</details>", "<summary>", "</summary>", "<sub>", "</sub>"}
+MARKER = re.compile(re.escape(FIRST_LINE) + r"\n<!-- torchbisect:signature ([0-9a-z]{1,64}) -->\n")
 ACTIVE = re.compile(r"@\w|(?<![\w&])#\d|\bGH-\d|:\w+:", re.IGNORECASE)
 
 
@@ -65,17 +66,16 @@ def inlines(tokens: list[Token]) -> list[Token]:
 
 
 def outside_code(text: str) -> str:
-    """What a reader sees outside of code."""
+    """Return the text that a reader sees outside of code."""
     return " ".join(child.content for child in inlines(PARSER.parse(text)) if child.type == "text")
 
 
 def check_form(text: str) -> list[Token]:
-    """What must hold of every report, whatever is in it."""
+    """Check the properties of every report."""
     tokens = PARSER.parse(text)
     assert headings(tokens) == FORM
     assert [token for token in tokens if token.type == "heading_open" and token.tag != "h3"] == []
-    assert is_report(text)
-    assert read_marker(text)
+    assert MARKER.match(text)
     assert len(text.encode()) < LIMIT
     blocks = [token.content for token in tokens if token.type == "html_block"]
     pieces = re.findall(r"<!--.*?-->|</?[^>]*>", "\n".join(blocks), re.DOTALL)
@@ -116,7 +116,7 @@ def test_the_whole_report(whole: Report) -> None:
         "The first backend that shows it is",
         "Already bad in 2.2.2, the oldest build that could be tested.",
         "It was fixed after 2.8.0 (last bad) and not later than 2.9.1 (first fixed)",
-        "Each of these alone makes it go away",
+        "Each of these alone avoids the mismatch",
         "Suggested labels:",
         "no person has checked it",
     ):
@@ -124,7 +124,7 @@ def test_the_whole_report(whole: Report) -> None:
 
 
 def numbers(value: Any) -> set[str]:
-    """Every figure of a report: numbers, those in texts, and roundings of the first."""
+    """Return every number of a report: the values, their roundings, and the numbers in texts."""
     if isinstance(value, dict):
         return set().union(*(numbers(key) | numbers(item) for key, item in value.items()), set())
     if isinstance(value, list):
@@ -191,8 +191,8 @@ def test_a_huge_report_fits(whole: Report) -> None:
     assert "the rest is left out" in text
 
 
-def test_what_hurts_least_is_cut_first(whole: Report) -> None:
-    """A long log is shortened before a single line of the script goes."""
+def test_logs_are_cut_before_the_script(whole: Report) -> None:
+    """A long log is shortened before the script loses a line."""
     assert whole.minimal is not None
     source = "".join(f"value_{number} = {number}\n" for number in range(1500))
     report = replace(
@@ -208,7 +208,7 @@ def test_what_hurts_least_is_cut_first(whole: Report) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["none", "flaky", "untestable"])
-def test_other_verdicts_claim_nothing(whole: Report, verdict: Any) -> None:
+def test_other_verdicts_have_no_section_about_a_mismatch(whole: Report, verdict: Any) -> None:
     report = Report("complete", verdict, whole.environment, whole.command, reason="eager fails in the same way")
     text = render(report)
     check_form(text)
@@ -217,20 +217,20 @@ def test_other_verdicts_claim_nothing(whole: Report, verdict: Any) -> None:
         assert word not in text
 
 
-def test_what_could_not_be_found_is_said(whole: Report) -> None:
+def test_an_unfinished_part_is_named(whole: Report) -> None:
     report = replace(whole, state="partial", bisect=None, unfinished=(UnfinishedPart("bisect", "the index is down"),))
     text = render(report)
-    assert "**Not found out**\n\n- bisect: the index is down" in text
-    assert "Builds asked" not in text
+    assert "**Not finished**\n\n- bisect: the index is down" in text
+    assert "Tested builds" not in text
 
 
 def test_a_report_without_a_minimal_script_shows_the_original(whole: Report) -> None:
     text = render(replace(whole, minimal=None))
-    assert "The script as it was given" in text
+    assert "Original script" in text
     assert "```python\nimport torch\n```" in text
 
 
-def test_no_path_of_the_machine(whole: Report) -> None:
+def test_no_path_of_the_machine_is_shown(whole: Report) -> None:
     assert whole.environment is not None
     report = replace(
         whole,
@@ -244,9 +244,9 @@ def test_no_path_of_the_machine(whole: Report) -> None:
     assert '"…/torch/a.py"' in text
 
 
-def test_the_template_takes_finished_markdown_only() -> None:
+def test_the_template_accepts_safe_markdown_only() -> None:
     environment = markdown._TEMPLATE.environment
-    with pytest.raises(TypeError, match="not finished Markdown"):
+    with pytest.raises(TypeError, match="not safe Markdown"):
         environment.from_string("{{ x }}").render(x="raw")
     assert environment.from_string("{{ x }}").render(x=Markdown("safe")) == "safe"
     with pytest.raises(TypeError):
@@ -265,14 +265,11 @@ def test_templates_have_loops_and_conditions_only() -> None:
 
 
 @given(st.text(max_size=40))
-def test_a_marker_is_found_again(fingerprint: str) -> None:
-    text = marker(fingerprint) + "\nrest"
-    assert is_report(text)
-    found = read_marker(text)
+def test_a_marker_holds_the_fingerprint_or_its_hash(fingerprint: str) -> None:
+    found = MARKER.fullmatch(marker(fingerprint) + "\n")
     assert found
     if re.fullmatch("[0-9a-z]{1,64}", fingerprint):
-        assert found == fingerprint
-    assert read_marker("> " + text) is None
+        assert found.group(1) == fingerprint
 
 
 def test_equal_runs_are_counted(whole: Report) -> None:
@@ -296,7 +293,7 @@ def test_reports_of_real_runs(path: Path) -> None:
     # A commit is written by its first letters; these digits are no figure of their own.
     own = re.sub(r"\b[0-9a-f]{7,40}\b", lambda found: "" if found.group() in data else found.group(), own)
     assert [figure for figure in re.findall(r"\d+", own) if figure not in known] == []
-    assert path.with_name("report.md").read_text(encoding="utf-8") == text, "make it anew: torchbisect report DIR"
+    assert path.with_name("report.md").read_text(encoding="utf-8") == text, "run: torchbisect report DIR"
 
 
 def test_the_compare_link_is_made_of_both_commits(whole: Report) -> None:

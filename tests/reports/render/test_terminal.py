@@ -14,7 +14,7 @@ from rich.console import Console
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.terminal import summary
 
-#: A whole report takes long to make up.
+#: Whole reports are slow to generate.
 FEW = settings(max_examples=settings.default.max_examples // 4)
 
 
@@ -36,17 +36,17 @@ def test_a_whole_run(whole: Report) -> None:
     assert "2.8.0: exit 1; 2.13.0: exit 0" in text
 
 
-def test_nothing_wrong(whole: Report) -> None:
+def test_a_run_without_a_mismatch(whole: Report) -> None:
     report = replace(whole, verdict="none", mismatch=None, localization=None, minimal=None, bisect=None)
     assert shown(report).split() == ["no", "mismatch", "torch", "2.8.0+cpu"]
 
 
 def test_an_interrupted_run_says_what_to_do(whole: Report) -> None:
-    assert "the same command goes on" in shown(replace(whole, state="interrupted"))
+    assert "the same command continues" in shown(replace(whole, state="interrupted"))
 
 
 @given(st.from_type(Report), st.sampled_from([20, 80, 200]))
 @FEW
-def test_no_report_moves_the_cursor(report: Report, width: int) -> None:
+def test_no_report_writes_control_characters(report: Report, width: int) -> None:
     text = shown(report, (Path("out/a\x1b[2Jb"),), width)
     assert all(c == "\n" or unicodedata.category(c)[0] != "C" for c in text)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from torchbisect.reports import files
 from torchbisect.reports.escape import one_line
 from torchbisect.reports.render.html import template
-from torchbisect.reports.scrub import without_machine
+from torchbisect.reports.scrub import without_machine_paths
 from torchbisect.triage.duplicate_groups import Group, groups
 from torchbisect.triage.rows import STATES, Row
 
@@ -44,7 +44,7 @@ def render(rows: Sequence[Row]) -> str:
 
 
 def _line(text: str, limit: int = 300) -> str:
-    return without_machine(one_line(text, limit))
+    return without_machine_paths(one_line(text, limit))
 
 
 def _member(name: str, identities: Mapping[str, str]) -> dict[str, str]:

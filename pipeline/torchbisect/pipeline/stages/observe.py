@@ -14,7 +14,7 @@ from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 from torchbisect.probe.test_command import CommandProbe
 from torchbisect.reports.model import report as shapes
-from torchbisect.reports.scrub import without_machine
+from torchbisect.reports.scrub import without_machine_paths
 
 # A mismatch is looked for so often before a day is spent on it; a run is a fork and costs little.
 RUNS = 3
@@ -82,7 +82,7 @@ class Observed:
 
     def logs(self) -> shapes.Logs:
         """The last part of what the two runs wrote to standard error, without this machine's paths."""
-        return shapes.Logs(without_machine(self.eager_log), without_machine(self.compiled_log))
+        return shapes.Logs(without_machine_paths(self.eager_log), without_machine_paths(self.compiled_log))
 
 
 def observe(probe: Oracle, repro: Repro, display: Display, notice: Callable[[str], None]) -> Observed:

@@ -1,4 +1,4 @@
-"""A search's ranges as all readers of a report show them: whichever way they went, in the order of time."""
+"""Ranges of builds in which a bug appeared or was fixed, in the form that every rendering shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from torchbisect.reports.model.report import (
 
 @dataclass(frozen=True)
 class ChangeRange:
-    """A change between two builds, whichever way it went; ``before`` and ``after`` are in the order of time."""
+    """A change between two builds, a regression or a fix; ``before`` is the older build."""
 
     words: wording.Side
     before: str | None
@@ -38,7 +38,7 @@ class ChangeRange:
 
 
 def ranges(bisect: BisectReport | None) -> tuple[ChangeRange, ...]:
-    """The ranges that a search looked for: where it broke, then where it was fixed."""
+    """Return the ranges that a search looked for: the regression, then the fix."""
     if bisect is None:
         return ()
     found = [_regression(bisect.regression)] if bisect.regression else []
@@ -69,7 +69,7 @@ def _range(side: wording.Side, before: str | None, after: str | None, found: Reg
 
 
 def sentence(found: ChangeRange) -> str:
-    """What was found, as one plain sentence; no markup."""
+    """Describe a range in one plain sentence without markup."""
     if found.before is None and found.after is None and found.remark:
         return found.remark
     return wording.sentence(
@@ -77,14 +77,17 @@ def sentence(found: ChangeRange) -> str:
     )
 
 
-def ordered(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> list[BuildVerdict]:
-    """The builds asked, from old to new."""
-    place = {name: number for number, name in enumerate(in_order(bisect, builds))}
+def verdicts_in_order(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> list[BuildVerdict]:
+    """Return the tested builds, from old to new."""
+    place = {name: number for number, name in enumerate(builds_in_order(bisect, builds))}
     return sorted(bisect.tested, key=lambda row: place[row.build])
 
 
 def left_out(skips: Sequence[SkippedBuild]) -> list[tuple[str, str]]:
-    """Builds left out, with the reason; neighbours with the same reason are one entry: ``1.0.0 to 1.9.1``."""
+    """Return the builds left out, with the reason; adjacent builds with one reason share an entry.
+
+    Three or more builds in an entry are written as ``1.0.0 to 1.9.1``.
+    """
     groups = []
     for reason, group in itertools.groupby(skips, key=lambda skip: skip.reason):
         names = [skip.build for skip in group]
@@ -92,11 +95,11 @@ def left_out(skips: Sequence[SkippedBuild]) -> list[tuple[str, str]]:
     return groups
 
 
-def in_order(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> list[str]:
-    """All builds of a search, asked or not, from old to new.
+def builds_in_order(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> list[str]:
+    """Return all builds of a search, tested or not, from old to new.
 
-    The channel's own order, as it is; where another channel's builds were asked as well, all go by their versions: a
-    nightly comes before the release that it led to.
+    They have the channel's order. If builds of another channel were tested too, all are sorted by version: a nightly
+    comes before the release that follows it.
     """
     listed, asked = dict.fromkeys(bisect.listed), [row.build for row in bisect.tested]
     if listed.keys() >= set(asked):

@@ -1,8 +1,8 @@
-"""What a run of torchbisect came to: the whole of ``report.json`` as frozen dataclasses.
+"""The result of one run of torchbisect: the whole of ``report.json`` as frozen dataclasses.
 
 ``docs/reference/report-schema.md`` explains the file and ``schema.json`` checks it; the three change together.
-A build is named by a text (``2.8.0``, ``2.14.0.dev20260212``) wherever it occurs, and ``Report.builds`` says more
-about it. A part that did not run is ``None``.
+Every reference to a build is its name (``2.8.0``, ``2.14.0.dev20260212``), and ``Report.builds`` has more about it.
+A part that did not run is ``None``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from torchbisect.core.errors import InputError
 from torchbisect.probe.localize.compiler_bisector import PassFound
-from torchbisect.reports.model.json_codec import ShapeError, decode, encode
+from torchbisect.reports.model.json_codec import DecodeError, decode, encode
 from torchbisect.reports.model.search_results import (
     BisectReport,
     BuildFacts,
@@ -58,21 +58,21 @@ ReportVerdict = Literal["mismatch", "none", "flaky", "untestable"]
 
 @dataclass(frozen=True)
 class MismatchReport:
-    """In what the compiled run differs from the eager one.
+    """The difference between the compiled run and the eager one.
 
     Attributes:
         kind: a value of ``torchbisect.core.mismatch.MismatchKind``.
         summary: one line in words.
-        signature: what makes two mismatches the same bug; an object whose keys depend on the kind.
+        signature: the facts that two mismatches of the same bug share; an object whose keys depend on the kind.
         fingerprint: a short stable name of the signature.
-        place: where it is seen (``call 0 output[1]``), where it is in a value.
-        attribute: what differs there (``requires_grad``).
+        place: the value that differs (``call 0 output[1]``), if the mismatch is in a value.
+        attribute: the attribute of that value that differs (``requires_grad``).
         eager: the eager side in a few words.
         compiled: the compiled side in a few words.
-        details: for wrong values the figures: ``count``, ``numel``, ``index``, ``largest``, ``error``, ``bound``, and
-            for the picture on the page ``histogram`` and ``map``.
-        runs: how often it was looked for to see whether it is flaky; 0 if it wasn't.
-        shown: how many of those runs showed it.
+        details: for wrong values the figures ``count``, ``numel``, ``index``, ``largest``, ``error`` and ``bound``, and
+            the data of the page's charts, ``histogram`` and ``map``.
+        runs: the number of runs that checked whether it is flaky; 0 if none did.
+        shown: the number of those runs that showed it.
     """
 
     kind: str
@@ -90,15 +90,15 @@ class MismatchReport:
 
 @dataclass(frozen=True)
 class AblationRow:
-    """One line of the ablation table: what was set around ``torch.compile``, and whether the mismatch is still there.
+    """One row of the ablation table: the settings around ``torch.compile``, and the verdict under them.
 
     Attributes:
         backend: the backend, or ``None`` for the script's own.
-        settings: what else was set, in words that a person can type: ``dynamic=False``, ``epilogue_fusion=False``;
-            empty for nothing else.
+        settings: the other settings, as a person types them: ``dynamic=False``, ``epilogue_fusion=False``; empty if
+            there are none.
         verdict: a value of ``torchbisect.core.verdict.Answer``.
         reason: the named reason of an ``untestable`` or ``other``.
-        seconds: what the question took.
+        seconds: the time that the question took.
     """
 
     backend: str | None
@@ -110,17 +110,17 @@ class AblationRow:
 
 @dataclass(frozen=True)
 class LocalizationReport:
-    """Which part of the compiler shows it.
+    """The part of the compiler that shows the mismatch.
 
     Attributes:
         backend: the first backend of the ladder that shows the mismatch.
-        component: the part that it points to, by the word of PyTorch's label: ``dynamo``, ``inductor``,
-            ``aotdispatch``; ``None`` if nothing can be said.
+        component: the part that it points to, by the name in PyTorch's label: ``dynamo``, ``pt2-dispatcher``,
+            ``inductor``; ``None`` if nothing is known.
         settings: the cheapest settings that still show it.
-        fixed_by: each setting that makes it go away, as a person types it:
+        fixed_by: each setting that removes the mismatch, as a person types it:
             ``torch._inductor.config.epilogue_fusion = False``, ``dynamic=False``.
         table: every question asked, in order.
-        compiler_bisector: what torch's own bisector says of the pass or operator; ``None`` if it was not asked, that
+        compiler_bisector: the pass or operator that torch's own bisector names; ``None`` if it was not asked, that
             torch has none, or it found nothing.
     """
 
@@ -134,7 +134,7 @@ class LocalizationReport:
 
 @dataclass(frozen=True)
 class ScriptSize:
-    """How big a script is: UTF-8 bytes, lines, and nodes of its syntax tree."""
+    """The size of a script: UTF-8 bytes, lines, and nodes of its syntax tree."""
 
     bytes: int
     lines: int
@@ -143,14 +143,14 @@ class ScriptSize:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """One run of the minimal script under plain ``python``, with no torchbisect there.
+    """One run of the minimal script under plain ``python``, without torchbisect.
 
     Attributes:
         build: the build that it ran on.
-        status: the exit status; negative for a signal; ``None`` if its time ran out.
+        status: the exit status; negative for a signal; ``None`` if it timed out.
         last_words: the last line or lines it wrote.
         seconds: wall time.
-        eager: it ran with ``torch.compile`` made a no-op.
+        eager: ``torch.compile`` did nothing in this run.
     """
 
     build: str
@@ -162,7 +162,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class ReductionStep:
-    """A point of the reduction's curve: after ``candidates`` questions and ``seconds``, the best had ``bytes``."""
+    """A point of the reduction's curve: the size of the best script after ``candidates`` questions and ``seconds``."""
 
     candidates: int
     seconds: float
@@ -175,17 +175,17 @@ class MinimalScript:
     """The shrunk script.
 
     Attributes:
-        path: of the file, relative to the report's folder.
+        path: the path of its file, relative to the report's folder.
         bytes: its size in UTF-8 bytes.
-        lines: its lines.
-        nodes: nodes of its syntax tree.
-        original: the same figures of the script that was given.
-        candidates: how many scripts were asked about.
-        seconds: what the reduction took.
+        lines: its number of lines.
+        nodes: the number of nodes of its syntax tree.
+        original: the same figures for the original script.
+        candidates: the number of scripts that were tested.
+        seconds: the time that the reduction took.
         source: its text.
         confirmed: its runs under plain ``python``.
-        trajectory: how the best candidate shrank, in order.
-        stands_alone: whether it was seen to exit non-zero where it fails and zero where it does not.
+        trajectory: the sizes of the best candidates, in order.
+        stands_alone: it was seen to exit non-zero on a build that fails and zero on one that does not.
     """
 
     path: str
@@ -203,13 +203,13 @@ class MinimalScript:
 
 @dataclass(frozen=True)
 class Condition:
-    """A statement about when the minimal script fails, and the runs it stands on.
+    """A statement about when the minimal script fails, and the runs that support it.
 
     Attributes:
-        statement: in words, true of the runs: ``x must have requires_grad=True``.
-        necessary: whether the mismatch went away in every run without it.
-        tried: how many scripts were run that lack it (or vary it).
-        shown: how many of those still showed the mismatch.
+        statement: a sentence that holds for the runs: ``x must have requires_grad=True``.
+        necessary: the mismatch disappeared in every run without it.
+        tried: the number of scripts that lack or vary it and were run.
+        shown: the number of those that still showed the mismatch.
     """
 
     statement: str
@@ -222,7 +222,7 @@ class Condition:
 class EnvironmentReport:
     """The environment in which the script failed, as read back from it.
 
-    ``collect_env`` is what ``python -m torch.utils.collect_env`` printed there.
+    ``collect_env`` is the output of ``python -m torch.utils.collect_env`` there.
     """
 
     torch: str
@@ -236,7 +236,7 @@ class EnvironmentReport:
 
 @dataclass(frozen=True)
 class UnfinishedPart:
-    """A part that was asked for and could not finish, and why, in one line."""
+    """A part of the run that could not finish, and the reason in one line."""
 
     part: str
     why: str
@@ -244,7 +244,7 @@ class UnfinishedPart:
 
 @dataclass(frozen=True)
 class Logs:
-    """The last part of what the two runs wrote to standard error, and their tracebacks."""
+    """The last part of the standard error of the two runs, and their tracebacks."""
 
     eager: str = ""
     compiled: str = ""
@@ -252,7 +252,7 @@ class Logs:
 
 @dataclass(frozen=True)
 class OriginalScript:
-    """The script as it was given: its file name without folders, its size, and its text."""
+    """The original script: its file name without folders, its size, and its text."""
 
     name: str
     bytes: int
@@ -263,30 +263,30 @@ class OriginalScript:
 
 @dataclass(frozen=True)
 class Report:
-    """What one run of torchbisect came to.
+    """The result of one run of torchbisect.
 
     Attributes:
-        state: ``complete``: all that was asked for is there; ``partial``: ``unfinished`` says what is not;
-            ``interrupted``: the same command goes on.
+        state: ``complete``: every part finished; ``partial``: ``unfinished`` names the parts that did not;
+            ``interrupted``: the same command continues the run.
         verdict: ``mismatch``, ``none`` (compiled agrees with eager), ``flaky`` or ``untestable``.
-        environment: where the script failed; ``None`` if no environment could be made.
-        command: the command that repeats it, as it is typed in a shell.
-        original: the script that was given.
+        environment: the environment in which the script failed; ``None`` if none could be made.
+        command: the command that repeats the run, as it is typed in a shell.
+        original: the original script.
         mismatch: ``None`` unless ``verdict`` is ``mismatch`` or ``flaky``.
         localization: ``None`` if it did not run.
         minimal: ``None`` if it did not run.
-        conditions: what was measured about the minimal script's neighbours; ``None`` if it did not run.
+        conditions: statements about when the minimal script fails; ``None`` if the measurement did not run.
         bisect: ``None`` if it did not run.
-        builds: more about the builds named elsewhere, by name.
-        arguments: what the script was given after its name.
-        unfinished: parts that were asked for and could not finish.
+        builds: facts about the builds in this report, by name.
+        arguments: the script's command-line arguments.
+        unfinished: parts of the run that could not finish.
         logs: ``None`` if neither run wrote anything.
-        reason: for ``untestable`` (and ``none``) one line that says why.
-        versions: torchbisect's own version and those of what it stands on.
-        notices: what a reader should know of how the answers were come by, a line each.
-        started: when the run began, ISO 8601 with the zone.
+        reason: the reason for an ``untestable`` (or a ``none``), in one line.
+        versions: the versions of torchbisect and of its main dependencies.
+        notices: facts about the measurements that a reader should know, a line each.
+        started: the start of the run, in ISO 8601 with the time zone.
         seconds: wall time of the whole run.
-        schema: the version of this shape.
+        schema: the version of this file format.
     """
 
     state: ReportState
@@ -311,16 +311,16 @@ class Report:
     schema: int = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
-        """As ``report.json`` holds it."""
+        """Return the report as the value of ``report.json``."""
         data: dict[str, Any] = encode(self)
         return {"schema": data.pop("schema"), **data}
 
     @classmethod
     def from_json(cls, data: Any) -> Report:
-        """Read what ``to_json`` made.
+        """Read the value that ``to_json`` returned; reports of older versions are read too.
 
         Raises:
-            InputError: it isn't a report, or a newer torchbisect made it.
+            InputError: the value is not a report, or a newer torchbisect wrote it.
         """
         schema = data.get("schema") if isinstance(data, dict) else None
         if not isinstance(schema, int):
@@ -333,5 +333,5 @@ class Report:
         data = {"localization": data.get("localisation"), **data}
         try:
             return decode(cls, data)
-        except ShapeError as error:
+        except DecodeError as error:
             raise InputError(f"not a torchbisect report: {error}") from error

@@ -1,7 +1,7 @@
 """The JSON Schema of ``report.json``, made from the dataclasses and their docstrings.
 
-``python -m torchbisect.reports.model.schema`` prints it. ``schema.json`` beside this file holds what it printed, for
-programs that have no Python; a test holds that the two agree.
+``python -m torchbisect.reports.model.schema`` prints it. ``schema.json`` beside this file holds that output, for
+programs that are not written in Python. A test compares the two.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FILE = Path(__file__).with_name("schema.json")
 
 
 def schema() -> dict[str, Any]:
-    """The schema of a whole report, draft 2020-12.
+    """Return the JSON Schema of a whole report, draft 2020-12.
 
-    Objects may have more than what is named: a newer version that only adds keeps the schema's number.
+    Objects may have further keys: a newer version that only adds keys keeps the schema's number.
     """
     definitions: dict[str, Any] = {}
     _define(Report, definitions)
@@ -38,7 +38,7 @@ def schema() -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """The schema as the package carries it."""
+    """Return the schema in the package's own ``schema.json``."""
     data: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return data
 
@@ -48,7 +48,7 @@ def _define(kind: type, definitions: dict[str, Any]) -> None:
     described, hints = described_fields(kind), typing.get_type_hints(kind)
     properties = {}
     for field in dataclasses.fields(kind):
-        properties[field.name] = _shape(hints[field.name], definitions)
+        properties[field.name] = _type_schema(hints[field.name], definitions)
         if field.name in described:
             properties[field.name]["description"] = described[field.name]
     definitions[kind.__name__] = {
@@ -59,7 +59,7 @@ def _define(kind: type, definitions: dict[str, Any]) -> None:
     }
 
 
-def _shape(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def _type_schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
         name = typing.cast(type, hint).__name__
@@ -68,19 +68,19 @@ def _shape(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"$ref": f"#/$defs/{name}"}
     if origin in (typing.Union, types.UnionType):
         (inner,) = [argument for argument in arguments if argument is not type(None)]
-        return {"anyOf": [_shape(inner, definitions), {"type": "null"}]}
+        return {"anyOf": [_type_schema(inner, definitions), {"type": "null"}]}
     if origin is typing.Literal:
         return {"enum": list(arguments)}
     if origin is tuple:
-        return {"type": "array", "items": _shape(arguments[0], definitions)}
+        return {"type": "array", "items": _type_schema(arguments[0], definitions)}
     if origin is dict:
-        return {"type": "object", "additionalProperties": _shape(arguments[1], definitions)}
+        return {"type": "object", "additionalProperties": _type_schema(arguments[1], definitions)}
     if hint is Any:
         return {}
-    return json.loads(_PLAIN[hint])  # type: ignore[no-any-return]
+    return json.loads(_BASIC_TYPES[hint])  # type: ignore[no-any-return]
 
 
-_PLAIN = {
+_BASIC_TYPES = {
     str: '{"type": "string"}',
     bool: '{"type": "boolean"}',
     int: '{"type": "integer"}',
@@ -89,7 +89,7 @@ _PLAIN = {
 
 
 def described_fields(kind: type) -> dict[str, str]:
-    """The fields that a dataclass's docstring describes under ``Attributes:``, with their descriptions."""
+    """Return the descriptions of a dataclass's fields, from the section ``Attributes:`` of its docstring."""
     documented = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2]
     entries = re.split(r"^    (?=\w+: )", documented, flags=re.MULTILINE)[1:]
     pairs = (entry.split(": ", 1) for entry in entries)

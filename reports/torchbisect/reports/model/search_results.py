@@ -1,4 +1,4 @@
-"""What a search over builds came to: a part of ``report.json``. ``report`` has the whole, and hands these on."""
+"""Results of the search over builds: the part ``bisect`` of ``report.json``, which ``report`` exports too."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class SuspectCommit:
     """A commit of a range that may have made the change.
 
     Attributes:
-        commit: its full name.
+        commit: its full hash.
         title: the first line of its message.
-        url: where it can be read.
-        reasons: why it is suspected, each in a few words.
+        url: the address of the commit.
+        reasons: the reasons to suspect it, each in a few words.
     """
 
     commit: str
@@ -32,23 +32,23 @@ class SuspectCommit:
 
 @dataclass(frozen=True)
 class Regression:
-    """Where it broke.
+    """The range of builds in which the bug appeared.
 
-    ``last_good`` is ``None`` when it was bad already in the oldest build that could be asked, ``first_bad`` then being
-    that build. Both are ``None`` when nothing can be said; ``words`` then says why.
+    ``last_good`` is ``None`` when the oldest build that could be tested is bad; ``first_bad`` then names that build.
+    Both are ``None`` when nothing is known; ``words`` then says why.
 
     Attributes:
         last_good: the newest build before the change that was seen to be good.
         first_bad: the oldest build after the change that was seen to be bad.
-        between: builds between the two that gave no evidence: the change is in one of them or in ``first_bad``.
+        between: builds between the two that gave no evidence. The change is in one of them or in ``first_bad``.
         skipped: every build of the search that gave no evidence, with its reason.
-        exact: ``last_good`` and ``first_bad`` are neighbours in the channel.
-        words: the searcher's own remark, one line.
+        exact: ``last_good`` and ``first_bad`` are neighbors in the channel.
+        words: a remark of the search, in one line.
         compare: the address that shows the commits between the two.
         suspects: likely commits, the likeliest first.
-        confidence: how likely the range is the right one, from 0 to 1, for a script that is flaky; ``None`` where each
+        confidence: the probability that the range is right, from 0 to 1, if the script is flaky; ``None`` if every
             answer is certain.
-        commit: the full name of the one commit that made the change, where asking commits found it.
+        commit: the full hash of the commit that made the change, if testing commits found it.
     """
 
     last_good: str | None
@@ -65,10 +65,9 @@ class Regression:
 
 @dataclass(frozen=True)
 class Fix:
-    """Where it was mended; the mirror image of ``Regression``.
+    """The range of builds in which the bug was fixed; the mirror image of ``Regression``.
 
-    ``first_fixed`` is ``None`` when it is still bad in the newest build that could be asked, ``last_bad`` being that
-    build.
+    ``first_fixed`` is ``None`` when the newest build that could be tested is bad; ``last_bad`` then names that build.
     """
 
     last_bad: str | None
@@ -85,14 +84,14 @@ class Fix:
 
 @dataclass(frozen=True)
 class BuildVerdict:
-    """A build that was asked about.
+    """A tested build and its verdict.
 
     Attributes:
         build: its name.
         verdict: ``good``, ``bad`` or ``untestable``.
         reason: the named reason of an ``untestable``.
-        seconds: what it took, the install included.
-        detail: one line in words: what was seen.
+        seconds: the time that the test took, the install included.
+        detail: a description of what was seen, in one line.
     """
 
     build: str
@@ -107,12 +106,12 @@ class BisectReport:
     """The search over builds.
 
     Attributes:
-        regression: where it broke; ``None`` if that was not looked for.
-        fix: where it was mended; ``None`` if that was not looked for.
-        tested: the builds asked, in the order in which they were asked.
-        notices: what the search met that its reader should know, a line each.
+        regression: the range in which the bug appeared; ``None`` if the search did not look for it.
+        fix: the range in which the bug was fixed; ``None`` if the search did not look for it.
+        tested: the tested builds, in the order of the tests.
+        notices: facts about the search that its reader should know, a line each.
         left_out: builds that were never candidates, with the reason.
-        listed: the channel's builds from old to new, asked or not; empty if that isn't kept.
+        listed: all builds of the channel from old to new; empty if the list is not kept.
         channel: ``release``, ``nightly`` or ``commit``.
     """
 
@@ -127,9 +126,9 @@ class BisectReport:
 
 @dataclass(frozen=True)
 class BuildFacts:
-    """What is known of a build beside its name: what was read back after the install, or what its index says.
+    """Facts about a build, read back after its install or taken from its index.
 
-    ``commit`` is the commit on main, ``git_version`` what ``torch.version.git_version`` says.
+    ``commit`` is the commit on main; ``git_version`` is the value of ``torch.version.git_version``.
     """
 
     version: str

@@ -1,7 +1,7 @@
-"""Where the marks of the page's pictures stand: plain geometry, which the template draws as inline SVG.
+"""Geometry of the page's charts, which the template draws as inline SVG.
 
-Every picture is drawn for a box of its own units and scaled by the browser; its words and figures are in a table or a
-list beside it as well, for those who can't see it.
+Every chart is drawn in a box with its own units, and the browser scales it. A table or a list beside it repeats its
+words and figures for people who cannot see it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchbisect.reports.model.ranges import in_order, ranges
+from torchbisect.reports.model.ranges import builds_in_order, ranges
 from torchbisect.reports.model.report import BisectReport, BuildFacts, ReductionStep
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A build on the timeline; ``kind`` is ``good``, ``bad``, ``untestable`` or ``unasked``."""
+    """A build on the timeline; ``kind`` is ``good``, ``bad``, ``untestable`` or ``untested``."""
 
     x: float
     kind: str
@@ -28,7 +28,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Band:
-    """The builds between which something changed."""
+    """The range of builds in which something changed."""
 
     x: float
     width: float
@@ -47,9 +47,9 @@ class Timeline:
 
 
 def timeline(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> Timeline:
-    """The builds of a search from old to new, the ones that were never asked in between."""
+    """Lay out all builds of a search from old to new, the untested ones included."""
     rows = {row.build: row for row in bisect.tested}
-    names = in_order(bisect, builds)
+    names = builds_in_order(bisect, builds)
     step = 64.0 if len(names) <= 24 else max(1050 / len(names), 7.0)
     place = {name: 40 + step * number for number, name in enumerate(names)}
     bands, ends = [], []
@@ -58,19 +58,19 @@ def timeline(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> Timeline
         if found.before in place and found.after in place:
             left, right = sorted((place[found.before], place[found.after]))
             bands.append(Band(left, right - left, (left + right) / 2, found.words.changed))
-    named = _with_room(place, [*reversed(ends), *rows, *(names if step > 40 else ())])
+    named = _labels_that_fit(place, [*reversed(ends), *rows, *(names if step > 40 else ())])
     marks = []
     for name, x in place.items():
         row = rows.get(name)
-        kind = "unasked" if row is None else _kind(row.verdict)
-        detail = "not asked" if row is None else f"{kind}: {row.reason}" if row.reason else kind
+        kind = "untested" if row is None else _kind(row.verdict)
+        detail = "not tested" if row is None else f"{kind}: {row.reason}" if row.reason else kind
         marks.append(Mark(x, kind, name, f"{name}: {detail}", name in named))
     width = 110 + step * max(len(names) - 1, 0)
     return Timeline(width, width - 54, tuple(marks), tuple(bands))
 
 
-def _with_room(place: Mapping[str, float], wanted: Sequence[str]) -> set[str]:
-    """Of the names wanted, the first ones first, those that can be written without running into one another."""
+def _labels_that_fit(place: Mapping[str, float], wanted: Sequence[str]) -> set[str]:
+    """Choose labels that do not overlap; earlier names in ``wanted`` win."""
     named: dict[str, float] = {}
     for name in wanted:
         if name in place and all(abs(place[name] - x) >= 24 for x in named.values()):
@@ -84,7 +84,7 @@ def _kind(verdict: str) -> str:
 
 @dataclass(frozen=True)
 class Tick:
-    """A place on an axis, and what is written there."""
+    """A position on an axis, and its label."""
 
     at: float
     label: str
@@ -92,7 +92,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Curve:
-    """A falling staircase: bytes against the number of scripts asked about."""
+    """A falling step function: bytes against the number of tested scripts."""
 
     width: float
     height: float
@@ -105,7 +105,7 @@ _LEFT, _TOP, _WIDE, _HIGH = 64.0, 12.0, 560.0, 190.0
 
 
 def curve(trajectory: Sequence[ReductionStep], candidates: int) -> Curve | None:
-    """How the script shrank, or ``None`` where there is nothing to draw."""
+    """Draw the size of the best script during the reduction; ``None`` if there are fewer than two points."""
     if len(trajectory) < 2:
         return None
     most = max(candidates, max(step.candidates for step in trajectory), 1)
@@ -123,7 +123,7 @@ def curve(trajectory: Sequence[ReductionStep], candidates: int) -> Curve | None:
 
 
 def round_steps(top: float, wanted: int = 4) -> tuple[float, ...]:
-    """Round figures from 0 to ``top``: steps of 1, 2 or 5 times a power of ten, about ``wanted`` of them."""
+    """Return about ``wanted`` round figures from 0 to ``top``, in steps of 1, 2 or 5 times a power of ten."""
     if not top > 0 or not math.isfinite(top):
         return (0.0,)
     rough = top / wanted
@@ -134,7 +134,7 @@ def round_steps(top: float, wanted: int = 4) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a picture, and what it stands for."""
+    """A rectangle of a chart, with its label and its tooltip."""
 
     x: float
     y: float
@@ -145,7 +145,7 @@ class Bar:
 
 
 def histogram(details: Mapping[str, Any]) -> tuple[Bar, ...]:
-    """How far the wrong values are off: ``details["histogram"]`` as ``{"edges": [...], "counts": [...]}``."""
+    """Draw the histogram of the errors: ``details["histogram"]`` is ``{"edges": [...], "counts": [...]}``."""
     data = details.get("histogram")
     if not isinstance(data, Mapping):
         return ()
@@ -167,7 +167,7 @@ def histogram(details: Mapping[str, Any]) -> tuple[Bar, ...]:
 
 
 def heat(details: Mapping[str, Any]) -> tuple[Bar, ...]:
-    """Where in the tensor the values are wrong: ``details["map"]``, rows of numbers from 0 (right) to 1 (most wrong).
+    """Draw the map of the errors in a tensor: ``details["map"]``, rows of numbers from 0 (right) to 1 (most wrong).
 
     A bar's ``label`` is its opacity.
     """
@@ -186,7 +186,7 @@ def heat(details: Mapping[str, Any]) -> tuple[Bar, ...]:
 
 
 def _numbers(values: Any) -> list[float]:
-    """Finite numbers, or nothing at all."""
+    """Return the values as floats; an empty list if one of them is not a finite number."""
     if not isinstance(values, (list, tuple)):
         return []
     if not all(isinstance(value, (int, float)) and abs(value) < 1e300 for value in values):

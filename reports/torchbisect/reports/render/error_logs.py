@@ -1,4 +1,4 @@
-"""Error logs cut to what matters to a maintainer: how it began and where it ended, without the many frames between."""
+"""Cut error logs to the parts that a maintainer needs: the start, the end, and few frames between."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 
 from torchbisect.reports.escape import clean
-from torchbisect.reports.scrub import without_machine
+from torchbisect.reports.scrub import without_machine_paths
 
 _FRAME = re.compile(r'^( *)File "(.*)", line \d+')
 _TRACEBACK = re.compile(r"^\s*(?:[+|] ?)*(?:Exception Group )?Traceback \(most recent call last\):")
-# Advice that torch prints with every error, whatever the bug.
+# Advice that torch prints with every error.
 _ADVICE = re.compile(
     r"Set TORCHDYNAMO_VERBOSE=1|You can suppress this exception and fall back to eager"
     r"|    import torch\._dynamo$|    torch\._dynamo\.config\.suppress_errors = True$"
 )
-# torchbisect's own frames, which run the script and say nothing about it.
+# Frames of torchbisect itself, which run the script.
 _OWN = re.compile(r'^ *File "<torchbisect[^"]*>"')
 _LIBRARY = re.compile(r'^ *File "(?:…/(?:torch|python3[^/]*)/|<)')
 _HEAD_FRAMES, _TAIL_FRAMES, _MIDDLE_FRAMES = 2, 5, 3
@@ -23,13 +23,13 @@ _END = 30_000
 
 
 def cut_log(log: str, lines: int = 60, width: int = 400) -> str:
-    """The log with the machine's paths removed and at most ``lines`` lines of at most ``width`` characters.
+    """Return the log without the machine's paths, in at most ``lines`` lines of at most ``width`` characters.
 
-    Of a traceback the outermost two and the innermost five frames stay, and the last of the script's between; then of
-    the whole the first quarter and the last three: a compiled program's log tells what it was asked at the top and what
-    went wrong at the bottom. Where something was left out a line says how much.
+    Of a traceback, the two outermost and five innermost frames stay, and the last frames of the script between them.
+    Of the whole log, the first quarter of the lines and the last three quarters stay: the top shows the command and
+    the bottom the error. A line tells how much was left out at each cut.
     """
-    kept = [line for line in without_machine(clean(_ends(log))).split("\n") if not _ADVICE.match(line)]
+    kept = [line for line in without_machine_paths(clean(_without_middle(log))).split("\n") if not _ADVICE.match(line)]
     kept = [line if len(line) <= width else line[: width - 1] + "…" for line in kept]
     kept = list(_without_blank_runs(list(_fewer_frames(kept))))
     if len(kept) <= lines:
@@ -39,8 +39,8 @@ def cut_log(log: str, lines: int = 60, width: int = 400) -> str:
     return "\n".join([*kept[:head], f"[… {_count(len(kept) - head - tail, 'line')} left out …]", *kept[-tail:]])
 
 
-def _ends(log: str) -> str:
-    """The log without the middle of what nobody could read through."""
+def _without_middle(log: str) -> str:
+    """Drop the middle of a very long log."""
     if len(log) <= 2 * _END:
         return log
     return log[:_END].rpartition("\n")[0] + "\n[… more left out …]\n" + log[-_END:].partition("\n")[2]
@@ -55,15 +55,15 @@ def _fewer_frames(lines: list[str]) -> Iterator[str]:
             continue
         frames, position = _frames(lines, position)
         left_out = 0
-        for frame, kept in zip(frames, _telling(frames)):
+        for frame, kept in zip(frames, _frames_to_keep(frames)):
             if kept and left_out:
                 yield f"  [… {_count(left_out, 'frame')} left out …]"
             left_out = 0 if kept else left_out + 1
             yield from frame if kept else ()
 
 
-def _telling(frames: list[list[str]]) -> list[bool]:
-    """Of each frame whether it stays: the outermost, the innermost, and in between the last ones of the script."""
+def _frames_to_keep(frames: list[list[str]]) -> list[bool]:
+    """Mark the frames that stay: the outermost, the innermost, and between them the last ones of the script."""
     kept = [number < _HEAD_FRAMES or number >= len(frames) - _TAIL_FRAMES for number in range(len(frames))]
     scripts = [number for number, frame in enumerate(frames) if not kept[number] and not _LIBRARY.match(frame[0])]
     for number in scripts[-_MIDDLE_FRAMES:]:
@@ -72,7 +72,7 @@ def _telling(frames: list[list[str]]) -> list[bool]:
 
 
 def _frames(lines: list[str], position: int) -> tuple[list[list[str]], int]:
-    """The frames of the traceback whose first frame is at ``position``, and where they end."""
+    """Return the frames of the traceback whose first frame is at ``position``, and the position after them."""
     frames: list[list[str]] = []
     while position < len(lines) and (found := _FRAME.match(lines[position])):
         indent = len(found.group(1))
@@ -96,5 +96,5 @@ def _without_blank_runs(lines: list[str]) -> Iterator[str]:
         blank = not line.strip()
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

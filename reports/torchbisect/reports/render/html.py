@@ -1,4 +1,4 @@
-"""``report.html``: one self-contained page to look at; no script in it, and nothing loaded from anywhere."""
+"""Render ``report.html``: one self-contained page without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from torchbisect.reports.escape import clean, one_line
-from torchbisect.reports.model.ranges import ChangeRange, left_out, ordered, ranges, sentence
+from torchbisect.reports.model.ranges import ChangeRange, left_out, ranges, sentence, verdicts_in_order
 from torchbisect.reports.model.report import (
     BisectReport,
     BuildFacts,
@@ -25,7 +25,7 @@ from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
 from torchbisect.reports.render.markdown_sections import ANSWERS, figure, runs
 from torchbisect.reports.render.script_diff import side_by_side
-from torchbisect.reports.scrub import in_one_folder, without_machine
+from torchbisect.reports.scrub import in_one_folder, without_machine_paths
 
 _TITLES = {
     "mismatch": "Mismatch",
@@ -37,21 +37,21 @@ _SIGNS = {"same": "bad", "none": "good", "other": "untestable", "untestable": "u
 
 
 def render(report: Report) -> str:
-    """The report as one HTML page, for a browser without network or scripts."""
+    """Render the report as one HTML page, for a browser without network or scripts."""
     return template("report.html.j2").render(_context(report))
 
 
 def _cleaned(value: Any) -> Any:
-    """No character that hides, moves or turns text round gets onto the page. (Escaping for HTML comes after this.)"""
+    """Replace characters that hide, move or reverse text; the escaping for HTML comes after this."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def template(name: str, *packages: str) -> jinja2.Template:
-    """Load a page's template; values are cleaned and escaped when it is rendered, unless they are ``Markup``.
+    """Load a page's template; rendering cleans and escapes every value that is not ``Markup``.
 
     Args:
         name: the file in a package's ``templates`` folder.
-        packages: searched before ``torchbisect.reports``.
+        packages: packages to search before ``torchbisect.reports``.
     """
     return _environment(packages).get_template(name)
 
@@ -69,7 +69,7 @@ def _environment(packages: tuple[str, ...]) -> jinja2.Environment:
 
 
 def _line(text: str, limit: int = 400) -> str:
-    return without_machine(one_line(text, limit))
+    return without_machine_paths(one_line(text, limit))
 
 
 def _context(report: Report) -> dict[str, Any]:
@@ -131,11 +131,11 @@ def _values(mismatch: MismatchReport | None) -> Mapping[str, Any] | None:
     details = mismatch.details
     words = (
         ("count", "Elements that differ"),
-        ("numel", "Elements in all"),
+        ("numel", "Elements in total"),
         ("largest", "Largest difference"),
         ("index", "At index"),
         ("error", "Error against a float64 run"),
-        ("bound", "Error that is allowed"),
+        ("bound", "Allowed error"),
     )
     figures = [(label, figure(details[name])) for name, label in words if details.get(name) is not None]
     bars, cells = charts.histogram(details), charts.heat(details)
@@ -181,7 +181,7 @@ def _builds(bisect: BisectReport | None, builds: Mapping[str, BuildFacts]) -> Ma
             "answer": _line(f"{row.verdict}: {row.reason}" if row.reason else row.verdict),
             "seconds": f"{row.seconds:.0f}",
         }
-        for row in ordered(bisect, builds)
+        for row in verdicts_in_order(bisect, builds)
     ]
     return {
         "ranges": [_range(found) for found in ranges(bisect)],
@@ -221,15 +221,15 @@ def _minimal(report: Report) -> Mapping[str, Any] | None:
 
 
 def _trajectory(minimal: MinimalScript) -> tuple[ReductionStep, ...]:
-    """The reduction's curve from the script as it was given."""
+    """Return the reduction's curve, with the original script as its first point."""
     start = ReductionStep(0, 0.0, minimal.original.bytes, minimal.original.nodes)
     return minimal.trajectory if start in minimal.trajectory[:1] else (start, *minimal.trajectory)
 
 
 def _runs(minimal: MinimalScript) -> list[Mapping[str, Any]]:
     return [
-        {"build": build, "how": how, "status": status, "last_words": _line(words)}
-        for build, how, status, words in runs(minimal.confirmed)
+        {"build": build, "mode": mode, "status": status, "last_words": _line(words)}
+        for build, mode, status, words in runs(minimal.confirmed)
     ]
 
 
@@ -242,4 +242,4 @@ def _logs(report: Report) -> list[tuple[str, str]]:
 
 def _collect_env(report: Report) -> str:
     raw = report.environment.collect_env if report.environment else None
-    return without_machine(clean(raw or "")).strip()
+    return without_machine_paths(clean(raw or "")).strip()

@@ -1,7 +1,7 @@
-"""Labels that a report suggests, by the rules of PyTorch's own triage.
+"""Suggest labels for a report, by the rules of PyTorch's own triage.
 
 The rules are those of ``.claude/skills/triaging-issues/`` in PyTorch's repository (``pt2-triage-rubric.md`` and
-``labels.json``). ``high priority`` is for people to give, and never suggested.
+``labels.json``). ``high priority`` is never suggested: only people set it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BY_KIND = {
 
 
 def suggest(report: Report) -> tuple[str, ...]:
-    """The labels that follow from what was measured, in the order in which a triager would give them."""
+    """Return the labels that follow from the measurements, in the order in which a triager would set them."""
     if report.mismatch is None:
         return ()
     wanted = ["oncall: pt2", *_components(report), *_BY_KIND.get(report.mismatch.kind, ())]
@@ -63,7 +63,7 @@ def _components(report: Report) -> list[str]:
     localization = report.localization
     if localization is None:
         return []
-    # The rubric: a bug that dynamic=False mends belongs to dynamic shapes alone.
+    # The rubric: a bug that dynamic=False avoids belongs to dynamic shapes alone.
     if any(fix.replace(" ", "") == "dynamic=False" for fix in localization.fixed_by):
         return ["module: dynamic shapes"]
     component = (localization.component or "").strip()

@@ -1,4 +1,4 @@
-"""``report.md``: the text to paste into PyTorch's issue form, under GitHub's limit for a comment."""
+"""Render ``report.md``: a text for PyTorch's issue form, below GitHub's size limit for a comment."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from torchbisect.reports.model.report import BisectReport, Logs, Report
 from torchbisect.reports.render import markdown_sections
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
-from torchbisect.reports.scrub import in_one_folder, without_machine
+from torchbisect.reports.scrub import in_one_folder, without_machine_paths
 
-#: GitHub takes 65,536 characters in a comment; counted in UTF-8 bytes to be on the safe side whatever the alphabet.
+#: GitHub accepts 65,536 characters in a comment. The limit here counts UTF-8 bytes, which is safe for every alphabet.
 LIMIT = 65_536
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """How much of each part may stand in the text: lines of logs, rows of tables, characters of code."""
+    """Upper limits for the parts of the text: lines of logs, rows of tables, characters of code."""
 
     eager_log: int = 30
     compiled_log: int = 100
@@ -36,7 +36,7 @@ class Allowance:
 
 
 def _allowances() -> Iterator[Allowance]:
-    """From generous to tight: first goes what a maintainer misses least, and the minimal script last of all."""
+    """Yield limits from generous to tight; they cut the least useful parts first and the minimal script last."""
     allowed = Allowance()
     yield allowed
     for change in (
@@ -57,42 +57,42 @@ def _allowances() -> Iterator[Allowance]:
 
 
 def render(report: Report, limit: int = LIMIT) -> str:
-    """The report as Markdown of less than ``limit`` UTF-8 bytes, cut where it hurts least.
+    """Render the report as Markdown of less than ``limit`` UTF-8 bytes.
 
     Args:
         report: any report, an interrupted one too.
-        limit: in bytes; sensible from about 16,000 up.
+        limit: the limit in bytes; values below about 16,000 may be exceeded.
     """
     text = ""
     for allowed in _allowances():
-        text = _tidy(_TEMPLATE.render(_context(report, allowed)))
+        text = _collapse_blank_lines(_TEMPLATE.render(_context(report, allowed)))
         if len(text.encode()) < limit:
             break
     return text
 
 
-def _only_finished(value: Any) -> Any:
-    """What a template may put out: finished Markdown and whole numbers, so that no foreign text slips through."""
+def _only_safe(value: Any) -> Any:
+    """Accept only safe Markdown and integers, so that no foreign text gets through a template."""
     if isinstance(value, (Markdown, int)):
         return value
-    raise TypeError(f"a template was given {type(value).__name__}, not finished Markdown: {value!r:.80}")
+    raise TypeError(f"a template was given {type(value).__name__}, not safe Markdown: {value!r:.80}")
 
 
-# No autoescaping, which is for HTML: ``finalize`` sees to it that every value has been made safe for Markdown.
+# Autoescaping is for HTML. Here ``finalize`` checks that every value is safe Markdown.
 _TEMPLATE = jinja2.Environment(
     loader=jinja2.PackageLoader("torchbisect.reports"),
     autoescape=False,
     trim_blocks=True,
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
-    finalize=_only_finished,
+    finalize=_only_safe,
 ).get_template("report.md.j2")
 
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 
 
-def _tidy(text: str) -> str:
-    """No more than one blank line at a time, outside code."""
+def _collapse_blank_lines(text: str) -> str:
+    """Reduce runs of blank lines outside code to one."""
     pieces, position = [], 0
     for block in _FENCED.finditer(text):
         pieces += [re.sub(r"\n{3,}", "\n\n", text[position : block.start()]), block.group()]
@@ -117,7 +117,7 @@ def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
         "workarounds": [markdown_sections.span(fix) for fix in localization.fixed_by[: allowed.lines]]
         if localization
         else [],
-        "unknown": [
+        "unfinished": [
             Markdown(f"{markdown_sections.text(part.part, 80)}: {markdown_sections.text(part.why)}")
             for part in report.unfinished[: allowed.lines]
         ],
@@ -135,21 +135,21 @@ def _script(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
     minimal, original = report.minimal, report.original
     if minimal is not None:
         before = minimal.original
-        size = f"{minimal.bytes} bytes, {minimal.lines} lines; it was {before.bytes} bytes, {before.lines} lines"
+        size = f"{minimal.bytes} bytes, {minimal.lines} lines; originally {before.bytes} bytes, {before.lines} lines"
         runs = markdown_sections.confirmation_rows(minimal.confirmed[: allowed.lines])
         return {"title": Markdown("Minimal script"), "size": Markdown(size), "runs": runs} | _source(
             minimal.source, allowed
         )
     if original is not None and original.source:
         size = f"{original.bytes} bytes, {original.lines} lines"
-        title = Markdown("The script as it was given")
+        title = Markdown("Original script")
         return {"title": title, "size": Markdown(size), "runs": []} | _source(original.source, allowed)
     return None
 
 
 def _source(source: str, allowed: Allowance) -> dict[str, Markdown]:
     if len(source) > allowed.script:
-        source = source[: allowed.script].rpartition("\n")[0] + "\n# [… the rest is left out here: it is too long …]"
+        source = source[: allowed.script].rpartition("\n")[0] + "\n# [… the rest is left out: the script is too long …]"
     return {"fence": fence(source, "python")}
 
 
@@ -162,16 +162,16 @@ def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
         lines.append(Markdown(f"The first backend that shows it is {markdown_sections.span(localization.backend)}."))
     if localization.component:
         component = markdown_sections.span(localization.component)
-        lines.append(Markdown(f"By the rules of PyTorch's triage that points to {component}."))
+        lines.append(Markdown(f"By the rules of PyTorch's triage, this points to {component}."))
     if localization.compiler_bisector:
         said = markdown_sections.span(localization.compiler_bisector.text)
-        asked = "Torch's own `compiler_bisector`, asked about the script under plain `python`"
+        asked = "PyTorch's `compiler_bisector`, run on the script under plain `python`"
         lines.append(Markdown(f"{asked}, names {said}."))
     dropped = len(localization.table) - allowed.ablation
     return {
         "lines": lines,
         "rows": markdown_sections.ablation_rows(localization.table[: allowed.ablation]),
-        "left_out": Markdown("More rows are in report.json.") if dropped > 0 else None,
+        "left_out": Markdown("report.json has the other rows.") if dropped > 0 else None,
     }
 
 
@@ -193,7 +193,7 @@ def _tested(bisect: BisectReport | None, report: Report, allowed: Allowance) -> 
         return None
     lines = [markdown_sections.text(notice) for notice in bisect.notices[: allowed.lines]]
     if len(bisect.tested) > allowed.tested:
-        lines.append(Markdown("The table is cut to the builds nearest to a change; report.json has all."))
+        lines.append(Markdown("The table has the builds nearest to a change; report.json has all."))
     groups = left_out(bisect.left_out)
     lines += [
         Markdown(f"left out: {markdown_sections.text(names, 160)}: {markdown_sections.text(reason)}")
@@ -207,7 +207,7 @@ def _tested(bisect: BisectReport | None, report: Report, allowed: Allowance) -> 
 def _made_by(report: Report) -> Markdown:
     version = report.versions.get("torchbisect")
     name = f"torchbisect {markdown_sections.span(version)}" if version else "torchbisect"
-    return Markdown(f"<sub>Written by {name} from what it measured; no person has checked it yet.</sub>")
+    return Markdown(f"<sub>Written by {name} from its measurements; no person has checked it yet.</sub>")
 
 
 def _logs(logs: Logs | None, allowed: Allowance) -> list[Mapping[str, Markdown]]:
@@ -227,7 +227,7 @@ def _collect_env(report: Report, allowed: Allowance) -> Markdown | None:
     raw = report.environment.collect_env if report.environment else None
     if not raw or not raw.strip():
         return None
-    text = without_machine(clean(raw[: 2 * allowed.environment])).strip("\n")
+    text = without_machine_paths(clean(raw[: 2 * allowed.environment])).strip("\n")
     if len(text) > allowed.environment:
         text = text[: allowed.environment].rpartition("\n")[0] + "\n[… the rest is left out …]"
     return fence(text)

@@ -1,4 +1,4 @@
-"""The pieces of ``report.md``: each takes a part of the report and gives finished Markdown, measured things only."""
+"""Sections of ``report.md``: each function renders one part of the report as safe Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from torchbisect.reports.escape import Markdown, code, code_cell, one_line, prose
-from torchbisect.reports.model.ranges import ChangeRange, ordered
+from torchbisect.reports.model.ranges import ChangeRange, verdicts_in_order
 from torchbisect.reports.model.report import (
     AblationRow,
     BisectReport,
@@ -20,7 +20,7 @@ from torchbisect.reports.model.report import (
     Report,
     SuspectCommit,
 )
-from torchbisect.reports.scrub import without_machine
+from torchbisect.reports.scrub import without_machine_paths
 
 ANSWERS = {
     "same": "the same mismatch",
@@ -35,34 +35,34 @@ _REPOSITORY = "https://github.com/pytorch/pytorch"
 
 
 def text(words: str, limit: int = 400) -> Markdown:
-    """Words of a report, without the machine's paths."""
-    return prose(without_machine(words[: 8 * limit]), limit)
+    """Return words of a report as prose, without the machine's paths."""
+    return prose(without_machine_paths(words[: 8 * limit]), limit)
 
 
 def span(words: str, limit: int = 200) -> Markdown:
-    """Words of a report as code, without the machine's paths."""
-    return code(without_machine(words[: 8 * limit]), limit)
+    """Return words of a report as a code span, without the machine's paths."""
+    return code(without_machine_paths(words[: 8 * limit]), limit)
 
 
 def cell(words: str, limit: int = 200) -> Markdown:
-    """The same for a cell of a table."""
-    return code_cell(without_machine(words[: 8 * limit]), limit)
+    """Return words of a report as a code span for a table cell, without the machine's paths."""
+    return code_cell(without_machine_paths(words[: 8 * limit]), limit)
 
 
 def figure(value: Any) -> str:
-    """A measured number as people write it: whole numbers in full, others with six digits."""
+    """Format a measured number: whole numbers in full, others with six digits."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
     return one_line(str(value), 80)
 
 
 def joined(pieces: Iterable[str], between: str = ", ") -> Markdown:
-    """Finished pieces in a row."""
+    """Join pieces of safe Markdown."""
     return Markdown(between.join(pieces))
 
 
 def sides(mismatch: MismatchReport) -> list[Markdown]:
-    """What happens, what should, and where: a line each."""
+    """Return the expected result, the compiled one, and the place of the difference, a line each."""
     lines = []
     if mismatch.eager:
         lines.append(Markdown(f"expected, as in eager mode: {span(mismatch.eager)}"))
@@ -94,20 +94,20 @@ def _figures(details: Mapping[str, Any]) -> list[Markdown]:
 
 
 def confirmation_rows(confirmed: Sequence[Confirmation]) -> list[list[Markdown]]:
-    """Build, how it was run, exit status and last words of the runs under plain ``python``; equal ones are counted."""
+    """Return table rows for the runs under plain ``python``, as safe Markdown."""
     return [
-        [cell(build), Markdown(how), Markdown(status), cell(words, 160)]
-        for build, how, status, words in runs(confirmed)
+        [cell(build), Markdown(mode), Markdown(status), cell(words, 160)]
+        for build, mode, status, words in runs(confirmed)
     ]
 
 
 def runs(confirmed: Sequence[Confirmation]) -> list[tuple[str, str, str, str]]:
-    """The same as plain words."""
+    """Return build, compile mode, exit status and last line of output of each run; equal runs share a row."""
     alike = Counter((run.build, run.eager, run.status, run.last_words.strip().rpartition("\n")[2]) for run in confirmed)
     return [
         (
             build,
-            "compile made a no-op" if eager else "as it is",
+            "replaced by a no-op" if eager else "active",
             ("timed out" if status is None else str(status)) + _times(count),
             words,
         )
@@ -120,7 +120,7 @@ def _times(count: int) -> str:
 
 
 def condition_lines(conditions: Sequence[Condition]) -> list[Markdown]:
-    """What was tried to vary, with the counts that each statement stands on."""
+    """Return the statements about when the script fails, each with its counts."""
     return [
         Markdown(
             f"{text(condition.statement)} ({condition.shown} of {condition.tried} runs without it still showed it)"
@@ -130,7 +130,7 @@ def condition_lines(conditions: Sequence[Condition]) -> list[Markdown]:
 
 
 def ablation_rows(table: Sequence[AblationRow]) -> list[list[Markdown]]:
-    """Backend, settings and verdict of every question asked."""
+    """Return backend, settings and verdict of each question."""
     return [
         [
             cell(row.backend) if row.backend else Markdown("as in the script"),
@@ -147,8 +147,8 @@ def _with_reason(known: str | None, verdict: str, reason: str | None) -> Markdow
 
 
 def tested_rows(bisect: BisectReport, builds: Mapping[str, BuildFacts], limit: int) -> list[list[Markdown]]:
-    """Build, date, verdict and reason of the builds asked, from old to new; those nearest to a change if cut."""
-    rows = ordered(bisect, builds)
+    """Return build, date and verdict of the tested builds, from old to new; a cut keeps those nearest to a change."""
+    rows = verdicts_in_order(bisect, builds)
     if len(rows) > limit:
         ends = _ends(bisect)
         at = [number for number, row in enumerate(rows) if row.build in ends] or [len(rows) - 1]
@@ -172,7 +172,7 @@ def _ends(bisect: BisectReport) -> set[str | None]:
 
 
 def end_lines(found: ChangeRange, builds: Mapping[str, BuildFacts]) -> list[Markdown]:
-    """What is known of the builds on both sides of a change: a line each."""
+    """Return the facts about the builds on both sides of a change, a line each."""
     lines = []
     for name, role in ((found.before, found.words.before), (found.after, found.words.after)):
         if name is None or name not in builds:
@@ -189,14 +189,14 @@ def end_lines(found: ChangeRange, builds: Mapping[str, BuildFacts]) -> list[Mark
 
 
 def commit_link(commit: str) -> Markdown:
-    """A commit of PyTorch as a link; what doesn't look like one stays code."""
+    """Return a link to a commit of PyTorch; a text that is not a hash becomes a code span."""
     if not _COMMIT.fullmatch(commit):
         return span(commit, 64)
     return Markdown(f"[`{commit[:12]}`]({_REPOSITORY}/commit/{commit})")
 
 
 def compare_link(found: ChangeRange, builds: Mapping[str, BuildFacts]) -> Markdown | None:
-    """The address that shows what lies between the two ends: the searcher's own, or made of both ends' commits."""
+    """Return a link to the commits of a range: the search's own, or one made of the commits of both ends."""
     if found.compare:
         return link(found.compare)
     ends = [builds[name].commit or "" for name in (found.before, found.after) if name is not None and name in builds]
@@ -206,12 +206,12 @@ def compare_link(found: ChangeRange, builds: Mapping[str, BuildFacts]) -> Markdo
 
 
 def link(address: str | None) -> Markdown | None:
-    """An address on GitHub as a bare link; any other address is not linked to."""
+    """Return an address on GitHub as a bare link; ``None`` for any other address."""
     return Markdown(address) if address and _LINK.fullmatch(address) else None
 
 
 def suspect_lines(suspects: Sequence[SuspectCommit]) -> list[Markdown]:
-    """Commits that may have made the change, with the reasons for each."""
+    """Return the suspected commits, a line each, with the reasons."""
     lines = []
     for suspect in suspects:
         pieces = [f"{commit_link(suspect.commit)} {text(suspect.title, 160)}"]
@@ -223,7 +223,7 @@ def suspect_lines(suspects: Sequence[SuspectCommit]) -> list[Markdown]:
 
 
 def environment_lines(environment: EnvironmentReport) -> list[Markdown]:
-    """The environment in short."""
+    """Return the versions of the environment, a line each."""
     named = (
         ("torch", environment.torch),
         ("git_version", environment.git_version),
@@ -236,12 +236,12 @@ def environment_lines(environment: EnvironmentReport) -> list[Markdown]:
 
 
 def headline(report: Report) -> Markdown:
-    """The first sentence: what is wrong, or that nothing is."""
+    """Return the first sentence of the report: the mismatch, or the reason why there is none."""
     if report.mismatch is not None:
         return text(report.mismatch.summary)
     words = {
         "none": "No mismatch",
-        "flaky": "The script does not do the same twice",
+        "flaky": "The result changes from run to run",
         "untestable": "The script could not be tested",
     }.get(report.verdict, "Nothing was found")
     return Markdown(f"{words}: {text(report.reason)}" if report.reason else f"{words}.")

@@ -1,4 +1,4 @@
-"""The original script and the minimal one beside each other: what of the first is left, and what was written anew."""
+"""Mark the differences between the original script and the minimal one, for two columns."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from torchbisect.reports.escape import clean
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of a script with its number from 1; ``changed``: it isn't in the other script."""
+class ScriptLine:
+    """A line of a script with its number from 1; ``changed`` says that the other script lacks it."""
 
     number: int
     text: str
     changed: bool
 
 
-def side_by_side(original: str, minimal: str, limit: int = 5000) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
-    """The lines of both scripts, with those marked that the other has not; of each at most ``limit`` lines.
+def side_by_side(
+    original: str, minimal: str, limit: int = 5000
+) -> tuple[tuple[ScriptLine, ...], tuple[ScriptLine, ...]]:
+    """Return the lines of both scripts, each marked if the other script lacks it; at most ``limit`` lines of each.
 
-    Lines are matched by their text without indentation, as unwrapping a block changes that of every line in it.
+    Lines match by their text without indentation, because unwrapping a block changes the indentation of its lines.
     """
     left = clean(original).rstrip("\n").split("\n")[:limit]
     right = clean(minimal).rstrip("\n").split("\n")[:limit]
-    # Blank lines join what matches and never make a match: a script has more of them than of anything else.
+    # Blank lines are junk: they extend a match but never start one, because a script has so many of them.
     matcher = difflib.SequenceMatcher(lambda line: not line, _keys(left), _keys(right), autojunk=False)
     kept_left: set[int] = set()
     kept_right: set[int] = set()
@@ -38,5 +40,7 @@ def _keys(lines: list[str]) -> list[str]:
     return [line.strip() for line in lines]
 
 
-def _lines(lines: list[str], kept: set[int]) -> tuple[Line, ...]:
-    return tuple(Line(number + 1, line, number not in kept and bool(line.strip())) for number, line in enumerate(lines))
+def _lines(lines: list[str], kept: set[int]) -> tuple[ScriptLine, ...]:
+    return tuple(
+        ScriptLine(number + 1, line, number not in kept and bool(line.strip())) for number, line in enumerate(lines)
+    )

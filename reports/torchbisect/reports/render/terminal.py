@@ -1,4 +1,4 @@
-"""The summary on a terminal: what was found, the minimal script, and where the files are."""
+"""Render the summary for a terminal: the findings, the minimal script, and the paths of the files."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _VERDICTS = {
     "flaky": ("flaky", "bold yellow"),
     "untestable": ("untestable", "bold yellow"),
 }
-#: A label, what is said, and the style of both.
-Line = tuple[str, str, str, str]
+#: A label, its text, the style of the label and the style of the text.
+SummaryLine = tuple[str, str, str, str]
 
 
 def summary(report: Report, files: Sequence[Path] = (), *, script_lines: int = 40) -> RenderableType:
-    """What a person wants to see at the end of a run.
+    """Return the summary that ends a run.
 
     Args:
         report: any report.
-        files: where it was written to.
-        script_lines: of a longer minimal script only so many lines are shown.
+        files: the written files.
+        script_lines: the number of lines of the minimal script to show.
     """
     parts: list[RenderableType] = [_grid([*_found(report), *_size(report.minimal)])]
     if report.minimal is not None:
@@ -40,8 +40,8 @@ def summary(report: Report, files: Sequence[Path] = (), *, script_lines: int = 4
     return Group(*parts)
 
 
-def _grid(lines: Sequence[Line]) -> Table:
-    """Labels beside their words. ``Text`` and not markup: what a script says must not colour or hide anything."""
+def _grid(lines: Sequence[SummaryLine]) -> Table:
+    """Return a grid of labels and texts, without rich markup: a script's words must not color or hide anything."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, min_width=12)
     table.add_column(overflow="fold")
@@ -50,7 +50,7 @@ def _grid(lines: Sequence[Line]) -> Table:
     return table
 
 
-def _found(report: Report) -> Iterator[Line]:
+def _found(report: Report) -> Iterator[SummaryLine]:
     word, style = _VERDICTS[report.verdict]
     what = report.mismatch.summary if report.mismatch else report.reason or ""
     yield word, what, style, ""
@@ -61,14 +61,14 @@ def _found(report: Report) -> Iterator[Line]:
         pointed = f", points to {localization.component}" if localization.component else ""
         yield "backend", f"first shown by {localization.backend}{pointed}", "dim", ""
         if localization.compiler_bisector:
-            yield "part", f"{localization.compiler_bisector.text}, says torch's compiler_bisector", "dim", ""
+            yield "part", f"{localization.compiler_bisector.text}, according to torch's compiler_bisector", "dim", ""
         if localization.fixed_by:
             yield "workaround", "; or ".join(localization.fixed_by), "dim", ""
     for found in ranges(report.bisect):
         yield "builds", sentence(found), "dim", ""
 
 
-def _size(minimal: MinimalScript | None) -> Iterator[Line]:
+def _size(minimal: MinimalScript | None) -> Iterator[SummaryLine]:
     if minimal is not None:
         before = minimal.original
         size = f"{minimal.lines} lines, {minimal.bytes} bytes (from {before.lines} lines, {before.bytes} bytes)"
@@ -77,12 +77,12 @@ def _size(minimal: MinimalScript | None) -> Iterator[Line]:
 
 def _script(minimal: MinimalScript, limit: int) -> RenderableType:
     lines = clean(minimal.source).rstrip("\n").split("\n")
-    shown = "\n".join(lines[:limit] + (["# ... the rest of it is in the file"] if len(lines) > limit else []))
+    shown = "\n".join(lines[:limit] + (["# ... the rest is in the file"] if len(lines) > limit else []))
     return Padding(Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True), (1, 2))
 
 
-def _confirmed(minimal: MinimalScript | None) -> Iterator[Line]:
-    """How the minimal script ended under plain Python, build by build."""
+def _confirmed(minimal: MinimalScript | None) -> Iterator[SummaryLine]:
+    """Yield the exit statuses of the minimal script under plain Python, build by build."""
     runs = dict.fromkeys(
         f"{run.build}{' without compile' if run.eager else ''}: "
         f"{'timed out' if run.status is None else f'exit {run.status}'}"
@@ -92,12 +92,12 @@ def _confirmed(minimal: MinimalScript | None) -> Iterator[Line]:
         yield "plain python", "; ".join(runs), "dim", ""
 
 
-def _ending(report: Report, files: Sequence[Path]) -> Iterator[Line]:
+def _ending(report: Report, files: Sequence[Path]) -> Iterator[SummaryLine]:
     for part in report.unfinished:
         yield "not finished", f"{part.part}: {part.why}", "yellow", "yellow"
     for notice in report.notices:
-        yield "to know", notice, "yellow", ""
+        yield "note", notice, "yellow", ""
     for path in files:
         yield "written", str(path), "dim", ""
     if report.state == "interrupted":
-        yield "interrupted", "the same command goes on where it stopped", "yellow", "yellow"
+        yield "interrupted", "the same command continues where it stopped", "yellow", "yellow"
