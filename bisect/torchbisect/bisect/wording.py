@@ -1,4 +1,4 @@
-"""The sentences about an edge. The one place where text for a regression is turned round for a fix."""
+"""The sentences about a boundary, for regressions and for fixes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Side:
-    """The words for the two sides of an edge, in the order of time."""
+class BoundaryWording:
+    """The texts for one kind of boundary; ``before`` and ``after`` are in the order of time."""
 
     title: str
     changed: str
@@ -19,7 +19,7 @@ class Side:
     nothing: str
 
 
-REGRESSION = Side(
+REGRESSION = BoundaryWording(
     title="Last good and first bad",
     changed="broke",
     before="last good",
@@ -28,7 +28,7 @@ REGRESSION = Side(
     after_open="Good in {build}, and no bad build was found after it.",
     nothing="Where it broke could not be found.",
 )
-FIX = Side(
+FIX = BoundaryWording(
     title="Last bad and first fixed",
     changed="was fixed",
     before="last bad",
@@ -40,7 +40,7 @@ FIX = Side(
 
 
 def sentence(
-    side: Side,
+    texts: BoundaryWording,
     before: str | None,
     after: str | None,
     between: Sequence[str] = (),
@@ -48,46 +48,48 @@ def sentence(
     exact: bool = False,
     confidence: float | None = None,
 ) -> str:
-    """What was found, as one plain sentence; no markup.
+    """Return the boundary as one sentence without markup.
 
     Args:
-        side: the words.
+        texts: the texts for the kind of boundary.
         before: the build on the older side, or ``None``.
         after: the build on the newer side, or ``None``.
-        between: what lies between the two and gave no verdict.
-        exact: the two are neighbours.
-        confidence: how likely it is true, where single answers are not certain; from 0 to 1.
+        between: the builds between the two, which gave no verdict.
+        exact: no build lies between the two.
+        confidence: the probability that the boundary is right, from 0 to 1; ``None`` if each answer is certain.
     """
-    said = _said(side, before, after, between, exact)
+    statement = _statement(texts, before, after, between, exact)
     if confidence is None:
-        return said
-    return f"{said.removesuffix('.')} (the script is flaky: this is {_percent(confidence)} sure)."
+        return statement
+    return f"{statement.removesuffix('.')} (the script is flaky: this is {_percent(confidence)} sure)."
 
 
-def _said(side: Side, before: str | None, after: str | None, between: Sequence[str], exact: bool) -> str:
+def _statement(
+    texts: BoundaryWording, before: str | None, after: str | None, between: Sequence[str], exact: bool
+) -> str:
     if before is None and after is None:
-        return side.nothing
+        return texts.nothing
     if before is None:
-        return side.before_open.format(build=after)
+        return texts.before_open.format(build=after)
     if after is None:
-        return side.after_open.format(build=before)
+        return texts.after_open.format(build=before)
     if not between and exact:
-        return f"It {side.changed} in {after}: {side.before} {before}, {side.after} {after}."
+        return f"It {texts.changed} in {after}: {texts.before} {before}, {texts.after} {after}."
     if not between:
-        return f"It {side.changed} between {before} ({side.before}) and {after} ({side.after})."
+        return f"It {texts.changed} between {before} ({texts.before}) and {after} ({texts.after})."
     return (
-        f"It {side.changed} after {before} ({side.before}) and not later than {after} ({side.after}); "
-        f"{listed(between)} between them gave no verdict."
+        f"It {texts.changed} after {before} ({texts.before}) and not later than {after} ({texts.after}); "
+        f"{join_names(between)} between them gave no verdict."
     )
 
 
 def _percent(share: float) -> str:
-    """Rounded down, for a confidence must not be overstated: 0.9999 is 99.9%, and so is what is next to 1."""
+    """Return a percentage, rounded down so that no confidence is overstated; 99.9% at most."""
     return f"{int(min(share, 0.999) * 1000) / 10:g}%" if 0 <= share <= 1 else f"{share:g}"
 
 
-def listed(names: Sequence[str], limit: int = 8) -> str:
-    """Names as a sentence has them: ``a``, ``a and b``, ``a, b and c``, ``a, b and 7 more``."""
+def join_names(names: Sequence[str], limit: int = 8) -> str:
+    """Join names for a sentence: ``a``, ``a and b``, ``a, b and c``, ``a, b and 7 more``."""
     if len(names) > limit:
         return f"{', '.join(names[: limit - 1])} and {len(names) - limit + 1} more"
     if len(names) < 2:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torchbisect.bisect.search.evidence import BoundaryKind
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.bisect.sources.selection import check_order, find_build, parse_build
+from torchbisect.bisect.sources.selection import check_ends, find_build, parse_build
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.pipeline.options import Options
@@ -85,7 +85,7 @@ def first_scope(options: Options, channels: BuildSources, failing: Build) -> Sco
     good = _position(builds, named_build(options, channels, options.good)) if options.good else None
     kind = BoundaryKind(options.find)
     if good is not None:
-        check_order(builds[good], builds[bad], kind)
+        check_ends(builds[good], builds[bad], kind)
     return Scope(channel, listing, bad, good, kind)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from torchbisect.bisect.sources import nightly
-from torchbisect.bisect.sources.branch_cuts import SLACK
+from torchbisect.bisect.sources.branch_cuts import TABLE_TOLERANCE
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.bisect.sources.variant_pairs import PythonVariant, RangePart, divide
+from torchbisect.bisect.sources.variant_pairs import PythonVariant, RangePart, split_range
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import cuda_of, find_gpus, why_not
@@ -79,17 +79,17 @@ class NightlyFinder:
             if listing.builds:
                 found[source.pair], sources[source.pair] = listing, source
         days = {pair: [build.date for build in one.builds if build.date] for pair, one in found.items()}
-        division = divide(first, last, days, list(found))
-        parts = [self._part(segment, found[segment.pair]) for segment in division.segments]
+        split = split_range(first, last, days, list(found))
+        parts = [self._part(segment, found[segment.pair]) for segment in split.parts]
         builds = tuple(build for part in parts for build in part.builds)
         elsewhere = {
             build.wheel: sources[segment.pair]
-            for segment, part in zip(division.segments, parts)
+            for segment, part in zip(split.parts, parts)
             for build in part.builds
             if segment.pair != self.own.pair and build.wheel
         }
         wheels = {version: wheel for part in reversed(parts) for version, wheel in part.wheels.items()}
-        return Listing(builds, own.left_out, wheels, division.notice), elsewhere
+        return Listing(builds, own.left_out, wheels, split.notice), elsewhere
 
     def _part(self, segment: RangePart, listing: Listing) -> Listing:
         """A segment's nightlies; those of another source by their address, as two sources may share a version."""
@@ -140,7 +140,7 @@ class NightlyFinder:
         return Listing(tuple(builds), (), listed.wheels)
 
     def _days(self, source: Source, first: datetime.date, last: datetime.date, listed: Listing) -> Listing:
-        found = nightly.unlisted(
+        found = nightly.nightlies_of_days(
             first, last, listed.builds, self.exists, source.interpreter, source.variant, self.index
         )
         return replace(found, wheels=listed.wheels)
@@ -155,7 +155,7 @@ def _gaps(own: Listing, first: datetime.date, last: datetime.date) -> Iterator[t
     if not days:
         yield first, last
         return
-    if days[0] - first > SLACK:
+    if days[0] - first > TABLE_TOLERANCE:
         yield first, days[0]
-    if last - days[-1] > SLACK:
+    if last - days[-1] > TABLE_TOLERANCE:
         yield days[-1], last

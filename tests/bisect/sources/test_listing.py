@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pypi_simple import ProjectPage
 
 from torchbisect.bisect.sources.branch_cuts import FIRST_NIGHTLY_DAYS, days_between_branch_cuts, likely_minors
-from torchbisect.bisect.sources.nightly import candidate_urls, nightlies, unlisted
+from torchbisect.bisect.sources.nightly import candidate_urls, nightlies, nightlies_of_days
 from torchbisect.bisect.sources.release import compile_unsupported_reason, releases
 from torchbisect.bisect.sources.url_probe import UrlProbe
-from torchbisect.bisect.sources.variant_pairs import PythonVariant, divide
+from torchbisect.bisect.sources.variant_pairs import PythonVariant, split_range
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
@@ -181,7 +181,7 @@ def test_what_fell_off_the_page_is_asked_for_by_name(
     first, last = datetime.date(2024, 3, 11), datetime.date(2024, 3, 15)
     gone: dict[str, bool] = {}
     with UrlProbe(gone) as heads:
-        listing = unlisted(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly")
+        listing = nightlies_of_days(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly")
     assert [build.name for build in listing.builds] == [
         "2.3.0.dev20240311",
         "2.3.0.dev20240312",
@@ -193,7 +193,7 @@ def test_what_fell_off_the_page_is_asked_for_by_name(
     assert all(request.startswith("HEAD ") for request in requests)
     before = len(requests)
     with UrlProbe(gone) as heads:
-        assert unlisted(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly") == listing
+        assert nightlies_of_days(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly") == listing
     assert len(requests) == before + 2, "only what is there is asked again"
 
 
@@ -289,29 +289,29 @@ def test_a_division_has_both_ends_and_its_parts_share_a_day(data: st.DataObject)
     pairs = [PythonVariant(f"cp3{number}", variant) for number in (11, 12) for variant in ("cu126", "cu130")]
     offered = {pair: sorted(start + day * DAY for day in data.draw(st.sets(st.integers(0, 12)))) for pair in pairs}
     first, last = start, start + 12 * DAY
-    division = divide(first, last, offered, pairs)
+    split = split_range(first, last, offered, pairs)
     days = sorted({day for own in offered.values() for day in own})
     if not days:
-        assert not division.segments
-        assert division.notice
+        assert not split.parts
+        assert split.notice
         return
-    assert division.segments[0].first == days[0]
-    assert division.segments[-1].last == days[-1]
-    for segment in division.segments:
-        assert segment.first in offered[segment.pair]
-        assert segment.last in offered[segment.pair]
-    joined = all(a.last == b.first for a, b in zip(division.segments, division.segments[1:]))
-    assert joined or "nothing joins" in (division.notice or "")
+    assert split.parts[0].first == days[0]
+    assert split.parts[-1].last == days[-1]
+    for part in split.parts:
+        assert part.first in offered[part.pair]
+        assert part.last in offered[part.pair]
+    joined = all(a.last == b.first for a, b in zip(split.parts, split.parts[1:]))
+    assert joined or "nothing joins" in (split.notice or "")
     for pair in pairs:
         if days[0] in offered[pair] and days[-1] in offered[pair]:
-            assert len(division.segments) == 1
-            assert division.notice is None
+            assert len(split.parts) == 1
+            assert split.notice is None
 
 
 def test_a_range_over_a_variants_end_is_split_and_says_so() -> None:
     old = [datetime.date(2026, 4, day) for day in range(1, 8)]
     new = [datetime.date(2026, 4, day) for day in range(3, 20)]
     pairs = [PythonVariant("cp311", "cu128"), PythonVariant("cp311", "cu130")]
-    division = divide(datetime.date(2026, 4, 1), datetime.date(2026, 4, 19), dict(zip(pairs, (old, new))), pairs)
-    assert [(s.pair.variant, s.first.day, s.last.day) for s in division.segments] == [("cu128", 1, 7), ("cu130", 7, 19)]
-    assert "the range is split: 2026-04-01 to 2026-04-07 cu128 for cp311" in (division.notice or "")
+    split = split_range(datetime.date(2026, 4, 1), datetime.date(2026, 4, 19), dict(zip(pairs, (old, new))), pairs)
+    assert [(s.pair.variant, s.first.day, s.last.day) for s in split.parts] == [("cu128", 1, 7), ("cu130", 7, 19)]
+    assert "the range is split: 2026-04-01 to 2026-04-07 cu128 for cp311" in (split.notice or "")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
-from torchbisect.bisect.sources.selection import check_order, find_build, parse_build
+from torchbisect.bisect.sources.selection import check_ends, find_build, parse_build
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError
 from torchbisect.core.verdict import Answer, Verdict
@@ -82,18 +82,18 @@ def test_a_day_reads_the_same_in_all_its_forms(day: datetime.date) -> None:
 
 def test_ends_on_the_wrong_side_are_refused_and_told_what_to_do() -> None:
     older, newer = Build("2.8.0"), Build("2.10.0")
-    check_order(older, newer, BoundaryKind.REGRESSION)
-    check_order(newer, older, BoundaryKind.FIX)
-    check_order(newer, older, BoundaryKind.BOTH)
+    check_ends(older, newer, BoundaryKind.REGRESSION)
+    check_ends(newer, older, BoundaryKind.FIX)
+    check_ends(newer, older, BoundaryKind.BOTH)
     with pytest.raises(InputError, match="--find fix"):
-        check_order(newer, older, BoundaryKind.REGRESSION)
+        check_ends(newer, older, BoundaryKind.REGRESSION)
     with pytest.raises(InputError, match="--find regression"):
-        check_order(older, newer, BoundaryKind.FIX)
+        check_ends(older, newer, BoundaryKind.FIX)
     with pytest.raises(InputError, match="two different"):
-        check_order(older, older)
+        check_ends(older, older)
     rolled = Build("2.3.0.dev20240320", Channel.NIGHTLY, date=datetime.date(2024, 3, 20))
     before = Build("2.4.0.dev20240316", Channel.NIGHTLY, date=datetime.date(2024, 3, 16))
-    check_order(before, rolled, BoundaryKind.REGRESSION)
+    check_ends(before, rolled, BoundaryKind.REGRESSION)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.bisect.wording import listed
+from torchbisect.bisect.wording import join_names
 from torchbisect.reports.model import report
 from torchbisect.reports.model.ranges import builds_in_order, left_out, ranges, sentence, verdicts_in_order
 from torchbisect.reports.model.report import BisectReport, BuildVerdict, Fix, Regression
@@ -57,7 +57,7 @@ def test_a_search_that_did_not_run_gives_no_sentence() -> None:
 
 @given(st.lists(st.text("ab", min_size=1), min_size=1, max_size=20))
 def test_a_list_names_or_counts_everything(names: list[str]) -> None:
-    words = listed(names)
+    words = join_names(names)
     pieces = words.replace(" and ", ", ").split(", ")
     if len(names) <= 8:
         assert pieces == names

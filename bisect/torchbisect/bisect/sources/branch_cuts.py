@@ -1,8 +1,8 @@
-"""Which minor version the nightlies of a day have, and between which days a release was cut.
+"""The days when releases were cut from main, and the minor version of the nightlies of a day.
 
-The days come from pytorch/test-infra's ``generate_binary_build_matrix.py`` and lag or lead the real wheels by up to
-ten days; those of 2.2 and 2.3 are reckoned from the releases' own days and from single wheels that are known
-(2.1.0.dev20230905, 2.2.0.dev20231010). They are hints: what a page lists goes before them.
+The days come from pytorch/test-infra's ``generate_binary_build_matrix.py`` and differ from the real wheels by up to ten
+days. Those of 2.2 and 2.3 are estimates from the dates of the releases and of single known wheels (2.1.0.dev20230905,
+2.2.0.dev20231010). They are hints: the dates on an index's page are preferred.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.core.build import Build, Channel
 
-#: The day from which on nightlies are of this minor version: so about the day when the release before was cut.
+#: The first day with nightlies of a minor version, which is about the day when the release before was cut.
 FIRST_NIGHTLY_DAYS: dict[tuple[int, int], datetime.date] = {
     (2, 2): datetime.date(2023, 9, 12),
     (2, 3): datetime.date(2023, 12, 18),
@@ -33,15 +33,15 @@ FIRST_NIGHTLY_DAYS: dict[tuple[int, int], datetime.date] = {
     (2, 15): datetime.date(2026, 8, 12),
 }
 
-#: How far the table above may be off.
-SLACK = datetime.timedelta(days=10)
+#: The largest error of the days in the table above.
+TABLE_TOLERANCE = datetime.timedelta(days=10)
 
 
 def likely_minors(date: datetime.date, known: Sequence[Build]) -> list[tuple[int, int]]:
-    """The minor versions that a nightly of this day may have, the likeliest first; three at the most.
+    """Return the minor versions that a nightly of this day may have, the likeliest first; three at most.
 
-    What the table says, one less and one more, and of these only what lies between the minor versions of the nearest
-    nightlies known before and after: each miss costs a request for every host and platform tag.
+    These are the version in the table, the one before and the one after. Of these only the ones between the nearest
+    known nightlies count, since each wrong version costs a request for every host and platform tag.
     """
     dated = sorted((build.date, build.minor) for build in known if build.date is not None)
     low = max((minor for day, minor in dated if day <= date), default=None)
@@ -59,15 +59,15 @@ def likely_minors(date: datetime.date, known: Sequence[Build]) -> list[tuple[int
 
 @dataclass(frozen=True)
 class DayRange:
-    """The days between which a change must have come to main, both included; ``words`` says where they come from."""
+    """The days, both included, in which a change came to main; ``description`` names them and their source."""
 
     first: datetime.date
     last: datetime.date
-    words: str
+    description: str
 
 
 def first_nightly_day(minor: tuple[int, int], listed: Sequence[Build]) -> tuple[datetime.date, bool] | None:
-    """The first day of a minor version's nightlies, and whether the index itself shows it; ``None`` if unknown."""
+    """Return the first day of a minor version's nightlies, and true if the index shows it; ``None`` if unknown."""
     days = sorted((build.date, build.minor) for build in listed if build.date is not None)
     for (_, earlier), (day, later) in pairwise(days):
         if later == minor and earlier < minor:
@@ -76,39 +76,39 @@ def first_nightly_day(minor: tuple[int, int], listed: Sequence[Build]) -> tuple[
 
 
 def days_between_branch_cuts(older: Build, newer: Build, listing: Listing | None = None) -> DayRange | str:
-    """The days on main between the branch cuts of two releases, or why there are none to search.
+    """Return the days on main between the branch cuts of two releases, or the reason that there are none to search.
 
-    A release is cut from main about when the nightlies step on to the next minor version. What is in ``newer`` and not
-    in ``older`` came to main between the two cuts, or was picked on to a release branch; a change picked on to
-    ``older``'s branch may be found a few days early, which the margin allows for.
+    A release is cut from main about when the nightlies change to the next minor version. A change that ``newer`` has
+    and ``older`` lacks came to main between the two cuts, or was cherry-picked to a release branch. A change picked to
+    the branch of ``older`` may be found a few days early, for which the tolerance allows.
 
     Args:
-        older: the release at the range's older end.
-        newer: the release at its newer end.
-        listing: the nightlies that the index lists.
+        older: the release at the older end of the range.
+        newer: the release at the newer end.
+        listing: the nightlies on the index's page.
     """
     if older.channel is not Channel.RELEASE or newer.channel is not Channel.RELEASE:
         return "only a pair of releases stands for the days between their branch cuts"
     if older.minor == newer.minor:
         return (
-            f"{older} and {newer} are of one release branch: what lies between them are changes picked on to that "
-            "branch, which no nightly shows"
+            f"{older} and {newer} are of one release branch: between them lie changes picked to that branch, "
+            "which no nightly has"
         )
     listed = listing.builds if listing else ()
-    start = first_nightly_day(_next(older.minor), listed)
-    end = first_nightly_day(_next(newer.minor), listed)
+    start = first_nightly_day(_next_minor(older.minor), listed)
+    end = first_nightly_day(_next_minor(newer.minor), listed)
     if start is None:
         return f"it isn't known when {older} was cut from main"
-    first = start[0] - SLACK
+    first = start[0] - TABLE_TOLERANCE
     if end is None:
         last = max((build.date for build in listed if build.date), default=None)
         if last is None:
             return f"it isn't known when {newer} was cut from main"
     else:
-        last = end[0] + (datetime.timedelta(days=1) if end[1] else SLACK)
+        last = end[0] + (datetime.timedelta(days=1) if end[1] else TABLE_TOLERANCE)
     return DayRange(first, last, f"{first} to {last}: main from before {older} was cut to after {newer} was cut")
 
 
-def _next(minor: tuple[int, int]) -> tuple[int, int]:
-    """The minor version after this one. PyTorch has counted 1.13, 2.0 and on."""
+def _next_minor(minor: tuple[int, int]) -> tuple[int, int]:
+    """Return the minor version after this one; 2.0 follows 1.13."""
     return (2, 0) if minor == (1, 13) else (minor[0], minor[1] + 1)

@@ -1,4 +1,4 @@
-"""What a channel offers, and what it had to leave out."""
+"""The builds that a channel offers, and the versions that can't be asked here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torchbisect.core.build import Build
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A version that the channel has and that can't be asked here, and why in a few words."""
+    """A version of the channel that can't be asked here, and the reason in a few words."""
 
     version: str
     reason: str
@@ -26,14 +26,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Wheel:
-    """One file of an index.
+    """A wheel of an index.
 
     Attributes:
-        version: the version in its name, local part included.
-        tags: the Pythons and platforms that take it.
-        url: where it lies, as the page resolves it.
-        size: bytes, where the index says.
-        package: what the index says of it.
+        version: the version in its name, with the local part.
+        tags: the Pythons and platforms that accept it.
+        url: its absolute address.
+        size: its bytes, if the index says.
+        package: its entry in the index.
     """
 
     version: Version
@@ -48,10 +48,10 @@ class Listing:
     """The builds of a channel that can be asked here, oldest first.
 
     Attributes:
-        builds: what can be installed with this Python on this platform.
-        left_out: what can't, in the same order.
-        wheels: the file of each build, by the build's version.
-        notice: what the reader of a search of these must know.
+        builds: the builds that can be installed with this Python on this platform.
+        left_out: the versions that can't be asked, in the same order.
+        wheels: the wheel of each build, by the build's version.
+        notice: what the reader of a search over these builds must know.
     """
 
     builds: tuple[Build, ...]
@@ -61,7 +61,7 @@ class Listing:
 
 
 def wheels_of(page: ProjectPage | Iterable[DistributionPackage]) -> list[Wheel]:
-    """The wheels on an index's page; files of other kinds, or whose name is no wheel's, are passed over."""
+    """Return the wheels on an index's page; all other files are ignored."""
     found = []
     for package in page.packages if isinstance(page, ProjectPage) else page:
         try:

@@ -1,10 +1,10 @@
 """Nightlies, from PyTorch's own index.
 
-What is known of it (pytorch/test-infra ``s3_management/manage_v2.py`` writes the pages): one page for each variant
-(``cpu``, ``cu126``), PEP 503, with the last 60 dates or so; older wheels are mostly still there under the same kind of
-name. Dates go missing, single old ones survive, the minor version steps on in mid-stream, the platform tag changed from
-``linux_x86_64`` to ``manylinux_2_28_x86_64`` at the end of 2024, and the files moved from one host to another. So
-nothing is taken for granted here but the name's grammar: a date is there if the page or the host says so.
+``s3_management/manage_v2.py`` in pytorch/test-infra writes one PEP 503 page for each variant (``cpu``, ``cu126``) with
+about the last 60 dates. Older wheels mostly still exist, under the same kind of name. Some dates are missing and some
+old ones survive. The minor version changes in the middle of a page. At the end of 2024 the platform tag changed from
+``linux_x86_64`` to ``manylinux_2_28_x86_64``, and the files moved from one host to another. So this module relies on
+the grammar of the names alone: a date exists if the page or the host says so.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from pypi_simple import DistributionPackage, ProjectPage
 
 from torchbisect.bisect.sources.branch_cuts import likely_minors
 from torchbisect.bisect.sources.listing import LeftOut, Listing, Wheel, wheels_of
-from torchbisect.bisect.sources.release import compile_unsupported_reason, no_wheel
+from torchbisect.bisect.sources.release import compile_unsupported_reason, no_wheel_reason
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
 
 #: The index of all variants.
 NIGHTLY_INDEX = "https://download.pytorch.org/whl/nightly"
 
-#: The CUDA variants that are built every night since April 2026 (pytorch/test-infra's matrix of builds). Only ``cu126``
-#: reaches back further, to November 2024.
+#: The CUDA variants that are built every night since April 2026, by pytorch/test-infra's build matrix. Only ``cu126``
+#: is older; it goes back to November 2024.
 CUDA_VARIANTS = ("cu126", "cu130", "cu132")
-#: All the CUDA variants that nightlies have had since 2023, newest first.
+#: All CUDA variants of nightlies since 2023, newest first.
 CUDA_VARIANTS_EVER = ("cu134", "cu132", "cu130", "cu129", "cu128", "cu126", "cu124", "cu121", "cu118")
 
-#: The hosts that have had the files, under one path; where one has an outage, the other may not.
+#: The hosts of the files, all with the same paths. When one is down, another may answer.
 HOSTS = ("https://download.pytorch.org", "https://download-r2.pytorch.org")
 
-#: Platform tags of torch's nightly wheels since 2023, the present ones first. Only what the interpreter takes is tried.
+#: Platform tags of torch's nightly wheels since 2023, the present ones first. Only those that the interpreter accepts
+#: are tried.
 _PLATFORMS = (
     "manylinux_2_28_x86_64",
     "linux_x86_64",
@@ -50,17 +51,17 @@ _PLATFORMS = (
     "macosx_11_0_x86_64",
 )
 _OLD_PLATFORMS = ("linux_x86_64", "linux_aarch64")
-#: About the day from which on the newer of two tags is the likelier.
+#: About the day from which on the newer of two tags is more likely.
 _NEW_PLATFORMS_FROM = datetime.date(2025, 1, 1)
 
 
 def index_url(variant: str, index: str = NIGHTLY_INDEX) -> str:
-    """The index of one variant, as an installer takes it."""
+    """Return the address of one variant's index, for an installer."""
     return f"{index.rstrip('/')}/{variant}"
 
 
 def date_of(version: Version) -> datetime.date | None:
-    """The day in a nightly's version; ``None`` for any other version."""
+    """Return the day in a nightly's version; ``None`` for any other version."""
     if version.dev is None:
         return None
     try:
@@ -72,12 +73,12 @@ def date_of(version: Version) -> datetime.date | None:
 def nightlies(
     page: ProjectPage | Iterable[DistributionPackage], interpreter: Interpreter, variant: str = "cpu"
 ) -> Listing:
-    """The nightlies on a page that can be asked with this Python on this platform, by date.
+    """Return the nightlies on a page that can be asked with this Python on this platform, by date.
 
     Args:
         page: the index's page of torch for the variant, or files from several places.
-        interpreter: the Python that environments will be made with.
-        variant: the local part that the wheels must have; wheels with none (for macOS) are taken too.
+        interpreter: the Python of the environments.
+        variant: the local part of the wheels' versions; wheels without one (for macOS) are accepted too.
     """
     found: list[tuple[datetime.date, Version, list[Wheel]]] = []
     dated = [(date, wheel) for wheel in wheels_of(page) if (date := date_of(wheel.version)) is not None]
@@ -92,15 +93,15 @@ def nightlies(
         fitting = [wheel for wheel in wheels if not interpreter.tags.isdisjoint(wheel.tags)]
         reason = compile_unsupported_reason((version.major, version.minor), interpreter.numbers)
         if not fitting or reason:
-            left_out.append(LeftOut(str(version), reason or no_wheel(interpreter)))
+            left_out.append(LeftOut(str(version), reason or no_wheel_reason(interpreter)))
             continue
         builds.append(Build(str(version), Channel.NIGHTLY, date=date))
-        chosen[str(version)] = min(fitting, key=lambda wheel: _place(wheel, interpreter))
+        chosen[str(version)] = min(fitting, key=lambda wheel: _platform_rank(wheel, interpreter))
     return Listing(tuple(builds), tuple(left_out), chosen)
 
 
-def _place(wheel: Wheel, interpreter: Interpreter) -> int:
-    """How far down the interpreter's list of platforms a wheel's best tag stands."""
+def _platform_rank(wheel: Wheel, interpreter: Interpreter) -> int:
+    """Return the position of a wheel's best tag in the interpreter's list of platforms."""
     platforms = [tag.platform for tag in wheel.tags if tag in interpreter.tags]
     return min(interpreter.platforms.index(p) if p in interpreter.platforms else 999 for p in platforms)
 
@@ -113,15 +114,15 @@ def candidate_urls(
     index: str = NIGHTLY_INDEX,
     hosts: Sequence[str] = HOSTS,
 ) -> list[str]:
-    """Where a nightly that is on no page would lie, the likeliest address first.
+    """Return the possible addresses of a nightly that no page lists, the likeliest first.
 
     Args:
         date: the day.
-        minors: the minor versions it may have, the likeliest first (``minors.likely_minors``).
-        interpreter: whose wheels to look for.
-        variant: the local part.
-        index: the index; for any but PyTorch's own only its own host is tried.
-        hosts: the hosts that mirror PyTorch's index.
+        minors: the minor versions it may have, the likeliest first (``branch_cuts.likely_minors``).
+        interpreter: the Python that must accept the wheel.
+        variant: the local part of the version.
+        index: the index; the other hosts are tried only for PyTorch's own index.
+        hosts: the hosts of PyTorch's index.
     """
     path = index.rstrip("/")
     bases = [path]
@@ -140,7 +141,7 @@ def candidate_urls(
     return urls
 
 
-def unlisted(
+def nightlies_of_days(
     first: datetime.date,
     last: datetime.date,
     listed: Sequence[Build],
@@ -149,13 +150,18 @@ def unlisted(
     variant: str = "cpu",
     index: str = NIGHTLY_INDEX,
 ) -> Listing:
-    """The nightlies from ``first`` to ``last`` with those that no page lists any more, found by asking for each.
+    """Return the nightlies of all days from ``first`` to ``last``; those that no page lists are looked for one by one.
+
+    A day without a file at any possible address is left out as missing.
 
     Args:
-        listed: what the page has.
-        exists: whether there is a file at an address; asked for one day at a time, until one is there.
-
-    A day of which no address has a file is left out: missing, not judged.
+        first: the first day.
+        last: the last day.
+        listed: the nightlies on the page.
+        exists: returns true if there is a file at an address.
+        interpreter: the Python that must accept the wheels.
+        variant: the local part of their versions.
+        index: the index.
     """
     known = {build.date: build for build in listed if build.date is not None}
     builds: list[Build] = []

@@ -1,9 +1,12 @@
-"""The Python of a wheel without its binaries: a nightly of 900 MB asked for 9 MB.
+"""Partial wheels: the Python files of a nightly, fetched without its binaries (9 MB of 900 MB).
 
-A wheel is a zip archive, whose directory is at its end and says where each file lies. Python files lie close together,
-so a few ranges of bytes fetch them all (2.9.0's 2,098 in five). Laid over an installed neighbour they make what the
-nightly is, as far as its Python goes. It is a guess for the middle of a search: its two ends are asked again on whole
-installs, and those are believed.
+A wheel is a zip archive. The directory at its end has the offset of each file. Python files lie close together, so a
+few ranges of bytes have them all (2,098 files of 2.9.0 in five ranges). Over the installation of a neighboring build
+they act as the nightly does, if the cause is in the Python. The search uses that for its midpoints only: both ends
+of its result are asked again with whole installs, and those answers count.
+
+``RemoteFile`` stays our own, since ``remotezip`` sends one request for each file and ``fsspec`` needs a second HTTP
+client (aiohttp) beside httpx.
 """
 
 from __future__ import annotations
@@ -37,21 +40,24 @@ from torchbisect.core.retry import (
     silent,
 )
 
-#: Files with less than this between them are fetched in one range: a request costs about as long as so many bytes.
-_GAP = 128 * 1024
-#: What is fetched first: enough for the directory of a wheel of torch, 12,000 files, in most cases.
-_TAIL = 1536 * 1024
+#: Files with fewer bytes between them are fetched in one range: a request takes about as long as this many bytes.
+_LARGEST_GAP = 128 * 1024
+#: The bytes that are fetched first, from the end: mostly enough for the directory of torch's wheel with 12,000 files.
+_END_SIZE = 1536 * 1024
 _VERSION = "torch/version.py"
 _GIT_VERSION = re.compile(r"^git_version = ['\"]([0-9a-f]+)['\"]", re.MULTILINE)
 
 
 @dataclass
 class RemoteFile(io.RawIOBase):
-    """A file on a web server, read by ranges; what was read once is kept.
+    """A seekable file on a web server that is read by ranges; bytes are fetched once and kept.
 
     Attributes:
-        fetched: bytes that came over the network.
-        requests: how many times the server was asked.
+        url: its address.
+        client: the client for the requests.
+        notify: called before each wait for a host that does not answer.
+        patience: the time to go on asking the host.
+        fetched: the number of bytes that came over the network.
     """
 
     url: str
@@ -59,10 +65,9 @@ class RemoteFile(io.RawIOBase):
     notify: Notify = silent
     patience: Patience = DEFAULT_PATIENCE
     fetched: int = 0
-    requests: int = 0
-    _spans: dict[int, bytes] = field(default_factory=dict)
+    _parts: dict[int, bytes] = field(default_factory=dict)
     _size: int | None = None
-    _at: int = 0
+    _position: int = 0
 
     def seekable(self) -> bool:
         return True
@@ -71,38 +76,38 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        place = offset + (self.size() if whence == io.SEEK_END else self._at if whence == io.SEEK_CUR else 0)
-        if place < 0:  # as files on disk do; zipfile counts on it when it looks for parts that small archives lack
+        place = offset + (self.size() if whence == io.SEEK_END else self._position if whence == io.SEEK_CUR else 0)
+        if place < 0:  # as for files on disk; zipfile relies on it when a small archive lacks an optional part
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        self._at = place
+        self._position = place
         return place
 
     def size(self) -> int:
-        """How long the file is. Its end is fetched with the answer."""
+        """Return the length of the file; the first call also fetches its end."""
         if self._size is None:
-            self._fetch(f"-{_TAIL}")
+            self._fetch(f"-{_END_SIZE}")
         assert self._size is not None
         return self._size
 
     def read(self, count: int = -1) -> bytes:
-        stop = self.size() if count < 0 else min(self._at + count, self.size())
+        stop = self.size() if count < 0 else min(self._position + count, self.size())
         data = b""
-        while self._at < stop:
-            span = next((s for s, kept in self._spans.items() if s <= self._at < s + len(kept)), None)
+        while self._position < stop:
+            span = next((s for s, kept in self._parts.items() if s <= self._position < s + len(kept)), None)
             if span is None:
-                self.want(self._at, stop)
+                self.fetch(self._position, stop)
                 continue
-            piece = self._spans[span][self._at - span : stop - span]
+            piece = self._parts[span][self._position - span : stop - span]
             data += piece
-            self._at += len(piece)
+            self._position += len(piece)
         return data
 
-    def want(self, start: int, stop: int) -> None:
-        """Fetch a range that will be read, or what of it isn't there yet."""
-        for span, kept in sorted(self._spans.items()):
+    def fetch(self, start: int, stop: int) -> None:
+        """Fetch the bytes from ``start`` to ``stop``, without those already fetched at both ends."""
+        for span, kept in sorted(self._parts.items()):
             if span <= start < span + len(kept):
                 start = span + len(kept)
             if span < stop <= span + len(kept):
@@ -112,7 +117,6 @@ class RemoteFile(io.RawIOBase):
 
     def _fetch(self, span: str) -> None:
         def ask() -> httpx.Response:
-            self.requests += 1
             try:
                 response = self.client.get(self.url, headers={"Range": f"bytes={span}", "Accept-Encoding": "identity"})
             except httpx.HTTPError as error:
@@ -129,7 +133,7 @@ class RemoteFile(io.RawIOBase):
         if not size.isdigit() or not place.partition("-")[0].isdigit():
             raise InstallFailed("no-ranges", f"{self._name} can't be read in parts (no Content-Range)")
         self._size = int(size)
-        self._spans[int(place.partition("-")[0])] = response.content
+        self._parts[int(place.partition("-")[0])] = response.content
         self.fetched += len(response.content)
 
     @property
@@ -139,12 +143,12 @@ class RemoteFile(io.RawIOBase):
 
 @dataclass(frozen=True)
 class PartialWheel:
-    """The Python files of a wheel, and what they cost.
+    """The Python files of a wheel.
 
     Attributes:
-        files: contents by path.
+        files: the contents by path.
         names: the paths of all files in the wheel.
-        fetched: bytes that came over the network.
+        fetched: the number of bytes that came over the network.
     """
 
     files: dict[str, bytes]
@@ -159,20 +163,26 @@ def fetch_python_files(
     notify: Notify = silent,
     patience: Patience = DEFAULT_PATIENCE,
 ) -> PartialWheel:
-    """Fetch the Python files of a wheel, and nothing else of it.
+    """Fetch the Python files of a wheel without the rest of it.
+
+    Args:
+        url: the address of the wheel.
+        wanted: returns true for the paths to fetch.
+        notify: called before each wait for a host that does not answer.
+        patience: the time to go on asking the host.
 
     Raises:
         InstallFailed: ``no-ranges`` if the host doesn't send parts of files, ``bad-wheel`` if it is no zip archive.
-        IndexUnreachable: if the host doesn't answer, also after the retries.
+        IndexUnreachable: if the host does not answer, also after the retries.
     """
     with new_client() as client:
         remote = RemoteFile(url, client, notify, patience)
         try:
             with zipfile.ZipFile(remote) as archive:
                 members = sorted((m for m in archive.infolist() if wanted(m.filename)), key=lambda m: m.header_offset)
-                following = _following(archive.infolist(), archive.start_dir)
-                for start, stop in _runs((m.header_offset, following[m.header_offset]) for m in members):
-                    remote.want(start, stop)
+                ends = _ends_of_members(archive.infolist(), archive.start_dir)
+                for start, stop in _joined_spans((m.header_offset, ends[m.header_offset]) for m in members):
+                    remote.fetch(start, stop)
                 files = {member.filename: archive.read(member) for member in members}
                 names = frozenset(archive.namelist())
         except (zipfile.BadZipFile, NotImplementedError) as error:
@@ -182,27 +192,28 @@ def fetch_python_files(
         return PartialWheel(files, names, remote.fetched)
 
 
-def _following(members: Iterable[zipfile.ZipInfo], end: int) -> dict[int, int]:
-    """Where what follows each member begins, by where the member begins."""
+def _ends_of_members(members: Iterable[zipfile.ZipInfo], end: int) -> dict[int, int]:
+    """Return the end of each member by its offset: the offset of the next member, or of the directory."""
     starts = sorted(member.header_offset for member in members)
     return dict(zip(starts, [*starts[1:], end]))
 
 
-def _runs(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in ascending order joined where little lies between them."""
-    runs: list[tuple[int, int]] = []
+def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join ascending spans that have few bytes between them."""
+    joined: list[tuple[int, int]] = []
     for start, stop in spans:
-        if runs and start - runs[-1][1] <= _GAP:
-            runs[-1] = (runs[-1][0], stop)
+        if joined and start - joined[-1][1] <= _LARGEST_GAP:
+            joined[-1] = (joined[-1][0], stop)
         else:
-            runs.append((start, stop))
-    return runs
+            joined.append((start, stop))
+    return joined
 
 
 def python_difference(wheel: PartialWheel, site: Path) -> dict[str, bytes | None]:
-    """What turns the Python of an installation into that of a wheel.
+    """Return what turns the Python of an installation into that of a wheel: contents by path, ``None`` to remove one.
 
     Args:
+        wheel: the wheel.
         site: the installation's site-packages.
     """
     layer: dict[str, bytes | None] = {}
@@ -222,15 +233,17 @@ def python_difference(wheel: PartialWheel, site: Path) -> dict[str, bytes | None
 def partial_wheel_environment(
     cache: Cache, build: Build, url: str, base: Venv, *, notify: Notify = silent, patience: Patience = DEFAULT_PATIENCE
 ) -> Iterator[tuple[Venv, int]]:
-    """An environment with the Python of a build over the binaries of another, and the bytes that were fetched for it.
+    """Give an environment with one build's Python over another build's binaries, and the number of bytes fetched.
 
-    What is read back from it names both builds, so that no answer of it is ever taken for one of a whole install.
+    The facts of the environment name both builds, so that its answers are never taken for those of a whole install.
 
     Args:
-        cache: the cache that ``base`` lies in.
-        build: whose Python.
-        url: its wheel.
-        base: the installed neighbour.
+        cache: the cache that has ``base``.
+        build: the build whose Python is used.
+        url: the address of its wheel.
+        base: the installed build whose binaries are used.
+        notify: called before each wait for a host that does not answer.
+        patience: the time to go on asking the host.
 
     Raises:
         InstallFailed, IndexUnreachable: as ``fetch_python_files`` does.

@@ -1,8 +1,8 @@
 """Releases, from the page of any package index.
 
-They are ordered by version, patch releases included: 2.4.1 before 2.5.0, which is also the order in which they came
-out. A patch release is made of picked changes on the release's own branch and not a point on main, so a pair of
-neighbours such as 2.4.1 and 2.5.0 says between which branch cuts a change fell, no more (``branch_cuts``).
+They are ordered by version, with patch releases: 2.4.1 before 2.5.0, which is also the order of their dates. A patch
+release consists of cherry-picked changes on the release branch and is no point on main. So a pair of neighbors such as
+2.4.1 and 2.5.0 only says between which branch cuts a change came to main (``branch_cuts``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torchbisect.bisect.sources.listing import LeftOut, Listing, Wheel, wheels_o
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
 
-#: From which torch on ``torch.compile`` takes Pythons below which version: what ``check_if_dynamo_supported`` in
-#: ``torch/_dynamo/eval_frame.py`` of each says. There are wheels for newer Pythons, that then refuse to compile.
+#: For torch from this version on, ``torch.compile`` supports Pythons below that version, by
+#: ``check_if_dynamo_supported`` in ``torch/_dynamo/eval_frame.py``. Wheels for newer Pythons exist and don't compile.
 _COMPILES_BELOW = (
     ((2, 10), (3, 15)),
     ((2, 6), (3, 14)),
@@ -27,12 +27,12 @@ _COMPILES_BELOW = (
     ((2, 1), (3, 12)),
     ((2, 0), (3, 11)),
 )
-#: The newest torch of which the table above knows; newer ones are left to tell for themselves.
+#: The newest torch in the table above. For newer ones the installed torch itself decides.
 _KNOWN_UP_TO = (2, 13)
 
 
 def compile_unsupported_reason(minor: tuple[int, int], python: tuple[int, int]) -> str | None:
-    """Why this torch can't compile under this Python, or ``None`` if it can as far as is known."""
+    """Return why this torch can't compile under this Python; ``None`` if nothing is known against it."""
     if minor < (2, 0):
         return "torch.compile came with 2.0"
     if minor > _KNOWN_UP_TO:
@@ -46,14 +46,13 @@ def compile_unsupported_reason(minor: tuple[int, int], python: tuple[int, int]) 
 def releases(
     page: ProjectPage | Iterable[DistributionPackage], interpreter: Interpreter, variant: str | None = None
 ) -> Listing:
-    """The releases on an index's page that can be asked with this Python on this platform, by version.
+    """Return the releases on an index's page that can be asked with this Python on this platform, by version.
 
     Args:
         page: the index's page, or the files of several places together.
-        interpreter: the Python that environments will be made with.
-        variant: take only wheels of this local version (``cpu``, ``cu126``), as PyTorch's own index has them; a build
-            then is that wheel exactly. By default a build is the public version, and the installer takes the index's
-            choice.
+        interpreter: the Python of the environments.
+        variant: accept only wheels with this local version (``cpu``, ``cu126``), as PyTorch's own index has them; a
+            build is then exactly that wheel. By default a build is the public version, and the index decides.
     """
     wheels = [wheel for wheel in wheels_of(page) if variant in (None, wheel.version.local)]
     builds: list[Build] = []
@@ -75,7 +74,7 @@ def releases(
 
 
 def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> tuple[list[Wheel], str | None]:
-    """The wheels of one version that can be installed here, or why there is none."""
+    """Return the wheels of one version that can be installed here, or the reason that there is none."""
     if version.is_prerelease:
         return [], "a pre-release"
     reason = compile_unsupported_reason((version.major, version.minor), interpreter.numbers)
@@ -87,24 +86,24 @@ def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> 
         return [], f"yanked: {said}" if said else "yanked"
     fitting = [wheel for wheel in standing if not interpreter.tags.isdisjoint(wheel.tags)]
     if not fitting:
-        return [], no_wheel(interpreter)
-    allowed = [wheel for wheel in fitting if _takes(wheel.package.requires_python, interpreter.version)]
+        return [], no_wheel_reason(interpreter)
+    allowed = [wheel for wheel in fitting if _accepts_python(wheel.package.requires_python, interpreter.version)]
     if not allowed:
         return [], f"requires Python {fitting[0].package.requires_python}"
     return allowed, reason
 
 
-def no_wheel(interpreter: Interpreter) -> str:
-    """The words for a version without a wheel for this Python on this platform."""
+def no_wheel_reason(interpreter: Interpreter) -> str:
+    """Return the reason for a version without a wheel for this Python on this platform."""
     platform = interpreter.platforms[0] if interpreter.platforms else "this platform"
     python = ".".join(map(str, interpreter.numbers))
     return f"no wheel for Python {python} ({interpreter.abi}) on {platform}"
 
 
-def _takes(requires_python: str | None, python: str) -> bool:
+def _accepts_python(requires_python: str | None, python: str) -> bool:
     if not requires_python:
         return True
     try:
         return Version(python) in SpecifierSet(requires_python)
-    except InvalidSpecifier:  # an index's slip must not take a release away
+    except InvalidSpecifier:  # a mistake of the index must not hide a release
         return True

@@ -1,4 +1,4 @@
-"""Which build the user means: what may be typed for one, and what is said when there is none."""
+"""Selection of a build by the text that the user typed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _FORMS = "a release (2.8.0), a nightly (2.14.0.dev20260212 or 2026-02-12) or `in
 
 @dataclass(frozen=True)
 class BuildSelector:
-    """What the user typed for a build, understood but not looked up.
+    """The build that the user typed, parsed but not looked up.
 
     Attributes:
-        text: as it was typed.
-        version: the version, for a release or a nightly's full name.
+        text: the text as typed.
+        version: the version, for a release or the full name of a nightly.
         date: the day, for a nightly.
-        installed: the torch that is there already.
+        installed: the torch that is installed already.
     """
 
     text: str
@@ -36,13 +36,13 @@ class BuildSelector:
 
     @property
     def channel(self) -> Channel:
-        """The channel that has such a build."""
+        """The channel of such a build."""
         if self.installed:
             return Channel.INSTALLED
         return Channel.RELEASE if self.date is None else Channel.NIGHTLY
 
     def matches(self, build: Build) -> bool:
-        """Whether it means this build; a local part counts only if it was typed."""
+        """Return true for a build that fits; the local part of the version counts only if it was typed."""
         if self.installed:
             return build.channel is Channel.INSTALLED
         if self.version is None:
@@ -52,10 +52,10 @@ class BuildSelector:
 
 
 def parse_build(text: str) -> BuildSelector:
-    """Understand what was typed for a build.
+    """Parse the text for a build.
 
     Raises:
-        InputError: if it is none of the forms, or names a day that isn't in the calendar.
+        InputError: if it has none of the known forms, or names a day that isn't in the calendar.
     """
     typed = text.strip()
     if typed == "installed":
@@ -81,62 +81,61 @@ def _date(digits: str, typed: str) -> datetime.date:
 
 
 def find_build(builds: Sequence[Build], text: str) -> Build:
-    """The build that was typed.
+    """Return the build that was typed.
 
     Raises:
-        InputError: if it is no build, or is not among ``builds``; the nearest ones are named.
+        InputError: if the text is no build, or the build is not among ``builds``; the message names the nearest.
     """
     selector = parse_build(text)
     found = [build for build in builds if selector.matches(build)]
     if found:
         return found[-1]
     raise InputError(
-        f"there is no torch {selector.text} for this Python and platform{_nearest_words(builds, selector)}"
+        f"there is no torch {selector.text} for this Python and platform{_nearest_builds(builds, selector)}"
     )
 
 
-def _nearest_words(builds: Sequence[Build], selector: BuildSelector) -> str:
+def _nearest_builds(builds: Sequence[Build], selector: BuildSelector) -> str:
     same = [build for build in builds if build.channel is selector.channel]
     if not same:
         return "; `torchbisect builds` lists what there is"
-    below = [build for build in same if _before(build, selector)]
+    below = [build for build in same if _is_older(build, selector)]
     above = [build for build in same if build not in below]
     names = [str(build) for build in (*below[-2:], *above[:2])]
     return f"; the nearest are {', '.join(names)} (`torchbisect builds` lists all)"
 
 
-def _before(build: Build, selector: BuildSelector) -> bool:
+def _is_older(build: Build, selector: BuildSelector) -> bool:
     if selector.date is not None:
         return build.date is not None and build.date < selector.date
     return selector.version is not None and Version(build.version) < selector.version
 
 
-def order(build: Build) -> tuple[datetime.date, Version] | Version:
-    """The key by which the builds of one channel are ordered: nightlies by day, releases by version."""
+def sort_key(build: Build) -> tuple[datetime.date, Version] | Version:
+    """Return the key that sorts builds of one channel: nightlies by day, releases by version."""
     version = Version(build.version)
     if build.channel is Channel.NIGHTLY and build.date is not None:
         return build.date, version
     return version
 
 
-def check_order(good: Build, bad: Build, kind: BoundaryKind | str = BoundaryKind.BOTH) -> None:
-    """Refuse ends on the wrong side of each other.
+def check_ends(good: Build, bad: Build, kind: BoundaryKind = BoundaryKind.BOTH) -> None:
+    """Check that the good and the bad end fit the kind of boundary; builds of two channels are not compared.
 
     Raises:
-        InputError: if they are the same build, or a regression's good end is newer than its bad end (or for a fix the
-            reverse). Builds of two channels are not compared.
+        InputError: if they are the same build, or the good end of a regression is newer than its bad end, or the good
+            end of a fix is older.
     """
-    kind = BoundaryKind(kind)
     if good == bad:
         raise InputError(f"--good and --bad are both {good}: a search needs two different builds")
     if (good.channel is Channel.NIGHTLY) is not (bad.channel is Channel.NIGHTLY):
         return
-    newer: bool = order(good) > order(bad)  # type: ignore[operator]  # both of one channel, so of one type
+    newer: bool = sort_key(good) > sort_key(bad)  # type: ignore[operator]  # both of one channel, so of one type
     if newer and kind is BoundaryKind.REGRESSION:
         raise InputError(
-            f"--good {good} is newer than --bad {bad}: exchange them, or say --find fix to find where it was mended"
+            f"--good {good} is newer than --bad {bad}: exchange them, or pass --find fix to find where it was fixed"
         )
     if not newer and kind is BoundaryKind.FIX:
         raise InputError(
-            f"--good {good} is older than --bad {bad}: exchange them, or say --find regression to find where it broke"
+            f"--good {good} is older than --bad {bad}: exchange them, or pass --find regression to find where it broke"
         )

@@ -1,4 +1,4 @@
-"""Which of the commits in a range most likely did it, with the reason for each: the list for when none can be asked."""
+"""The suspects among the commits of a range, with reasons, for ranges whose commits can't all be asked."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torchbisect.bisect.sources.history import Commit
 
 _AOT = ("torch/_functorch/", "torch/_subclasses/", "torch/_higher_order_ops/", "functorch/")
 _TRITON = (".ci/docker/ci_commit_pins/triton.txt", ".ci/docker/triton_version.txt")
-#: The folders of each compiler stage, by words that its names and labels hold. The order matters: the first whose word
-#: is in the component's name counts, and ``compiled autograd`` lies in dynamo's folders.
+#: The folders of each compiler stage, by a word in its names and labels. The first entry whose word is in the name of
+#: the component counts, so ``compiled autograd``, which lies in dynamo's folders, comes before ``dynamo``.
 STAGES: dict[str, tuple[str, ...]] = {
     "compiled autograd": (
         "torch/_dynamo/compiled_autograd.py",
@@ -42,7 +42,7 @@ _TAG = re.compile(r"\[([^\]]+)\]")
 
 @dataclass(frozen=True)
 class Suspect:
-    """A commit, how much speaks against it (more is worse), and what, in words."""
+    """A commit, its score (the higher, the more suspect), and the reasons for the score."""
 
     commit: Commit
     score: int
@@ -50,13 +50,13 @@ class Suspect:
 
 
 def stage_paths(component: str | None) -> tuple[str, ...]:
-    """The folders of a compiler stage as localisation names it: ``inductor``, ``module: dynamo``; none if unknown."""
+    """Return the folders of a compiler stage (``inductor``, ``module: dynamo``); none for an unknown stage."""
     said = (component or "").lower().replace("_", " ")
     return next((paths for word, paths in STAGES.items() if word in said), ())
 
 
 def generates_code(component: str | None) -> bool:
-    """Whether a stage hands code on to triton; an unknown one may."""
+    """Return true for a stage whose code triton compiles, and for an unknown stage."""
     return not stage_paths(component) or any(path in _TRITON for path in stage_paths(component))
 
 
@@ -66,26 +66,26 @@ def rank_suspects(
     stack_files: Collection[str] = (),
     words: Collection[str] = (),
 ) -> tuple[Suspect, ...]:
-    """The commits, the most suspect first, of equals the newest.
+    """Sort commits, the most suspect first; of equal ones the newest.
 
     Args:
         commits: the range.
-        component: the compiler stage that localisation named.
-        stack_files: the files of the failing stack as the repository has them: ``torch/_inductor/scheduler.py``.
-        words: words of the mismatch that a commit's subject may hold: an operator's name, an attribute's.
+        component: the compiler stage at fault, if localization found one.
+        stack_files: the repository paths of the failing stack, such as ``torch/_inductor/scheduler.py``.
+        words: words of the mismatch that a commit's subject may contain, such as the name of an operator.
     """
-    taken_back = {commit.reverts for commit in commits if commit.reverts} & {commit.sha for commit in commits}
-    suspects = [_weigh(commit, component, frozenset(stack_files), words, taken_back) for commit in commits]
+    reverted = {commit.reverts for commit in commits if commit.reverts} & {commit.sha for commit in commits}
+    suspects = [_score(commit, component, frozenset(stack_files), words, reverted) for commit in commits]
     newest = {commit.sha: place for place, commit in enumerate(commits)}
     return tuple(sorted(suspects, key=lambda suspect: (-suspect.score, -newest[suspect.commit.sha])))
 
 
-def _weigh(
+def _score(
     commit: Commit,
     component: str | None,
     stack_files: frozenset[str],
     words: Collection[str],
-    taken_back: Collection[str],
+    reverted: Collection[str],
 ) -> Suspect:
     score, reasons = 0, []
     in_stack = [path for path in commit.files if path in stack_files]
@@ -116,11 +116,11 @@ def _weigh(
     if said:
         score += 2
         reasons.append(f"its subject names {_some(said)}")
-    if commit.sha in taken_back:
+    if commit.sha in reverted:
         score = min(score, 1)
         reasons.append("but it was reverted within the range")
     elif commit.is_revert and reasons:
-        reasons.append("takes an earlier commit back")
+        reasons.append("reverts an earlier commit")
     return Suspect(commit, score, tuple(reasons))
 
 

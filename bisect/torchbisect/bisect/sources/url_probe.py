@@ -1,4 +1,4 @@
-"""Asks a host whether it has a file, by its headers alone."""
+"""Check for files on a web server by ``HEAD`` requests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from torchbisect.core.retry import (
 
 
 class UrlProbe:
-    """Asks for files' headers over one connection; what was answered once is not asked again.
+    """Checks for files over one connection, and never asks again for a file that is missing.
 
     Args:
-        known: addresses known to have no file, from earlier and added to: what is gone does not come back. What is
-            there may go, so that is not kept.
-        notify: told of each wait for a host that does not answer.
-        patience: how long to go on asking one.
+        known: addresses known to have no file (``False``); missing files are added. A removed nightly does not come
+            back, but an existing one may be removed, so existing files are not entered.
+        notify: called before each wait for a host that does not answer.
+        patience: the time to go on asking a host.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class UrlProbe:
         self._client.close()
 
     def exists(self, url: str) -> bool:
-        """Whether there is a file at an address.
+        """Return true if there is a file at an address.
 
         Raises:
-            IndexUnreachable: if its host doesn't answer, also after the retries: that is not "no".
+            IndexUnreachable: if its host does not answer, also after the retries. That does not mean "no".
         """
         if self._known.get(url) is False:
             return False

@@ -1,8 +1,8 @@
-"""Which Python and which variant (cpu, cu126, ...) to search a range of nightlies with.
+"""The Python and variant (cpu, cu126, ...) to search a range of nightlies with.
 
-Both change over the years: variants come and go with CUDA's versions, Pythons with theirs. A verdict at one end and
-one at the other compare only if both are of one pair; so a range is searched with one pair that has both ends, or else
-is split, each part with its own pair, the parts sharing a day so that the verdicts join.
+Both change over the years, as new versions of CUDA and Python replace old ones. Two verdicts compare only if their
+builds have the same Python and variant. So a range is searched with one pair that has both ends. If there is none, it
+is split into parts, each with its own pair; two neighboring parts share a day, so that their verdicts join.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class RangePart:
 
 @dataclass(frozen=True)
 class RangeSplit:
-    """How a range is to be searched.
+    """The parts of a range.
 
     Attributes:
-        segments: oldest first; each begins with the day on which the one before ends. Empty if no pair has any of it.
-        notice: what the reader must know: that the range is split, and which days no pair has.
+        parts: the parts, oldest first; each begins on the last day of the one before. Empty if no pair has any day.
+        notice: what the reader must know: the parts, if there are several, and the days that no pair has.
     """
 
-    segments: tuple[RangePart, ...]
+    parts: tuple[RangePart, ...]
     notice: str | None = None
 
 
-def divide(
+def split_range(
     first: datetime.date,
     last: datetime.date,
     offered: Mapping[PythonVariant, Sequence[datetime.date]],
@@ -53,12 +53,13 @@ def divide(
 ) -> RangeSplit:
     """Cover the days from ``first`` to ``last`` with few pairs.
 
-    Args:
-        offered: the days that each pair has.
-        preferred: the pairs that may be used, the most wanted first.
+    From the day reached so far, the pair that goes on furthest is taken; of equal ones the most preferred.
 
-    Of the pairs that have a nightly on the day that was reached, the one that reaches furthest is taken; of equals the
-    most wanted.
+    Args:
+        first: the first day.
+        last: the last day.
+        offered: the days that each pair has.
+        preferred: the pairs that may be used, the most preferred first.
     """
     days = {
         pair: sorted(day for day in offered.get(pair, ()) if first <= day <= last) for pair in dict.fromkeys(preferred)
@@ -66,45 +67,43 @@ def divide(
     days = {pair: own for pair, own in days.items() if own}
     if not days:
         return RangeSplit((), f"none of {', '.join(map(str, preferred))} has a nightly between {first} and {last}")
-    start = min(own[0] for own in days.values())
+    here = min(own[0] for own in days.values())
     end = max(own[-1] for own in days.values())
-    segments: list[RangePart] = []
+    parts: list[RangePart] = []
     gaps: list[str] = []
-    here = start
     while True:
-        # Only a day that both have joins two parts: the verdicts of two variants of different days don't compare.
         candidates = [pair for pair, own in days.items() if here in own]
         best = max(candidates, key=lambda pair: days[pair][-1])
         reach = days[best][-1]
-        joint = _joint(days, best, here)
-        if reach == end or joint is None:
-            segments.append(RangePart(best, here, reach))
+        shared = _last_shared_day(days, best, here)
+        if reach == end or shared is None:
+            parts.append(RangePart(best, here, reach))
             later = [day for own in days.values() for day in own if day > reach]
             if not later:
                 break
             gaps.append(f"{reach} to {min(later)}")
             here = min(later)
         else:
-            segments.append(RangePart(best, here, joint))
-            here = joint
-    return RangeSplit(tuple(segments), _words(segments, gaps))
+            parts.append(RangePart(best, here, shared))
+            here = shared
+    return RangeSplit(tuple(parts), _notice(parts, gaps))
 
 
-def _joint(
+def _last_shared_day(
     days: Mapping[PythonVariant, Sequence[datetime.date]], pair: PythonVariant, here: datetime.date
 ) -> datetime.date | None:
-    """The last day of a pair's on which another pair, which reaches further, has a nightly too."""
+    """Return the last day after ``here`` that a pair shares with another pair that goes on further."""
     reach = days[pair][-1]
     further = [own for own in days.values() if own[-1] > reach]
     shared = [day for day in days[pair] if day > here and any(day in own for own in further)]
     return max(shared, default=None)
 
 
-def _words(segments: Sequence[RangePart], gaps: Sequence[str]) -> str | None:
-    parts = []
-    if len(segments) > 1:
-        split = "; ".join(f"{segment.first} to {segment.last} {segment.pair}" for segment in segments)
-        parts.append(f"no Python and variant has nightlies at both ends, so the range is split: {split}")
+def _notice(parts: Sequence[RangePart], gaps: Sequence[str]) -> str | None:
+    notices = []
+    if len(parts) > 1:
+        split = "; ".join(f"{part.first} to {part.last} {part.pair}" for part in parts)
+        notices.append(f"no Python and variant has nightlies at both ends, so the range is split: {split}")
     if gaps:
-        parts.append(f"between {', '.join(gaps)} nothing joins the parts")
-    return "; ".join(parts) or None
+        notices.append(f"between {', '.join(gaps)} nothing joins the parts")
+    return "; ".join(notices) or None

@@ -104,8 +104,8 @@ class Bisection:
             self._session.display.detail(str(error))
             return "the nightlies between them were not searched: their index can't be reached from here"
         if len(listing.builds) < 2:
-            return f"no nightlies to search from {days.words}"
-        self._session.display.result(f"{len(listing.builds)} nightlies of {days.words}")
+            return f"no nightlies to search from {days.description}"
+        self._session.display.result(f"{len(listing.builds)} nightlies of {days.description}")
         first, last = 0, len(listing.builds) - 1
         good, bad = (first, last) if boundary.kind is BoundaryKind.REGRESSION else (last, first)
         scope = Scope(Channel.NIGHTLY, listing, bad, good, boundary.kind)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from packaging.version import InvalidVersion, Version
 
 from torchbisect.bisect import wording
-from torchbisect.bisect.wording import listed
+from torchbisect.bisect.wording import join_names
 from torchbisect.reports.model.report import (
     BisectReport,
     BuildFacts,
@@ -25,7 +25,7 @@ from torchbisect.reports.model.report import (
 class ChangeRange:
     """A change between two builds, a regression or a fix; ``before`` is the older build."""
 
-    words: wording.Side
+    words: wording.BoundaryWording
     before: str | None
     after: str | None
     exact: bool
@@ -53,7 +53,9 @@ def _fix(found: Fix) -> ChangeRange:
     return _range(wording.FIX, found.last_bad, found.first_fixed, found)
 
 
-def _range(side: wording.Side, before: str | None, after: str | None, found: Regression | Fix) -> ChangeRange:
+def _range(
+    side: wording.BoundaryWording, before: str | None, after: str | None, found: Regression | Fix
+) -> ChangeRange:
     return ChangeRange(
         words=side,
         before=before,
@@ -91,7 +93,7 @@ def left_out(skips: Sequence[SkippedBuild]) -> list[tuple[str, str]]:
     groups = []
     for reason, group in itertools.groupby(skips, key=lambda skip: skip.reason):
         names = [skip.build for skip in group]
-        groups.append((listed(names) if len(names) < 3 else f"{names[0]} to {names[-1]}", reason))
+        groups.append((join_names(names) if len(names) < 3 else f"{names[0]} to {names[-1]}", reason))
     return groups
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from torchbisect.bisect.wording import listed
+from torchbisect.bisect.wording import join_names
 from torchbisect.reports.escape import Markdown, code, prose
 from torchbisect.triage.issues.code_blocks import blocks, outside_code, sections
 from torchbisect.triage.issues.packages import installable
@@ -84,12 +84,12 @@ def _missing(script: Script | None, body: str) -> list[str]:
     missing = []
     if script.unknown:
         missing.append(
-            f"where {listed(script.unknown)} come{'s' if len(script.unknown) == 1 else ''} from: never defined"
+            f"where {join_names(script.unknown)} come{'s' if len(script.unknown) == 1 else ''} from: never defined"
         )
     if script.left_out:
         lines = [str(number) for number in script.left_out]
         missing.append(
-            f"the part that was left out at line{'s' if len(lines) > 1 else ''} {listed(lines)} of the script"
+            f"the part that was left out at line{'s' if len(lines) > 1 else ''} {join_names(lines)} of the script"
         )
     if not script.compiles:
         missing.append("a call of torch.compile: the script has none")
@@ -99,14 +99,16 @@ def _missing(script: Script | None, body: str) -> list[str]:
 def _not_installed(script: Script | None) -> list[str]:
     unknown = installable(script.packages)[1] if script else ()
     return (
-        [f"a script without {listed(unknown)}: only well-known packages are installed for an issue"] if unknown else []
+        [f"a script without {join_names(unknown)}: only well-known packages are installed for an issue"]
+        if unknown
+        else []
     )
 
 
 def _notes(script: Script | None, where: Stated) -> list[str]:
     notes = list(script.notes) if script else []
     if script and script.packages:
-        notes.append(f"it needs {listed(script.packages)} beside torch")
+        notes.append(f"it needs {join_names(script.packages)} beside torch")
     if where.torch is None:
         notes.append("it does not say which torch it fails on")
     return notes
