@@ -71,7 +71,7 @@ class EagerRuns:
 
 
 class Server:
-    """Answers questions over two file descriptors.
+    """The agent's protocol loop over two file descriptors.
 
     Args:
         reader: the descriptor from which questions are read.

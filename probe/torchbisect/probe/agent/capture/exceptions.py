@@ -54,7 +54,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 class FrameClassifier:
-    """Labels the frames of a traceback as the script's, torch's or a library's.
+    """Classifier of traceback frames: the script's, torch's or a library's.
 
     Args:
         user_folders: the folders of the script and of the modules beside it.

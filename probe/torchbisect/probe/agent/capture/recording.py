@@ -49,7 +49,7 @@ class OpenCall(NamedTuple):
 
 
 class Recorder:
-    """Writes the events of one run to its tape.
+    """Recorder of one run, which writes its events to a tape.
 
     Args:
         tape: receives the entries.

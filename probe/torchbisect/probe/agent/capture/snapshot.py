@@ -60,7 +60,7 @@ def sample_step(numel: int) -> int:
 
 
 class Snapshot:
-    """Collects nodes, a table of the tensors in them, and the tensors' bytes.
+    """Collector of nodes, of a table of the tensors in them, and of the tensors' bytes.
 
     Args:
         is_user_class: returns True for a class of the script; its objects are recorded by their attributes.

@@ -81,7 +81,7 @@ _FIELD_NAMES = {"class": "type", "leaf": "is_leaf"}
 
 
 class SnapshotDiff:
-    """Compares pairs of nodes and collects their differences.
+    """Collector of the differences between pairs of nodes.
 
     Attributes:
         differences: in the order found, at most ``MAX_DIFFERENCES``.

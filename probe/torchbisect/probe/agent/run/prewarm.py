@@ -33,7 +33,7 @@ def _must_not_trace_backward() -> bool:
 
 
 class Prewarmer:
-    """Compiles with each backend once, and remembers the backends that it has compiled with."""
+    """The first compile with each backend, made at most once in this process."""
 
     def __init__(self) -> None:
         self._done: Set[str] = set()

@@ -29,7 +29,7 @@ class Expression(NamedTuple):
 
 
 class ExpressionWriter:
-    """Writes expressions that use torch and the names that a script defines at its top level.
+    """Writer of expressions that use torch and the names that a script defines at its top level.
 
     Args:
         namespace: the script's globals, read anew for each expression.
