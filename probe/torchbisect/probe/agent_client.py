@@ -166,9 +166,9 @@ class Agent:
         settings: Settings,
         *,
         eager_key: str | None = None,
-        warm: bool = False,
-        finishes: bool = False,
-        reuse: bool = False,
+        prewarm: bool = False,
+        eager_must_succeed: bool = False,
+        reuse_kernels: bool = False,
     ) -> Observation:
         """Run a script with compile turned off and with compile honored, and compare the runs.
 
@@ -177,15 +177,15 @@ class Agent:
             settings: the settings to compile with.
             eager_key: names the eager runs of the script, which are then reused for every question with this name. By
                 default the name is derived from the repro.
-            warm: compile a small function first, so that the times do not include the first compile of a process.
-            finishes: do not run the script compiled if its eager run does not finish.
-            reuse: share the inductor caches with the other runs for which this is set.
+            prewarm: compile a small function first, so that the times do not include the first compile of a process.
+            eager_must_succeed: do not run the script compiled if its eager run does not finish.
+            reuse_kernels: share the inductor caches with the other runs for which this is set.
 
         Raises:
             AgentFailed: the agent cannot be started.
         """
-        options = {"settings": settings.to_json(), "key": eager_key, "warm": warm, "finishes": finishes, "reuse": reuse}
-        return self._observation("observe", repro, **options)
+        options = {"warm": prewarm, "finishes": eager_must_succeed, "reuse": reuse_kernels}
+        return self._observation("observe", repro, settings=settings.to_json(), key=eager_key, **options)
 
     def repeat(self, repro: Repro, *, eager_key: str | None = None) -> Observation:
         """Run a script twice with compile turned off, the second time with fresh memory, clock and addresses changed.

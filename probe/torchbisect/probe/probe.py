@@ -281,11 +281,13 @@ class Probe:
         agent, eager_key = self._started(), self._key("eager", repro)
         timed = bool(self._bounds)
         reuse = reuse and not timed
-        observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed, finishes=finishes, reuse=reuse)
+        observation = agent.observe(
+            repro, settings, eager_key=eager_key, prewarm=timed, eager_must_succeed=finishes, reuse_kernels=reuse
+        )
         if observation.compiled.how == "timed-out" and observation.eager.how != "timed-out" and machine_is_busy():
             # Inductor has taken ten times as long beside other work: that is no hang.
             agent.limits = replace(self.limits, compiled_floor=PATIENCE * self.limits.compiled_floor)
-            observation = agent.observe(repro, settings, eager_key=eager_key, warm=timed, reuse=reuse)
+            observation = agent.observe(repro, settings, eager_key=eager_key, prewarm=timed, reuse_kernels=reuse)
             agent.limits = self.limits
         trouble = trouble_of(observation)
         if trouble is not None and trouble.reason == "disk-full":

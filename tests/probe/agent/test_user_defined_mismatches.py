@@ -83,7 +83,9 @@ def test_only_the_slow_script_exceeds_the_bound(case: Slow, agent: Agent) -> Non
         source = case.script
         for name in ("{hole}", "{compiling}", "{running}"):
             source = source.replace(name, hole)
-        found.append(slowness_of(agent.observe(Repro("import torch\n" + source), Settings(), warm=True), case.bounds))
+        found.append(
+            slowness_of(agent.observe(Repro("import torch\n" + source), Settings(), prewarm=True), case.bounds)
+        )
     assert found[0] is not None
     assert (found[0].kind, found[0].attribute) == (MismatchKind.SLOW, case.attribute)
     assert found[1] is None

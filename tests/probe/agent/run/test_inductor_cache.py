@@ -27,7 +27,7 @@ def test_runs_share_compiled_graphs(agent: Agent) -> None:
 
     def is_cached(constant: int, more: str = "", *, reuse: bool = True) -> bool:
         source = SCRIPT.format(number=next(numbers), constant=constant) + more
-        seen = agent.observe(Repro(source), Settings(), reuse=reuse)
+        seen = agent.observe(Repro(source), Settings(), reuse_kernels=reuse)
         return "found 1" in seen.compiled.output
 
     assert not is_cached(5)
