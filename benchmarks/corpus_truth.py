@@ -104,7 +104,7 @@ def _judged_right(script: Script, probe: Probe, seen: dict[str, Mismatch]) -> bo
 def _verdict(script: Script, probe: Probe, mismatch: Mismatch | None) -> Verdict:
     if mismatch is not None:
         return probe.ask(Question(script.repro, mismatch.signature, strictness=Strictness.TOLERANT))
-    trouble = probe.trouble(script.repro)
+    trouble = probe.untestable(script.repro)
     if trouble is not None:
         return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail)
     return Verdict(Answer.NONE)

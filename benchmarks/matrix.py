@@ -106,7 +106,7 @@ def _said(venvs: VenvEnvironments, build: Build, journal: Journal) -> str:
     try:
         with Probe(venvs.environment(build), journal, _PATIENT) as probe:
             for name, source, kind in _ASKED:
-                trouble, found = probe.trouble(Repro(source)), probe.mismatch(Repro(source))
+                trouble, found = probe.untestable(Repro(source)), probe.mismatch(Repro(source))
                 if trouble is not None or (found.kind if found else None) is not kind:
                     return f"{name}: {trouble.detail if trouble else found.summary if found else 'no mismatch'}"
     except TorchbisectError as error:

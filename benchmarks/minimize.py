@@ -101,7 +101,7 @@ class Oracle:
 
     def question(self, text: str) -> Question:
         """What is asked about a text."""
-        return Question(Repro(text), self.signature, finishes=self.finishes, reuse=True)
+        return Question(Repro(text), self.signature, eager_must_succeed=self.finishes, reuse_kernels=True)
 
     def same(self, text: str) -> bool:
         """For tools that want yes or no; what isn't Python isn't asked."""
@@ -279,7 +279,7 @@ def measured(
         print(f"{case.name}: shows no mismatch here", file=sys.stderr)
         return
     probe, (source, signature) = started
-    by_hand, finishes = _nodes(case.minimal), probe.finishes(Repro(source))
+    by_hand, finishes = _nodes(case.minimal), probe.succeeds_in_eager(Repro(source))
     for name in ("torchbisect", *(peers := tools())):
         if chosen and name not in chosen:
             continue

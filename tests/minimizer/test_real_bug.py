@@ -77,4 +77,4 @@ def test_a_program_shrinks_to_what_a_person_would_write(probe: Probe) -> None:
     assert "class" not in result.source
     assert result.lines <= 8
     assert result.nodes == count_nodes(parse(result.source)) <= 60
-    assert probe.confirm(Question(Repro(result.source), mismatch.signature)).same
+    assert probe.ask_in_fresh_process(Question(Repro(result.source), mismatch.signature)).same

@@ -96,7 +96,7 @@ def test_the_trap_is_not_taken(probe: Probe, name: str) -> None:
         budget=Budget(questions=150),
     )
     _is_the_bug(probe, result)
-    assert probe.confirm(Question(Repro(result.source), mismatch.signature)).same
+    assert probe.ask_in_fresh_process(Question(Repro(result.source), mismatch.signature)).same
 
 
 def _is_the_bug(probe: Probe, result: Reduction) -> None:

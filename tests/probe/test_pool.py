@@ -95,7 +95,7 @@ def test_what_was_only_expected_raises_nothing(probe: Probe, monkeypatch: pytest
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt])
 def test_at_the_end_nothing_runs_but_the_first_oracles_agent(probe: Probe, error: type[BaseException] | None) -> None:
     first, endless = questions(probe, 2, 2)
-    endless = endless.about(SOURCE.format(length=2, pause=40))
+    endless = endless.with_source(SOURCE.format(length=2, pause=40))
     before = {child.pid for child in psutil.Process().children()}
 
     def use(oracle: Oracle) -> None:
@@ -104,7 +104,7 @@ def test_at_the_end_nothing_runs_but_the_first_oracles_agent(probe: Probe, error
                 future.result()
             if error is not None:
                 pool._begin(endless)
-                pool._begin(endless.about(endless.repro.source + "#"))
+                pool._begin(endless.with_source(endless.repro.source + "#"))
             pool.ask(first) if error is None else None
             if error is not None:
                 raise error

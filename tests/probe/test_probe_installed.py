@@ -12,7 +12,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.localize.backends import localise
+from torchbisect.probe.localize.backends import localize
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 from torchbisect.probe.standalone_run import run_plain
@@ -102,7 +102,7 @@ def test_the_wrong_script_is_told_from_the_right_one(probe: Probe, name: str) ->
     found = probe.mismatch(Repro(wrong))
     assert found is not None
     assert found.kind in kinds
-    assert probe.trouble(Repro(right)) is None
+    assert probe.untestable(Repro(right)) is None
     assert probe.mismatch(Repro(right)) is None
     assert probe.ask(Question(Repro(right), found.signature)).answer is Answer.NONE
 
@@ -188,7 +188,7 @@ def test_what_only_looks_like_the_bug_is_never_it(probe: Probe, name: str, finis
     source, answer, reason = TRAPS[name]
     found = probe.mismatch(Repro(BUGS["handler skipped"][0]))
     assert found is not None
-    verdict = probe.ask(Question(Repro(source), found.signature, finishes=finishes))
+    verdict = probe.ask(Question(Repro(source), found.signature, eager_must_succeed=finishes))
     assert (verdict.answer, verdict.reason) == (answer, reason), verdict
 
 
@@ -204,16 +204,16 @@ torch.compile(lambda x: x + 1, backend=backend)(torch.ones(1))
 """
     found = probe.mismatch(Repro(BUGS["handler skipped"][0]))
     assert found is not None
-    question = Question(Repro(source + end), found.signature, finishes=True)
-    assert (probe.finishes(Repro(source)), probe.finishes(Repro(source + end))) == (True, False)
+    question = Question(Repro(source + end), found.signature, eager_must_succeed=True)
+    assert (probe.succeeds_in_eager(Repro(source)), probe.succeeds_in_eager(Repro(source + end))) == (True, False)
     compiled.unlink()
     assert probe.ask(question).reason == "fails-in-eager"
     assert not compiled.exists()
-    assert probe.ask(question.about(source + "sys.exit(0)")).answer is Answer.NONE
+    assert probe.ask(question.with_source(source + "sys.exit(0)")).answer is Answer.NONE
     assert compiled.exists()
 
 
-# Localisation --------------------------------------------------------------------------------------------------------
+# Localization --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_the_part_of_the_compiler_is_named(probe: Probe, name: str, backend: str
     repro = Repro(BUGS[name][0].replace(', backend="eager"', "").replace(', backend="aot_eager"', ""))
     found = probe.mismatch(repro, Settings(backend=backend))
     assert found is not None
-    located = localise(probe, repro, found, knobs=False)
+    located = localize(probe, repro, found, knobs=False)
     assert (located.backend, located.component, located.settings.backend) == (backend, component, backend)
     assert located.table[-1].verdict.seconds >= 0
 
@@ -237,7 +237,7 @@ def test_the_knob_that_makes_it_go_away_is_found(probe: Probe) -> None:
     repro = Repro(BUGS["hook ignored"][0])
     found = probe.mismatch(repro)
     assert found is not None
-    located = localise(probe, repro, found)
+    located = localize(probe, repro, found)
     assert "torch._dynamo.config.skip_nnmodule_hook_guards = False" in located.fixed_by
 
 
@@ -296,8 +296,8 @@ def test_a_fresh_process_says_the_same(probe: Probe) -> None:
     repro = Repro(BUGS["side effect lost"][0])
     found = probe.mismatch(repro)
     assert found is not None
-    assert probe.confirm(Question(repro, found.signature)).same
-    assert probe.flakiness(Question(repro, found.signature), 2) == 1.0
+    assert probe.ask_in_fresh_process(Question(repro, found.signature)).same
+    assert probe.reproduction_rate(Question(repro, found.signature), 2) == 1.0
 
 
 def test_an_agent_whose_answer_differs_from_a_fresh_ones_is_not_trusted_any_more(
@@ -353,7 +353,7 @@ def test_without_a_compiler_nothing_that_inductor_says_is_evidence(
     monkeypatch.setenv("CC", "/nonexistent/gcc")
     repro = Repro("import torch\ntorch.compile(lambda x: x.sin() + 1)(torch.ones(3))\n")
     with Probe(environment, Journal()) as probe:
-        trouble = probe.trouble(repro)
+        trouble = probe.untestable(repro)
         assert trouble is not None
         assert trouble.reason == "no-compiler"
         assert probe.sanity("inductor") is not None

@@ -169,11 +169,11 @@ def test_repeats_that_disagree_are_flaky(test, tmp_path: Path) -> None:
     seldom = test(f"echo run >> {tmp_path}/runs; test $(wc -l < {tmp_path}/runs) -eq 2", repeat=3)
     verdict = seldom.ask(Question(NO_SCRIPT, bad.signature))
     assert (verdict.answer, verdict.reason) == (Answer.UNTESTABLE, "flaky")
-    assert seldom.flakiness(Question(NO_SCRIPT, bad.signature), 2) == 0.5
+    assert seldom.reproduction_rate(Question(NO_SCRIPT, bad.signature), 2) == 0.5
 
 
 def test_confirming_runs_it_once_more(test) -> None:
     probe = test("exit 1")
     bad = probe.mismatch(NO_SCRIPT)
-    assert probe.confirm(Question(NO_SCRIPT, bad.signature)).same
+    assert probe.ask_in_fresh_process(Question(NO_SCRIPT, bad.signature)).same
     assert probe.asked == 2

@@ -90,7 +90,7 @@ class BuildOracle:
             with self._session.oracle(build) as probe:
                 self.facts[build.name] = probe.environment.facts
                 # The probe's journal has the first answer: what is asked again goes past it.
-                return (probe.confirm if again else probe.ask)(question)
+                return (probe.ask_in_fresh_process if again else probe.ask)(question)
 
         return lambda: self._finding(verdict)
 

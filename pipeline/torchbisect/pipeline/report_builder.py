@@ -25,7 +25,7 @@ from torchbisect.pipeline.stages.bisect import Bisection, Level
 from torchbisect.pipeline.stages.commits import Between
 from torchbisect.pipeline.stages.minimize import Shrunk
 from torchbisect.pipeline.stages.observe import Observed
-from torchbisect.probe.localize.backends import Localisation
+from torchbisect.probe.localize.backends import Localization
 from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.probe.standalone_run import PlainRun, run_plain
 from torchbisect.reports import files
@@ -60,7 +60,7 @@ class Draft:
         self._unfinished: dict[str, str] = {}
         self._notices: list[str] = []
         self._remarks: list[str] = []
-        self.located: Localisation | None = None
+        self.located: Localization | None = None
 
     @property
     def parts_left(self) -> bool:
@@ -99,7 +99,7 @@ class Draft:
         """Note what the two runs showed."""
         self._observed = observed
 
-    def localised(self, found: Localisation) -> None:
+    def localised(self, found: Localization) -> None:
         """Note which part of the compiler shows it."""
         self.located = found
         self._localization = shapes.LocalizationReport(

@@ -36,9 +36,8 @@ from torchbisect.pipeline.stages.localize import pass_of
 from torchbisect.pipeline.stages.minimize import Shrunk, Subject, Witness, shrink
 from torchbisect.pipeline.stages.observe import Observed, each_time, observe
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.localize.backends import localise
+from torchbisect.probe.localize.backends import localize
 from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 from torchbisect.probe.test_command import NO_SCRIPT
 from torchbisect.reports.model.report import Report
@@ -182,18 +181,18 @@ class Pipeline:
         mismatch = observed.mismatch
         if mismatch is None or observed.verdict != "mismatch":
             return observed, Settings()
-        if not self.stages.localise or not isinstance(probe, Probe):
+        if not self.stages.localise or not probe.compares_eager:
             return each_time(probe, self.repro, observed, Settings(), self.display), Settings()
         self.draft.stage = "localise"
         with self.display.stage("Localise"):
-            found = localise(probe, self.repro, mismatch, self.display.status)
+            found = localize(probe, self.repro, mismatch, self.display.status)
             counted = each_time(probe, self.repro, observed, found.settings, self.display)
             if counted.verdict == "flaky":
                 # Perhaps only on these settings, or only in warm processes, which from here on are asked no more.
                 counted = each_time(probe, self.repro, observed, Settings(), self.display)
                 if counted.verdict == "flaky":
                     return counted, Settings()
-                found = replace(localise(probe, self.repro, mismatch, self.display.status), settings=Settings())
+                found = replace(localize(probe, self.repro, mismatch, self.display.status), settings=Settings())
             self.draft.localised(found)
             self.display.result(
                 f"backend {found.backend or 'as given'}"
@@ -227,7 +226,7 @@ class Pipeline:
             subject = Subject(self.repro, observed.mismatch, settings)
             shrunk = shrink(self.session, probe, subject, witnesses)
             small = Question(shrunk.repro(self.repro), observed.mismatch.signature, shrunk.settings)
-            if not shrunk.stands_alone and not probe.agrees(small):
+            if not shrunk.stands_alone and not probe.fresh_process_agrees(small):
                 # What it was shrunk to stands on answers that only forked processes give: once more with fresh ones.
                 shrunk = shrink(self.session, probe, subject, witnesses)
             self.draft.shrunk(shrunk)
@@ -253,7 +252,7 @@ class Pipeline:
 
             def ask(source: str) -> Verdict:
                 self.display.status("asking the shrunk script's neighbours")
-                return probe.ask(question.about(source))
+                return probe.ask(question.with_source(source))
 
             found = explain(question.repro.source, ask)
             self.draft.explained(found)

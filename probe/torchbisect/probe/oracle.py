@@ -1,4 +1,4 @@
-"""Who answers the one question about an environment: a probe that runs scripts both ways, or the user's own test."""
+"""The interface of everything that answers questions about one environment."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Verdict
 from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.judge.environment_faults import Fault
+from torchbisect.probe.judge.environment_faults import Untestable
+from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.question import Question
 
 
 class Oracle(Protocol):
-    """Answers questions about scripts on one environment; used from one thread at a time."""
+    """Answers questions about scripts on one environment.
+
+    ``probe.Probe`` runs a script twice and compares the runs; ``test_command.CommandProbe`` runs a test of the
+    user's own. An oracle is used from one thread at a time.
+    """
 
     def __enter__(self) -> Oracle: ...
 
@@ -24,50 +29,82 @@ class Oracle(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None: ...
 
-    def beside(self) -> Oracle:
-        """Another one of the same kind, with the same memory, for another thread; whoever asks for it closes it."""
-
-    def start(self) -> None:
-        """Make warm what the next question needs. Raises ``TorchbisectError`` where that can't be."""
-
-    def close(self) -> None:
-        """End what is warm; the next question starts it again."""
+    # Properties -----------------------------------------------------------------------------------------------------
 
     @property
     def environment(self) -> Environment:
-        """What is asked about."""
+        """The environment that is asked about."""
 
     @property
     def limits(self) -> Limits:
-        """Of every run of a script."""
+        """The limits of every run of a script."""
 
     @property
     def repeat(self) -> int:
-        """How often each question is asked."""
+        """The number of runs behind each answer."""
+
+    @property
+    def compares_eager(self) -> bool:
+        """True if a script runs both without and with ``torch.compile``, so that the settings can change the answer."""
+
+    @property
+    def runs_are_cheap(self) -> bool:
+        """True if one more run costs about a second, so that an answer may be checked by further runs."""
+
+    @property
+    def subject(self) -> str:
+        """A phrase for the user that names what is run."""
+
+    @property
+    def pass_summary(self) -> str:
+        """A phrase for the user that says what was seen where nothing is wrong."""
+
+    # Life cycle -----------------------------------------------------------------------------------------------------
+
+    def clone(self) -> Oracle:
+        """Return an oracle of the same kind with the same journal, for another thread; the caller closes it."""
+
+    def start(self) -> None:
+        """Start what the next question needs. Raises ``TorchbisectError`` if that fails."""
+
+    def close(self) -> None:
+        """End all processes; the next question starts them again."""
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
+    def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
+        """Return the two runs of a script. Where only a test runs, the eager run is ``not-run``.
+
+        Raises:
+            DiskFull: there is no room to run it.
+        """
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
-        """What a script shows; ``None`` if nothing, or if ``trouble`` has something to say."""
+        """Return the mismatch of a script; ``None`` if there is none, or if the script is untestable."""
 
-    def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
-        """Why a script is no evidence here, or ``None`` if it is."""
+    def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
+        """Return the reason why a script is no evidence here, or ``None`` if it is."""
 
-    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
-        """Whether a script comes to its end without ``torch.compile``, as far as this oracle looks at that."""
+    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
+        """Return True if a script is known to end well without ``torch.compile``."""
 
     def ask(self, question: Question) -> Verdict:
-        """Whether a script still shows a mismatch; from the journal if it was asked before."""
+        """Answer a question, from the journal if it was asked before."""
 
-    def confirm(self, question: Question) -> Verdict:
-        """The same, asked anew and from nothing that is warm."""
+    def ask_in_fresh_process(self, question: Question) -> Verdict:
+        """Answer a question in a new process, never from the journal."""
+
+    def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """Return the mismatch of a script as a new process shows it, never from the journal."""
 
     def ask_once(self, question: Question) -> Verdict:
-        """What one more run of a script shows, never from the journal."""
+        """Answer a question by one more run, never from the journal."""
 
-    def agrees(self, question: Question) -> bool:
-        """Whether a question asked anew gets the answer that it had; from a difference on nothing warm is trusted."""
+    def fresh_process_agrees(self, question: Question) -> bool:
+        """Check that a fresh process gives the cached answer. After the first difference, stop using warm processes."""
 
-    def flakiness(self, question: Question, times: int) -> float:
-        """The share of a number of runs that show a mismatch: 1.0 for one that is always there."""
+    def reproduction_rate(self, question: Question, times: int) -> float:
+        """Return the share of ``times`` runs that show the mismatch: 1.0 for one that every run shows."""
 
     def trace(self, repro: Repro) -> Trace:
-        """What an eager run of a script did."""
+        """Return what an eager run of a script did."""

@@ -30,7 +30,7 @@ class Pool:
 
     def __init__(self, oracle: Oracle, size: int) -> None:
         self._oracle = oracle
-        self._helpers = [oracle.beside() for _ in range(size - 1)]
+        self._helpers = [oracle.clone() for _ in range(size - 1)]
         self._free: LifoQueue[Oracle] = LifoQueue()
         self._free.put(oracle)
         self._threads = ThreadPoolExecutor(2 * size)

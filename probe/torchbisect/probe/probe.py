@@ -16,8 +16,8 @@ from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.core.version import __version__
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.classify import Mismatch, Spot, mismatch_of, settled, trouble_of
-from torchbisect.probe.judge.environment_faults import Fault, ended_badly
+from torchbisect.probe.judge.classify import Mismatch, Spot, find_mismatch, find_untestable, settled
+from torchbisect.probe.judge.environment_faults import Untestable, ended_badly
 from torchbisect.probe.judge.false_positive_checks import (
     EMULATE,
     ENDINGS,
@@ -94,6 +94,26 @@ class Probe:
         if agent is not None:
             agent.limits = self.limits
 
+    @property
+    def compares_eager(self) -> bool:
+        """True: each script runs without and with ``torch.compile``."""
+        return True
+
+    @property
+    def runs_are_cheap(self) -> bool:
+        """True: a run is a fork of a process that has imported torch."""
+        return True
+
+    @property
+    def subject(self) -> str:
+        """A phrase for the user that names what is run."""
+        return "the script with and without torch.compile"
+
+    @property
+    def pass_summary(self) -> str:
+        """A phrase for the user that says what was seen where nothing is wrong."""
+        return "compiled agrees with eager"
+
     def __enter__(self) -> Probe:
         return self
 
@@ -108,7 +128,7 @@ class Probe:
         if agent is not None and agent is not self._lent:
             agent.close()
 
-    def beside(self) -> Probe:
+    def clone(self) -> Probe:
         """Another probe with the same journal, for another thread; from a doubt of either on none is trusted."""
         other = Probe(
             self.environment,
@@ -146,12 +166,12 @@ class Probe:
         if kept is not None:
             return Observation.from_json(kept)
         observation = self._run(repro, settings)
-        trouble = trouble_of(observation)
+        trouble = find_untestable(observation)
         if trouble is None or not trouble.passing:
             self.journal.put(key, asdict(observation))
         return observation
 
-    def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
+    def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
         """Why a script is no evidence here, or ``None`` if it is."""
         return self._look(self.observe(repro, settings), repro, settings or Settings())[0]
 
@@ -159,7 +179,7 @@ class Probe:
         """What a script shows; ``None`` if the runs agree or if ``trouble`` has something to say."""
         return self._look(self.observe(repro, settings), repro, settings or Settings())[1]
 
-    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
+    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
         """Whether a script comes to its end without ``torch.compile``."""
         return not ended_badly(self.observe(repro, settings).eager)
 
@@ -211,12 +231,12 @@ class Probe:
         trouble = self._insane(backend)
         return trouble.detail if trouble is not None else None
 
-    def flakiness(self, question: Question, times: int) -> float:
+    def reproduction_rate(self, question: Question, times: int) -> float:
         """The share of a number of runs that show a mismatch: 1.0 for one that is always there."""
         key = self._question_key("flakiness", question, times)
         return self._kept(key, lambda: [self._share(question, times)], _first)
 
-    def confirm(self, question: Question) -> Verdict:
+    def ask_in_fresh_process(self, question: Question) -> Verdict:
         """The same as ``ask``, by an agent that is started for this one question and never from the journal.
 
         An answer that differs from ``ask``'s says that answers of this environment's long-lived agent can't be trusted.
@@ -226,7 +246,7 @@ class Probe:
             self.asked += fresh.asked
         return verdict
 
-    def anew(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+    def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """The same as ``mismatch``, by an agent that is started for it and never from the journal."""
         with self._another() as fresh:
             found = fresh.mismatch(repro, settings)
@@ -237,7 +257,7 @@ class Probe:
         """A probe of the same kind that knows nothing."""
         return Probe(self.environment, Journal(), self.limits, scope=self._scope, bounds=self._bounds, check_every=0)
 
-    def agrees(self, question: Question) -> bool:
+    def fresh_process_agrees(self, question: Question) -> bool:
         """Whether a fresh process answers as the long-lived agent did; after a difference only fresh ones are asked."""
         if self._trust.fresh_only:
             return True
@@ -245,7 +265,7 @@ class Probe:
         kept = self.journal.get(key)
         if kept is None:
             forked = self.ask(question)
-            kept = [str(self.confirm(question).answer), str(forked.answer)]
+            kept = [str(self.ask_in_fresh_process(question).answer), str(forked.answer)]
             self.journal.put(key, kept)
         fresh, forked_answer = (Answer(text) for text in kept)
         return self._trusted(fresh, forked_answer)
@@ -256,7 +276,7 @@ class Probe:
         if self._trust.fresh_only or not self._check_every or self._unchecked < self._check_every:
             return verdict
         self._unchecked = 0
-        fresh = self.confirm(question)
+        fresh = self.ask_in_fresh_process(question)
         return verdict if self._trusted(fresh.answer, verdict.answer) else fresh
 
     def _trusted(self, fresh: Answer, forked: Answer) -> bool:
@@ -289,13 +309,15 @@ class Probe:
             agent.limits = replace(self.limits, compiled_floor=PATIENCE * self.limits.compiled_floor)
             observation = agent.observe(repro, settings, eager_key=eager_key, prewarm=timed, reuse_kernels=reuse)
             agent.limits = self.limits
-        trouble = trouble_of(observation)
+        trouble = find_untestable(observation)
         if trouble is not None and trouble.reason == "disk-full":
             raise DiskFull(f"{trouble.detail}: free some space, then give the same command again")
         return observation
 
     def _run_for(self, question: Question) -> Observation:
-        return self._run(question.repro, question.settings, finishes=question.finishes, reuse=question.reuse)
+        return self._run(
+            question.repro, question.settings, finishes=question.eager_must_succeed, reuse=question.reuse_kernels
+        )
 
     def _ask_repeatedly(self, question: Question) -> tuple[Verdict, bool]:
         verdict, passing = self._asked_first(question)
@@ -322,15 +344,17 @@ class Probe:
                 return Verdict(Answer.NONE, detail="compiled fails as eager does, which it did not"), False
             return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail), trouble.passing
         if found is None:
-            return Verdict(Answer.NONE, detail="compiled agrees with eager"), False
+            return Verdict(Answer.NONE, detail=self.pass_summary), False
         if found.shows(signature, strictness):
             return Verdict(Answer.SAME, detail=found.summary), False
         detail = f"{found.summary} [{explain(signature, found.signature, strictness)}]"
         return Verdict(Answer.OTHER, str(found.kind), detail), False
 
-    def _look(self, observation: Observation, repro: Repro, settings: Settings) -> tuple[Fault | None, Mismatch | None]:
+    def _look(
+        self, observation: Observation, repro: Repro, settings: Settings
+    ) -> tuple[Untestable | None, Mismatch | None]:
         """Why an observation is no evidence, or else what it shows."""
-        trouble = trouble_of(observation)
+        trouble = find_untestable(observation)
         if trouble is not None:
             return trouble, None
         found = self._found(observation, repro, settings)
@@ -348,15 +372,15 @@ class Probe:
             found = slowness_of(self._run(repro, settings), self._bounds)
         return found
 
-    def _insane(self, backend: str) -> Fault | None:
+    def _insane(self, backend: str) -> Untestable | None:
         repro = Repro(SANE)
         observation = self.observe(repro, Settings(backend=backend))
-        trouble, found = trouble_of(observation), mismatch_of(observation, repro.source)
+        trouble, found = find_untestable(observation), find_mismatch(observation, repro.source)
         if trouble is None and found is None:
             return None
         words = trouble.detail if trouble is not None else found.summary if found is not None else ""
         detail = f"this environment can't compile even a simple script: {words}"
-        return Fault("broken-environment", detail, trouble is not None and trouble.passing)
+        return Untestable("broken-environment", detail, trouble is not None and trouble.passing)
 
     def _found(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
         """The mismatch, unless it is but the rounding of a low precision, which PyTorch does not call a bug.
@@ -364,7 +388,7 @@ class Probe:
         Inductor keeps in single precision what eager rounds after every operator. Where the difference goes away once
         it rounds in the same places (``emulate_precision_casts``), it was that.
         """
-        found = mismatch_of(observation, repro.source)
+        found = find_mismatch(observation, repro.source)
         if found is None:
             return self._slowness(observation, repro, settings)
         if not may_be_rounding(found, repro, settings):
@@ -372,7 +396,7 @@ class Probe:
         rounding = replace(settings, knobs=(*settings.knobs, (EMULATE, True)))
         again = self.observe(repro, rounding)
         # A build without that knob has run the same thing again.
-        return None if trouble_of(again) is None and mismatch_of(again, repro.source) is None else found
+        return None if find_untestable(again) is None and find_mismatch(again, repro.source) is None else found
 
     def _noise(self, repro: Repro) -> set[Spot]:
         self.asked += 1
@@ -391,7 +415,7 @@ class Probe:
 
     def _question_key(self, what: str, question: Question, *more: Any) -> str:
         return self._key(
-            what, question.repro, question.settings, question.signature.to_json(), question.finishes, *more
+            what, question.repro, question.settings, question.signature.to_json(), question.eager_must_succeed, *more
         )
 
     def _key(self, what: str, repro: Repro, *more: Any) -> str:

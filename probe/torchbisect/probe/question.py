@@ -1,4 +1,4 @@
-"""The one question, as a value: does this script, compiled like this, still show this mismatch?"""
+"""The one question, as a value: does this script, with these settings, still show this mismatch?"""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from torchbisect.probe.judge.signature import Signature
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about an environment.
+    """A question about an environment.
 
     Attributes:
         repro: the script.
         signature: the mismatch that counts.
-        settings: what the script is compiled with; its own choices if left out.
-        strictness: how much of the signature has to be there: all, while one script is shrunk on one build; less
-            across builds, whose internals are refactored between them.
-        finishes: without ``torch.compile`` the script comes to its end. A text of which that isn't true is no
-            evidence then, and is not run compiled.
-        reuse: one of many candidates, most of which compile the same graphs: what inductor made for one of them may
-            serve the next. It changes the time that an answer takes, and no answer.
+        settings: the settings of ``torch.compile``; the script's own choices if left out.
+        strictness: how much of the signature must match. ``STRICT`` while a script is shrunk on one build;
+            ``TOLERANT`` across builds, whose internals are refactored between them.
+        eager_must_succeed: a script that fails without ``torch.compile`` is no evidence, and is not run compiled.
+        reuse_kernels: what inductor compiled for one candidate may serve the next one, because most candidates
+            compile the same graphs. It changes the time that an answer takes, and no answer.
     """
 
     repro: Repro
     signature: Signature
     settings: Settings = field(default_factory=Settings)
     strictness: Strictness = Strictness.STRICT
-    finishes: bool = False
-    reuse: bool = False
+    eager_must_succeed: bool = False
+    reuse_kernels: bool = False
 
-    def about(self, source: str) -> Question:
-        """The same question about another text of the script."""
+    def with_source(self, source: str) -> Question:
+        """Return the same question about another text of the script."""
         return replace(self, repro=self.repro.with_source(source))

@@ -35,10 +35,11 @@ from torchbisect.core.version import __version__
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.judge.environment_faults import Fault
+from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.failing_statement import bound_names
 from torchbisect.probe.judge.matching import matches
 from torchbisect.probe.judge.normalize import normalise
+from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.local_modules import siblings_digest, write_siblings
 from torchbisect.probe.question import Question
@@ -110,6 +111,26 @@ class CommandProbe:
         self._scope = scope
         self._agent: Agent | None = None
 
+    @property
+    def compares_eager(self) -> bool:
+        """False: the test compiles what it likes, and settings do not reach it."""
+        return False
+
+    @property
+    def runs_are_cheap(self) -> bool:
+        """False: a test may take half an hour."""
+        return False
+
+    @property
+    def subject(self) -> str:
+        """A phrase for the user that names what is run."""
+        return "the test"
+
+    @property
+    def pass_summary(self) -> str:
+        """A phrase for the user that says what was seen where nothing is wrong."""
+        return "the test passes"
+
     def __enter__(self) -> CommandProbe:
         return self
 
@@ -118,7 +139,7 @@ class CommandProbe:
     ) -> None:
         self.close()
 
-    def beside(self) -> CommandProbe:
+    def clone(self) -> CommandProbe:
         """Another one with the same journal, for another thread."""
         return CommandProbe(
             self.environment,
@@ -137,25 +158,34 @@ class CommandProbe:
         """What the test did; it is run if it wasn't yet."""
         return self._run(repro, 0)
 
+    def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
+        """Return the run of the test as the compiled one; there is no eager run beside it."""
+        done = self.run(repro)
+        how = "timed-out" if done.status is None else "exited"
+        ending = Ending(how, status=done.status, seconds=done.seconds, output=done.output, errors=done.errors)
+        return Observation(Ending("not-run"), ending)
+
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """What the test finds wrong here; ``None`` where it finds nothing or can't tell."""
-        done = self.run(repro)
+        return self._mismatch_of(self.run(repro), repro)
+
+    def _mismatch_of(self, done: Completed, repro: Repro) -> Mismatch | None:
         signature = _signature(done, repro)
         if signature is None:
             return None
         words = _in_words(signature, done)
         return Mismatch(MismatchKind.COMMAND, f"the test {words}", signature, attribute="exit status", compiled=words)
 
-    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
+    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
         """``False``: only the test knows what a script has to do."""
         return False
 
-    def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
+    def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
         """Why the test can't tell; ``None`` where it can."""
         done = self.run(repro)
         if done.status == 0 or _signature(done, repro) is not None:
             return None
-        return Fault(*_trouble(done, self._timeout))
+        return Untestable(*_trouble(done, self._timeout))
 
     def ask(self, question: Question) -> Verdict:
         """Whether the test finds here what it found where the question's signature was taken.
@@ -174,19 +204,23 @@ class CommandProbe:
                 return Verdict(Answer.UNTESTABLE, "flaky", words, again.seconds)
         return verdict
 
-    def confirm(self, question: Question) -> Verdict:
+    def ask_in_fresh_process(self, question: Question) -> Verdict:
         """The same, the test run once more and never from the journal."""
         return self._judged(self._execute(question.repro), question)
 
+    def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """Return what one more run of the test finds wrong."""
+        return self._mismatch_of(self._execute(repro), repro)
+
     def ask_once(self, question: Question) -> Verdict:
         """The same: no two runs of a test share anything."""
-        return self.confirm(question)
+        return self.ask_in_fresh_process(question)
 
-    def agrees(self, question: Question) -> bool:
+    def fresh_process_agrees(self, question: Question) -> bool:
         """Always: each run of a test is a process of its own."""
         return True
 
-    def flakiness(self, question: Question, times: int) -> float:
+    def reproduction_rate(self, question: Question, times: int) -> float:
         """The share of a number of runs that show it: 1.0 for one that is always there."""
         runs = [self._run(question.repro, number) for number in range(1, times + 1)]
         verdicts = [self._judged(done, question) for done in runs]
@@ -210,7 +244,7 @@ class CommandProbe:
             answer = Answer.SAME if same else Answer.OTHER
             return Verdict(answer, None if same else "command", f"the test {_in_words(found, done)}", done.seconds)
         if done.status == 0:
-            return Verdict(Answer.NONE, detail="the test is content", seconds=done.seconds)
+            return Verdict(Answer.NONE, detail=self.pass_summary, seconds=done.seconds)
         return Verdict(Answer.UNTESTABLE, *_trouble(done, self._timeout), done.seconds)
 
     def _run(self, repro: Repro, number: int) -> Completed:

@@ -9,7 +9,7 @@ import pytest
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro
 from torchbisect.probe.agent_client import Agent
-from torchbisect.probe.judge.classify import trouble_of
+from torchbisect.probe.judge.classify import find_untestable
 from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
@@ -87,7 +87,7 @@ def test_a_different_order_of_draws_is_no_evidence(observe: Callable[..., Observ
     more = more.replace("f(x)", "(torch.manual_seed(0), torch.rand(3))[1:]") if "assert" in more else more
     seen = observe("torch.manual_seed(0)\n" + DRAWS.replace("{hole}", hole).replace("{more}", more))
     assert (seen.differences, seen.drawn) == ((), True)
-    trouble = trouble_of(seen)
+    trouble = find_untestable(seen)
     assert trouble is not None
     assert trouble.reason == "random-numbers"
 
@@ -96,7 +96,7 @@ def test_a_difference_beside_the_order_of_draws_is_evidence(observe: Callable[..
     hole = "second = torch.randn(3); return torch.rand(3) + given[0] + 1, second + given[0]"
     seen = observe(DRAWS.replace("{hole}", hole).replace("{more}", ""))
     assert {item.place for item in seen.differences} == {"call 0 output[0]", "global same[0]"}
-    assert trouble_of(seen) is None
+    assert find_untestable(seen) is None
 
 
 # Each script prints, or keeps in a global, something that differs between any two runs. Its compiled call is right or

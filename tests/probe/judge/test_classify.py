@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.core.mismatch import MismatchKind
-from torchbisect.probe.judge.classify import describe, headline, mismatch_of, settled, trouble_of
+from torchbisect.probe.judge.classify import describe, find_mismatch, find_untestable, headline, settled
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.observation import Difference, Ending, Observation
 from torchbisect.probe.judge.signature import Signature
@@ -20,12 +20,12 @@ OUTSIDE = ("repro.py:<module>:9", "repro.py:compare:4")
 
 def test_two_runs_that_agree_are_no_mismatch(shown) -> None:
     observation = shown.compiled(shown.finished)
-    assert mismatch_of(observation) is None
-    assert trouble_of(observation) is None
+    assert find_mismatch(observation) is None
+    assert find_untestable(observation) is None
 
 
 def test_what_differs_is_named_in_one_line(shown, lost_grad) -> None:
-    found = mismatch_of(shown.compiled(shown.finished, lost_grad()))
+    found = find_mismatch(shown.compiled(shown.finished, lost_grad()))
     assert found is not None
     assert headline(found) == "compiled gives requires_grad=False where eager gives True (call 0 output)"
     assert "eager: True" in describe(found)
@@ -33,16 +33,16 @@ def test_what_differs_is_named_in_one_line(shown, lost_grad) -> None:
 
 def test_an_exit_of_a_script_that_compares_gives_way_to_what_it_saw(shown, lost_grad) -> None:
     observation = shown.compiled(shown.exits(1, "MISMATCH\n"), lost_grad())
-    found = mismatch_of(observation)
+    found = find_mismatch(observation)
     assert found is not None
     assert found.signature == Signature.of_difference(lost_grad())
     assert found.consequence == "compiled exits with status 1, eager finishes"
     # The same bug once the comparison is gone.
-    assert mismatch_of(shown.compiled(shown.finished, lost_grad())).signature == found.signature
+    assert find_mismatch(shown.compiled(shown.finished, lost_grad())).signature == found.signature
 
 
 def test_an_exit_with_nothing_to_see_is_the_mismatch(shown) -> None:
-    found = mismatch_of(shown.compiled(shown.exits(1, "epoch 3: loss 0.52\nMISMATCH at step 12\n")))
+    found = find_mismatch(shown.compiled(shown.exits(1, "epoch 3: loss 0.52\nMISMATCH at step 12\n")))
     assert found is not None
     assert (found.kind, found.signature.message) == (MismatchKind.RAISES, "MISMATCH at step <n>")
 
@@ -50,7 +50,7 @@ def test_an_exit_with_nothing_to_see_is_the_mismatch(shown) -> None:
 @pytest.mark.parametrize("frames", [INSIDE, OUTSIDE])
 def test_an_assertion_of_the_script_gives_way_to_what_came_before(shown, lost_grad, frames: tuple[str, ...]) -> None:
     failed = shown.ends(shown.raised("AssertionError", "", *frames))
-    found = mismatch_of(shown.compiled(failed, lost_grad("call 0 output")))
+    found = find_mismatch(shown.compiled(failed, lost_grad("call 0 output")))
     assert found is not None
     assert found.kind is MismatchKind.METADATA
     assert any(signature.exception == "AssertionError" for signature in found.others)
@@ -60,7 +60,7 @@ def test_what_is_missing_after_an_exception_is_not_what_caused_it(shown) -> None
     stopped = shown.ends(shown.raised("AssertionError", "", *INSIDE))
     left = shown.differs(MismatchKind.SIDE_EFFECTS, "global losses", "length", "3", "0")
     printed = shown.differs(MismatchKind.SIDE_EFFECTS, "printed line 0", "text", "epoch 0", "")
-    found = mismatch_of(shown.compiled(stopped, left, printed))
+    found = find_mismatch(shown.compiled(stopped, left, printed))
     assert found is not None
     assert found.signature.exception == "AssertionError"
     assert found.others == ()
@@ -73,22 +73,22 @@ def test_of_the_globals_of_a_run_that_was_cut_short_only_those_asserted_about_te
     source = f"import torch\nlosses, total = [], 0\nassert len({asked}) > 1\nlosses = None\n"
     stopped = shown.ends(shown.raised("AssertionError", "", "repro.py:<module>:3"))
     left = shown.differs(MismatchKind.SIDE_EFFECTS, "global losses", "length", "3", "0")
-    found = mismatch_of(shown.compiled(stopped, left), source=source)
+    found = find_mismatch(shown.compiled(stopped, left), source=source)
     assert found is not None
     assert found.kind is kind
 
 
 def test_an_error_of_the_compiler_is_the_mismatch_whatever_else_differs(shown, lost_grad) -> None:
     broken = shown.ends(shown.raised("KeyError", "s0", "repro.py:f:3", "torch/_inductor/graph.py:run_node"))
-    found = mismatch_of(shown.compiled(broken, lost_grad()))
+    found = find_mismatch(shown.compiled(broken, lost_grad()))
     assert found is not None
     assert (found.kind, found.others) == (MismatchKind.RAISES, ())
     assert headline(found) == "compiled raises KeyError: s0, eager finishes"
 
 
 def test_crash_and_hang(shown) -> None:
-    crash = mismatch_of(shown.compiled(Ending("signalled", signal="SIGSEGV")))
-    hang = mismatch_of(shown.compiled(Ending("timed-out", seconds=90)))
+    crash = find_mismatch(shown.compiled(Ending("signalled", signal="SIGSEGV")))
+    hang = find_mismatch(shown.compiled(Ending("timed-out", seconds=90)))
     assert crash is not None
     assert hang is not None
     assert (crash.kind, crash.signature.exception, hang.kind) == (MismatchKind.CRASH, "SIGSEGV", MismatchKind.HANG)
@@ -97,10 +97,10 @@ def test_crash_and_hang(shown) -> None:
 def test_noise_is_left_out(shown, lost_grad) -> None:
     noise = frozenset({("call 0 output", "requires_grad")})
     observation = shown.compiled(shown.finished, lost_grad(), lost_grad("call 1 argument x"))
-    found = mismatch_of(observation, noise=noise)
+    found = find_mismatch(observation, noise=noise)
     assert found is not None
     assert found.place == "call 1 argument x"
-    assert mismatch_of(shown.compiled(shown.finished, lost_grad()), noise=noise) is None
+    assert find_mismatch(shown.compiled(shown.finished, lost_grad()), noise=noise) is None
 
 
 # Endings of both runs ------------------------------------------------------------------------------------------------
@@ -111,20 +111,20 @@ def test_the_same_failure_in_both_runs_is_no_evidence(shown) -> None:
     text = "Dynamo failed to run FX node: got RuntimeError(\"shape '[7, 3]' is invalid for input of size 8\")"
     compiled = shown.ends(shown.raised("torch._dynamo.exc.TorchRuntimeError", text, "torch/_dynamo/utils.py:run_node"))
     observation = shown.both(eager, compiled)
-    assert trouble_of(observation).reason == "fails-in-eager"
-    assert trouble_of(shown.both(shown.exits(3), shown.exits(3))).reason == "fails-in-eager"
+    assert find_untestable(observation).reason == "fails-in-eager"
+    assert find_untestable(shown.both(shown.exits(3), shown.exits(3))).reason == "fails-in-eager"
 
 
 def test_another_failure_and_none_at_all(shown) -> None:
     eager = shown.ends(shown.raised("ValueError", "alpha must not be zero", "repro.py:f:3"))
     compiled = shown.ends(shown.raised("KeyError", "s0", "torch/_inductor/graph.py:run_node"))
-    differently = mismatch_of(shown.both(eager, compiled))
-    missing = mismatch_of(shown.both(eager, shown.finished))
+    differently = find_mismatch(shown.both(eager, compiled))
+    missing = find_mismatch(shown.both(eager, shown.finished))
     assert differently is not None
     assert missing is not None
     assert (differently.kind, missing.kind) == (MismatchKind.RAISES_DIFFERENTLY, MismatchKind.MISSING_RAISE)
     assert missing.signature.exception == "ValueError"
-    assert trouble_of(shown.both(eager, shown.finished)) is None
+    assert find_untestable(shown.both(eager, shown.finished)) is None
 
 
 @pytest.mark.parametrize("compiled", ["finished", "KeyError: no kernel"])
@@ -133,7 +133,7 @@ def test_both_fail_where_only_eager_did_or_otherwise(shown, compiled: str) -> No
     eager = shown.ends(shown.raised("ValueError", "alpha cannot be 0", "repro.py:f:3"))
     name, _, words = compiled.partition(": ")
     other = shown.ends(shown.raised(name, words, "torch/_dynamo/x.py:g")) if words else shown.finished
-    found = mismatch_of(shown.both(eager, other))
+    found = find_mismatch(shown.both(eager, other))
     assert found is not None
     assert found.kind in (MismatchKind.MISSING_RAISE, MismatchKind.RAISES_DIFFERENTLY)
     assert settled(shown.both(eager, eager), found.signature)
@@ -145,7 +145,7 @@ def test_both_fail_where_only_eager_did_or_otherwise(shown, compiled: str) -> No
 
 
 def test_an_exit_with_0_is_an_end_like_any_other(shown) -> None:
-    assert mismatch_of(shown.both(shown.exits(0), shown.finished)) is None
+    assert find_mismatch(shown.both(shown.exits(0), shown.finished)) is None
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_an_exit_with_0_is_an_end_like_any_other(shown) -> None:
     ],
 )
 def test_runs_that_say_nothing(observation: Observation, reason: str) -> None:
-    trouble = trouble_of(observation)
+    trouble = find_untestable(observation)
     assert trouble is not None
     assert trouble.reason == reason
     assert "\n" not in trouble.detail
@@ -188,11 +188,11 @@ _DIFFERENCES = st.lists(
 
 @given(st.builds(Observation, _ENDINGS, _ENDINGS, _DIFFERENCES))
 def test_every_observation_is_judged_and_its_mismatch_is_its_own(observation: Observation) -> None:
-    trouble_of(observation)
-    found = mismatch_of(observation)
+    find_untestable(observation)
+    found = find_mismatch(observation)
     if found is not None:
         assert "\n" not in headline(found)
         assert matches(found.signature, found.signature, Strictness.STRICT)
-        again = mismatch_of(Observation.from_json(dataclasses.asdict(observation)))
+        again = find_mismatch(Observation.from_json(dataclasses.asdict(observation)))
         assert again is not None
         assert again.signature == found.signature

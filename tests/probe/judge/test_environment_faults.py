@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchbisect.core.mismatch import MismatchKind
-from torchbisect.probe.judge.classify import trouble_of
+from torchbisect.probe.judge.classify import find_untestable
 from torchbisect.probe.judge.environment_faults import environment_fault, missing_api, missing_module
 
 # As torch, triton, numpy and the system write them; the comment says who.
@@ -69,7 +69,7 @@ def test_a_fault_is_named_and_never_a_mismatch(shown, name: str, message: str, r
     raised = shown.raised(name, message, "torch/x.py:f")
     wrapped = shown.raised("torch._dynamo.exc.BackendCompilerFailed", "backend failed", "torch/x.py:f", cause=raised)
     for failure in (raised, wrapped):
-        trouble = trouble_of(shown.compiled(shown.ends(failure)))
+        trouble = find_untestable(shown.compiled(shown.ends(failure)))
         assert trouble is not None
         assert trouble.reason == reason
         assert "\n" not in trouble.detail
@@ -95,7 +95,7 @@ def test_a_fault_that_the_script_caught_is_seen_too(shown, name: str, message: s
 def test_a_bug_is_no_fault(shown, message: str) -> None:
     observation = shown.compiled(shown.ends(shown.raised("RuntimeError", message, "torch/x.py:f")))
     assert environment_fault(observation) is None
-    assert trouble_of(observation) is None
+    assert find_untestable(observation) is None
 
 
 def test_a_missing_package_is_named_with_what_to_do(shown) -> None:
@@ -104,7 +104,7 @@ def test_a_missing_package_is_named_with_what_to_do(shown) -> None:
     )
     observation = shown.both(failure, failure)
     assert missing_module(observation) == "transformers"
-    trouble = trouble_of(observation)
+    trouble = find_untestable(observation)
     assert trouble.reason == "missing-module"
     assert "--with transformers" in trouble.detail
 
@@ -122,11 +122,11 @@ def test_an_api_that_is_not_there_yet(shown, name: str, message: str) -> None:
     failure = shown.ends(shown.raised(name, message, "repro.py:<module>:3"))
     observation = shown.both(failure, failure)
     assert missing_api(observation) == message
-    assert trouble_of(observation).reason == "missing-api"
+    assert find_untestable(observation).reason == "missing-api"
 
 
 def test_a_package_that_torch_itself_wants(shown) -> None:
     failure = shown.ends(
         shown.raised("ModuleNotFoundError", "No module named 'pkg_resources'", "repro.py:f", "torch/utils/cpp.py:g")
     )
-    assert trouble_of(shown.compiled(failure)).reason == "dependency-missing"
+    assert find_untestable(shown.compiled(failure)).reason == "dependency-missing"

@@ -6,7 +6,7 @@ import pytest
 
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
-from torchbisect.probe.judge.classify import mismatch_of
+from torchbisect.probe.judge.classify import find_mismatch
 from torchbisect.probe.judge.false_positive_checks import EMULATE, backend_of, may_be_rounding
 from torchbisect.probe.judge.signature import Signature
 
@@ -28,7 +28,7 @@ LOW = "import torch\nx = torch.ones(3, dtype=torch.bfloat16)\n"
 def test_only_a_small_difference_in_low_precision_may_be_rounding(
     shown, source: str, compiled: str, settings: Settings, doubtful: bool
 ) -> None:
-    found = mismatch_of(
+    found = find_mismatch(
         shown.compiled(shown.finished, shown.differs(MismatchKind.VALUES, "call 0 output", "value", "1", compiled))
     )
     assert found is not None

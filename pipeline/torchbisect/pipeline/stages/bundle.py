@@ -34,8 +34,8 @@ def with_own_modules(probe: Oracle, question: Question) -> Question:
 
     for whole in (True, False):
         text = linked(repro.source, beside, whole=whole)
-        if text is not None and probe.ask(question.about(text)).same:
-            return question.about(text)
+        if text is not None and probe.ask(question.with_source(text)).same:
+            return question.with_source(text)
     return question
 
 
@@ -61,7 +61,7 @@ def without_libraries(
         lookup = _lookup(library)
         for whole in (False, True):
             text = linked(made.source, lookup, whole=whole)
-            if text is not None and probe.ask(question.about(text)).same:
+            if text is not None and probe.ask(question.with_source(text)).same:
                 break
         else:
             return made

@@ -8,7 +8,7 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.session import Session
-from torchbisect.probe.localize.backends import LADDER, Localisation
+from torchbisect.probe.localize.backends import LADDER, Localization
 from torchbisect.probe.localize.compiler_bisector import PassFound, find_pass
 
 # Up to here there is nothing that torch's bisector could switch off.
@@ -16,7 +16,7 @@ _WITH_PARTS = LADDER[2:]
 
 
 def pass_of(
-    session: Session, environment: Environment, localisation: Localisation, script: str, seed: int
+    session: Session, environment: Environment, localisation: Localization, script: str, seed: int
 ) -> PassFound | None:
     """What torch's own bisector says of a script that fails where compiled and not where not.
 

@@ -20,7 +20,6 @@ from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.pool import Pool
-from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 from torchbisect.probe.standalone_run import PlainRun, run_plain
 
@@ -94,13 +93,15 @@ def shrink(session: Session, probe: Oracle, subject: Subject, witnesses: Sequenc
     repro = subject.repro.with_source(source)
 
     # What fails without torch.compile too is no smaller form of a script that doesn't.
-    question = Question(repro, subject.mismatch.signature, settings, finishes=probe.finishes(repro, settings))
+    question = Question(
+        repro, subject.mismatch.signature, settings, eager_must_succeed=probe.succeeds_in_eager(repro, settings)
+    )
     reducing = _Reducing(session, probe, question, tuple(witnesses), _keeper(session, len(source)))
     budget = session.options.budget or Budget()
     reduction = reducing.reduced(source, budget)
-    small = question.about(reduction.source)
+    small = question.with_source(reduction.source)
     # With --repeat every question is asked several times anyway.
-    if probe.repeat == 1 and probe.flakiness(small, SURE) < 1.0:
+    if probe.repeat == 1 and probe.reproduction_rate(small, SURE) < 1.0:
         session.display.warn("the shrunk script shows it only sometimes: shrinking again, each win asked about again")
         reduction = reducing.reduced(source, budget, sure=True)
     else:
@@ -126,11 +127,11 @@ class _Reducing:
 
     def reduced(self, text: str, budget: Budget, *, sure: bool = False) -> Reduction:
         """The least that shows what a text shows; ``sure`` to ask about each win several times."""
-        question, display = replace(self.question, reuse=True), self.session.display
+        question, display = replace(self.question, reuse_kernels=True), self.session.display
         with Pool(self.probe, self.session.options.candidates) as pool:
 
             def ask(candidate: str) -> Verdict:
-                asked = question.about(candidate)
+                asked = question.with_source(candidate)
                 verdict = pool.ask(asked)
                 for witness in self.witnesses:
                     if not verdict.same:
@@ -140,13 +141,13 @@ class _Reducing:
                 return verdict
 
             def again(candidate: str) -> Verdict:
-                return pool.alone(lambda oracle: oracle.ask_once(question.about(candidate)))
+                return pool.alone(lambda oracle: oracle.ask_once(question.with_source(candidate)))
 
             return minimize(
                 text,
                 require_every_run(ask, again, SURE) if sure else ask,
-                trace=lambda text: pool.alone(lambda oracle: oracle.trace(question.about(text).repro)),
-                expect=lambda texts: pool.expect(map(question.about, texts)),
+                trace=lambda text: pool.alone(lambda oracle: oracle.trace(question.with_source(text).repro)),
+                expect=lambda texts: pool.expect(map(question.with_source, texts)),
                 budget=budget,
                 on_best=self.keep,
                 on_progress=_progress(self.session),
@@ -213,7 +214,7 @@ def _alone(session: Session, probe: Oracle, subject: Subject, reduction: Reducti
 
 def _likely_first(probe: Oracle, texts: Sequence[str], seed: int, settings: Settings) -> Iterator[str]:
     """First what fails when compiled in a fork: a start of Python and torch costs as much as twenty of those."""
-    if not isinstance(probe, Probe):
+    if not probe.compares_eager:
         yield from texts
         return
     unlikely = []

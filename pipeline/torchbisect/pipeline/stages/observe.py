@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.pipeline.progress import Display
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.judge.environment_faults import Fault, ended_badly, environment_fault
+from torchbisect.probe.judge.environment_faults import Untestable, ended_badly, environment_fault
 from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
-from torchbisect.probe.test_command import CommandProbe
 from torchbisect.reports.model import report as shapes
 from torchbisect.reports.scrub import without_machine_paths
 
@@ -97,14 +95,9 @@ def observe(probe: Oracle, repro: Repro, display: Display, notice: Callable[[str
     Raises:
         DiskFull: there is no room to run it.
     """
-    if isinstance(probe, Probe):
-        display.status("running the script with and without torch.compile")
-        observed = _compared(probe, repro, notice)
-    else:
-        assert isinstance(probe, CommandProbe)
-        display.status("running the test")
-        observed = _tested(probe, repro)
-    if observed.verdict == "none" and isinstance(probe, Probe):
+    display.status(f"running {probe.subject}")
+    observed = _first_look(probe, repro, notice)
+    if observed.verdict == "none" and probe.runs_are_cheap:
         return _looked_for_again(probe, repro, observed, display)
     if observed.mismatch is not None:
         display.result(observed.mismatch.summary)
@@ -129,20 +122,20 @@ def each_time(probe: Oracle, repro: Repro, observed: Observed, settings: Setting
     if mismatch is None or observed.verdict != "mismatch":
         return observed
     # A run of a script is a fork and costs little; a test may take half an hour.
-    runs = max(RUNS, probe.repeat) if isinstance(probe, Probe) else probe.repeat
+    runs = max(RUNS, probe.repeat) if probe.runs_are_cheap else probe.repeat
     display.status(f"running it {runs} times more")
-    shown = round(runs * probe.flakiness(Question(repro, mismatch.signature, settings), runs))
+    shown = round(runs * probe.reproduction_rate(Question(repro, mismatch.signature, settings), runs))
     if shown < runs:
         why = f"flaky: {shown} of {runs} runs showed it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=why, runs=runs, shown=shown)
-    if not probe.agrees(Question(repro, mismatch.signature, settings)):
+    if not probe.fresh_process_agrees(Question(repro, mismatch.signature, settings)):
         why = f"flaky: a fresh process does not show it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=why, runs=runs + 1, shown=shown)
     return replace(observed, runs=runs, shown=shown)
 
 
-def _compared(probe: Probe, repro: Repro, notice: Callable[[str], None]) -> Observed:
-    observation, trouble = probe.observe(repro), probe.trouble(repro)
+def _first_look(probe: Oracle, repro: Repro, notice: Callable[[str], None]) -> Observed:
+    observation, trouble = probe.observe(repro), probe.untestable(repro)
     for note in observation.notes:
         if not note.startswith(_OF_THE_BUILD):
             notice(note)
@@ -152,31 +145,21 @@ def _compared(probe: Probe, repro: Repro, notice: Callable[[str], None]) -> Obse
         return Observed("untestable", *logs, reason=_advised(trouble), machine_at_fault=at_fault)
     mismatch = probe.mismatch(repro)
     if mismatch is None:
-        return Observed("none", *logs, reason="compiled agrees with eager", runs=probe.repeat)
+        return Observed("none", *logs, reason=probe.pass_summary, runs=probe.repeat if probe.runs_are_cheap else 1)
     fails = observation.compiled.how in ("raised", "exited") and not ended_badly(observation.eager)
     return Observed("mismatch", *logs, mismatch, fails_by_itself=fails and ended_badly(observation.compiled))
 
 
-def _tested(probe: CommandProbe, repro: Repro) -> Observed:
-    log, trouble = probe.run(repro).errors, probe.trouble(repro)
-    if trouble is not None:
-        return Observed("untestable", "", log, reason=_advised(trouble))
-    mismatch = probe.mismatch(repro)
-    if mismatch is None:
-        return Observed("none", "", log, reason="the test is content", runs=1)
-    return Observed("mismatch", "", log, mismatch)
-
-
-def _advised(trouble: Fault) -> str:
+def _advised(trouble: Untestable) -> str:
     advice = _ADVICE.get(trouble.reason)
     return f"{trouble.detail}; {advice}" if advice else trouble.detail
 
 
-def _looked_for_again(probe: Probe, repro: Repro, observed: Observed, display: Display) -> Observed:
+def _looked_for_again(probe: Oracle, repro: Repro, observed: Observed, display: Display) -> Observed:
     """No mismatch in the first run; with ``--repeat`` it is looked for in more of them."""
     for number in range(1, probe.repeat):
         display.status(f"looking for a mismatch, run {number + 1} of {probe.repeat}")
-        found = probe.anew(repro)
+        found = probe.mismatch_in_fresh_process(repro)
         if found is not None:
             why = f"flaky: run {number + 1} showed a mismatch and {number} before it did not ({found.summary})"
             return replace(observed, verdict="flaky", mismatch=found, reason=why, runs=number + 1, shown=1)

@@ -10,7 +10,7 @@ from typing import Any
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.environment_faults import (
-    Fault,
+    Untestable,
     ended_badly,
     environment_fault,
     missing_api,
@@ -62,7 +62,7 @@ class Mismatch:
         return any(matches(signature, seen, strictness) for seen in self.signatures)
 
 
-def mismatch_of(observation: Observation, source: str = "", noise: Set[Spot] = frozenset()) -> Mismatch | None:
+def find_mismatch(observation: Observation, source: str = "", noise: Set[Spot] = frozenset()) -> Mismatch | None:
     """What the compiled run does other than the eager one; ``None`` if they agree.
 
     How the runs ended comes first, but for one case: when the script itself notices that something is wrong (its
@@ -85,32 +85,32 @@ def mismatch_of(observation: Observation, source: str = "", noise: Set[Spot] = f
     return _with_others(first, others, ending.summary if ending is not None and first is not ending else "")
 
 
-def trouble_of(observation: Observation) -> Fault | None:
+def find_untestable(observation: Observation) -> Untestable | None:
     """Why the observation is no evidence, or ``None`` if it is."""
     eager, compiled = observation.eager, observation.compiled
     for name, run in (("eager", eager), ("compiled", compiled)):
         if run is eager and run.how == "timed-out":
             # Then nothing was compiled, and there is no other run to judge.
-            return Fault("timed-out", f"the eager run did not end within {eager.seconds:.0f} s")
+            return Untestable("timed-out", f"the eager run did not end within {eager.seconds:.0f} s")
         if run.how == "lost":
-            return Fault("lost", f"the {name} run went away without a word", passing=True)
+            return Untestable("lost", f"the {name} run went away without a word", passing=True)
         if run.how == "out-of-memory":
-            return Fault("out-of-memory", f"the {name} run used up the memory that it is allowed")
+            return Untestable("out-of-memory", f"the {name} run used up the memory that it is allowed")
     if eager.waited_for_input:
-        return Fault("reads-input", "the script reads standard input, which is empty here")
+        return Untestable("reads-input", "the script reads standard input, which is empty here")
     fault = environment_fault(observation)
     if fault is not None:
         return fault
     if eager.how == "signalled":
-        return Fault("crashes-in-eager", f"the eager run was ended by {eager.signal}")
+        return Untestable("crashes-in-eager", f"the eager run was ended by {eager.signal}")
     return _failing_eager(observation) or _nothing_compiled(observation) or _other_numbers(observation)
 
 
-def _other_numbers(observation: Observation) -> Fault | None:
+def _other_numbers(observation: Observation) -> Untestable | None:
     """Whether all in which the runs differ hangs on the order in which random numbers are drawn."""
     if not observation.drawn or observation.differences:
         return None
-    return Fault("random-numbers", "the runs differ only in the order in which they draw random numbers")
+    return Untestable("random-numbers", "the runs differ only in the order in which they draw random numbers")
 
 
 def settled(observation: Observation, signature: Signature, source: str = "") -> bool:
@@ -282,21 +282,21 @@ def _difference_in_words(difference: Difference) -> str:
     return f"{words} ({difference.place})"
 
 
-def _failing_eager(observation: Observation) -> Fault | None:
+def _failing_eager(observation: Observation) -> Untestable | None:
     eager = observation.eager
     if not ended_badly(eager):
         return None
     module = missing_module(observation)
     if module is not None:
-        return Fault("missing-module", f"the script imports {module}, which is not installed: add --with {module}")
+        return Untestable("missing-module", f"the script imports {module}, which is not installed: add --with {module}")
     if eager.raised is not None and _ends_in_same_way(observation):
         api = missing_api(observation)
         if api is not None:
-            return Fault("missing-api", f"the script uses something that this torch does not have: {api}")
+            return Untestable("missing-api", f"the script uses something that this torch does not have: {api}")
         reason = "syntax-error" if eager.raised.name.endswith("SyntaxError") else "fails-in-eager"
-        return Fault(reason, f"without torch.compile the script {_end_in_words(eager)}")
+        return Untestable(reason, f"without torch.compile the script {_end_in_words(eager)}")
     if eager.how == "exited" and _ends_in_same_way(observation):
-        return Fault("fails-in-eager", f"without torch.compile the script {_end_in_words(eager)}")
+        return Untestable("fails-in-eager", f"without torch.compile the script {_end_in_words(eager)}")
     return None
 
 
@@ -306,7 +306,7 @@ def _ends_in_same_way(observation: Observation) -> bool:
     return ended_badly(observation.compiled) and _fail_alike(observation, "")
 
 
-def _nothing_compiled(observation: Observation) -> Fault | None:
+def _nothing_compiled(observation: Observation) -> Untestable | None:
     if observation.compiled.compiled or ended_badly(observation.compiled) or ended_badly(observation.eager):
         return None
-    return Fault("not-compiled", "the script never calls anything that torch.compile made")
+    return Untestable("not-compiled", "the script never calls anything that torch.compile made")

@@ -15,7 +15,7 @@ from torchbisect.probe.judge.observation import Difference, Ending, Observation,
 
 
 @dataclass(frozen=True)
-class Fault:
+class Untestable:
     """Why a run is no evidence.
 
     Attributes:
@@ -136,12 +136,12 @@ _MISSING_API = re.compile(
 )
 
 
-def environment_fault(observation: Observation) -> Fault | None:
+def environment_fault(observation: Observation) -> Untestable | None:
     """The fault of the environment that one of the two runs shows, or ``None``."""
     for text in _texts(observation):
         for reason, passing, words, pattern in _FAULTS:
             if found := pattern.search(text):
-                return Fault(reason, f"{words} ({_line_of(text, found.start())})", passing)
+                return Untestable(reason, f"{words} ({_line_of(text, found.start())})", passing)
     return _missing_dependency(observation)
 
 
@@ -187,13 +187,13 @@ def _raising_side(difference: Difference) -> str:
     return f"{difference.compiled} {difference.detail.get('message', '')}"
 
 
-def _missing_dependency(observation: Observation) -> Fault | None:
+def _missing_dependency(observation: Observation) -> Untestable | None:
     """A package that torch itself wants, in the compiled run, and that is not installed."""
     raised = observation.compiled.raised
     while raised is not None and observation.eager.raised is None:
         found = _MISSING_MODULE.search(raised.message) if _is_import_error(raised) else None
         if found and raised.frames and raised.frames[-1].where != "user":
-            return Fault("dependency-missing", f"torch lacks a package that it needs: {found.group(1)}")
+            return Untestable("dependency-missing", f"torch lacks a package that it needs: {found.group(1)}")
         raised = raised.cause
     return None
 

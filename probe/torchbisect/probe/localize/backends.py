@@ -14,7 +14,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.localize.compiler_flags import Knob, knobs_for, words
-from torchbisect.probe.probe import Probe
+from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 
 LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Localisation:
+class Localization:
     """Which part of the compiler shows a mismatch.
 
     Attributes:
@@ -78,14 +78,14 @@ class Localisation:
         return tuple(named + (["module: dynamic shapes"] if self.dynamic_shapes else []))
 
 
-def localise(
-    probe: Probe,
+def localize(
+    probe: Oracle,
     repro: Repro,
     mismatch: Mismatch,
     on_progress: Callable[[str], None] = lambda text: None,
     *,
     knobs: bool = True,
-) -> Localisation:
+) -> Localization:
     """Find the part of the compiler that shows a mismatch.
 
     Args:
@@ -99,14 +99,14 @@ def localise(
 
 
 class _Search:
-    def __init__(self, probe: Probe, repro: Repro, mismatch: Mismatch, on_progress: Callable[[str], None]) -> None:
+    def __init__(self, probe: Oracle, repro: Repro, mismatch: Mismatch, on_progress: Callable[[str], None]) -> None:
         self._probe = probe
         self._repro = repro
         self._mismatch = mismatch
         self._on_progress = on_progress
         self._table: list[Row] = []
 
-    def run(self, knobs: bool) -> Localisation:
+    def run(self, knobs: bool) -> Localization:
         backend = self._first_backend()
         settings = Settings(backend=backend)
         component = _COMPONENTS.get(backend or "")
@@ -124,7 +124,7 @@ class _Search:
             self._ask(replace(settings, mode="default"))
         if knobs:
             fixed_by += [words(knob) for knob in self._fixing(settings, knobs_for(backend or "inductor"))]
-        return Localisation(backend, component, settings, tuple(fixed_by), tuple(self._table), dynamic_shapes)
+        return Localization(backend, component, settings, tuple(fixed_by), tuple(self._table), dynamic_shapes)
 
     def _first_backend(self) -> str | None:
         for backend in LADDER:

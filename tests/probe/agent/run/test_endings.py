@@ -14,7 +14,7 @@ from releases import TORCHES
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.agent_client import Agent, Limits
-from torchbisect.probe.judge.classify import mismatch_of
+from torchbisect.probe.judge.classify import find_mismatch
 from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch
@@ -180,7 +180,7 @@ def test_the_wrong_script_is_reported_with_kind_and_exception(
 ) -> None:
     source = case.script.replace("{hole}", case.wrong)
     seen = observe_hang(source) if case.kind is MismatchKind.HANG else observe(source)
-    found = mismatch_of(seen, source)
+    found = find_mismatch(seen, source)
     assert found is not None, seen
     assert (found.kind, found.signature.exception) == (case.kind, case.exception), found
 
@@ -191,4 +191,4 @@ def test_the_right_script_is_no_mismatch(case: Case, observe: Callable[..., Obse
     source = case.script.replace("{hole}", case.right)
     seen = observe(source)
     assert seen.compiled.compiled
-    assert mismatch_of(seen, source) is None, seen
+    assert find_mismatch(seen, source) is None, seen
