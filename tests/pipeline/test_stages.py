@@ -9,7 +9,7 @@ from table_run import SCRIPT, Run
 from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.exit_codes import Exit
 from torchbisect.minimizer.budget import Budget
-from torchbisect.probe.judge.environment_faults import Fault
+from torchbisect.probe.judge.environment_faults import Untestable
 
 RELEASES = {"2.6.0": [], "2.7.0": ["one"], "2.8.0": ["one"], "2.9.0": []}
 
@@ -66,11 +66,11 @@ def test_no_mismatch_ends_the_run(run: Run) -> None:
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (Fault("timed-out", "the script did not end"), "allow it more with --timeout"),
-        (Fault("no-compiler", "there is no C++ compiler"), "there is no C++ compiler"),
+        (Untestable("timed-out", "the script did not end"), "allow it more with --timeout"),
+        (Untestable("no-compiler", "there is no C++ compiler"), "there is no C++ compiler"),
     ],
 )
-def test_a_script_that_is_no_evidence_ends_the_run_with_advice(run: Run, fault: Fault, said: str) -> None:
+def test_a_script_that_is_no_evidence_ends_the_run_with_advice(run: Run, fault: Untestable, said: str) -> None:
     result = run(Table(RELEASES, trouble=fault))
     assert result.code == Exit.INPUT
     assert said in result.said

@@ -29,10 +29,9 @@ from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.judge.environment_faults import Fault
+from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
-from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 
 SIGNATURE = Signature(MismatchKind.RAISES, exception="RuntimeError", message="wrong")
@@ -76,7 +75,7 @@ class Table:
     refused: Mapping[str, str] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
     pattern: tuple[bool, ...] = (True,)
-    trouble: Fault | None = None
+    trouble: Untestable | None = None
     on_question: Callable[[Asked], None] = lambda asked: None
     asked: list[Asked] = field(default_factory=list)
     leases: Counter[str] = field(default_factory=Counter)
@@ -147,7 +146,7 @@ class TableEnvironment:
 
 
 @dataclass
-class TableOracle(Probe):
+class TableOracle:
     """Answers questions about one build from the table, and keeps its answers in the journal. See ``oracle.Oracle``."""
 
     table: Table
@@ -155,6 +154,10 @@ class TableOracle(Probe):
     journal: Journal
     repeat: int = 1
     limits: Limits = field(default_factory=Limits)
+    compares_eager: bool = True
+    runs_are_cheap: bool = True
+    subject: str = "the script"
+    pass_summary: str = "compiled agrees with eager"
 
     def __enter__(self) -> TableOracle:
         return self
@@ -164,7 +167,7 @@ class TableOracle(Probe):
     ) -> None:
         self.close()
 
-    def beside(self) -> TableOracle:
+    def clone(self) -> TableOracle:
         """Another oracle of the same build."""
         return TableOracle(self.table, self.environment, self.journal, self.repeat)
 
@@ -179,7 +182,7 @@ class TableOracle(Probe):
         failed = self._kept("observe", repro, settings)
         return Observation(Ending("finished"), Ending("raised" if failed else "finished", errors="RuntimeError: wrong"))
 
-    def trouble(self, repro: Repro, settings: Settings | None = None) -> Fault | None:
+    def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
         """The table's."""
         return self.table.trouble
 
@@ -187,11 +190,11 @@ class TableOracle(Probe):
         """The one mismatch that there is."""
         return MISMATCH if self._kept("observe", repro, settings) else None
 
-    def anew(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+    def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """The same in a fresh process, as the pattern says."""
         return MISMATCH if self.table.run_once(self.environment.build, Question(repro, SIGNATURE)) else None
 
-    def finishes(self, repro: Repro, settings: Settings | None = None) -> bool:
+    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
         """Always: no script fails without ``torch.compile``."""
         return True
 
@@ -199,7 +202,7 @@ class TableOracle(Probe):
         """Answer from the table."""
         return _verdict(self._kept("ask", question.repro, question.settings))
 
-    def confirm(self, question: Question) -> Verdict:
+    def ask_in_fresh_process(self, question: Question) -> Verdict:
         """The same, past the journal."""
         return _verdict(self.table.ask("confirm", self.environment.build, question.repro.source, question.settings))
 
@@ -207,11 +210,11 @@ class TableOracle(Probe):
         """Answer as the pattern says."""
         return _verdict(self.table.run_once(self.environment.build, question))
 
-    def agrees(self, question: Question) -> bool:
+    def fresh_process_agrees(self, question: Question) -> bool:
         """Always."""
         return True
 
-    def flakiness(self, question: Question, times: int) -> float:
+    def reproduction_rate(self, question: Question, times: int) -> float:
         """The share of the pattern's runs that show it."""
         if not self._kept("flakiness", question.repro, question.settings):
             return 0.0
