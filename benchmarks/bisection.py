@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--index-url")
     parser.add_argument("--keep", type=Path, help="leave the last run's results here")
     options = parser.parse_args(arguments)
-    index = Counted(options.index_url or Indexes.gather().index_url)
+    index = Counted(options.index_url or Indexes.from_configuration().index_url)
     with tempfile.TemporaryDirectory(prefix="torchbisect-benchmark-") as folder:
         place = Path(folder)
         builds = _range(options, index.url)
@@ -186,7 +186,7 @@ def _range(options: argparse.Namespace, url: str) -> list[Build]:
         page = project_page(url, "torch")
         listed = nightly.nightlies(page.packages if page else [], interpreter, url.rpartition("/")[2]).builds
     else:
-        listed = release.releases(packages(Indexes.gather(url), "torch"), interpreter).builds
+        listed = release.releases(packages(Indexes.from_configuration(url), "torch"), interpreter).builds
     names = [build.name for build in listed]
     ends = sorted(names.index(end) for end in (options.good, options.bad))
     return list(listed[ends[0] : ends[1] + 1])
@@ -208,7 +208,7 @@ def _loop(builds: list[Build], options: argparse.Namespace, place: Path, url: st
         middle = (low + high) // 2
         with _fresh(place) as python:
             pip = [python, "-m", "pip", "install", "--quiet", "--cache-dir", str(place.with_name("pip"))]
-            more = [word for other in Indexes.gather().urls for word in ("--extra-index-url", other)]
+            more = [word for other in Indexes.from_configuration().urls for word in ("--extra-index-url", other)]
             where = ["--index-url", url, *(more if options.channel == "nightly" else [])]
             subprocess.run([*pip, f"torch=={builds[middle].version}", "numpy", *where], check=True, env=unpinned)
             installs += 1

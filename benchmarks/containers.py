@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
@@ -43,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interpreter = Interpreter.of(sys.executable)
     with tempfile.TemporaryDirectory() as folder:
         cache = Cache(folder)
-        venvs = VenvEnvironments(cache, interpreter, Indexes.gather())
-        contained = DockerEnvironments(cache, Indexes.gather(), image=options.image)
+        venvs = VenvEnvironments(cache, interpreter, Indexes.from_configuration())
+        contained = DockerEnvironments(cache, Indexes.from_configuration(), image=ImageOptions(options.image))
         build = Build(str(interpreter.installed_torch))
         try:
             rows = [

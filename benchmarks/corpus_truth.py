@@ -60,7 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scripts = [script for script in _scripts(options.corpus) if _wanted(script, options.case)]
     releases = options.torch or {release for script in scripts for release in script.truth}
     builds = sorted((Build(release, Channel.RELEASE) for release in releases), key=lambda build: Version(build.version))
-    venvs = VenvEnvironments(Cache(options.cache_dir), Interpreter.of(Path(sys.executable)), Indexes.gather())
+    venvs = VenvEnvironments(
+        Cache(options.cache_dir), Interpreter.of(Path(sys.executable)), Indexes.from_configuration()
+    )
     journal, seen, judged, wrong = Journal(options.journal), {}, 0, 0
     for build in reversed(builds):
         with Probe(venvs.environment(build), journal, _PATIENT) as probe:

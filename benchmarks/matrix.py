@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cache-limit", type=parse_size, help="as the command's own")
     options = parser.parse_args(arguments)
     cache = Cache(options.cache_dir, limit=options.cache_limit)
-    journal, indexes = Journal(options.journal), Indexes.gather()
+    journal, indexes = Journal(options.journal), Indexes.from_configuration()
     rows: list[Row] = []
     for number, path in enumerate(options.python):
         interpreter = Interpreter.of(path)

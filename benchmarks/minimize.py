@@ -335,7 +335,7 @@ def main() -> int:
 def _probe(cache: Path, python: str) -> Iterator[Probe]:
     """A probe of the torch that a Python has."""
     interpreter = Interpreter.of(python)
-    venvs = VenvEnvironments(Cache(cache), interpreter, Indexes.gather())
+    venvs = VenvEnvironments(Cache(cache), interpreter, Indexes.from_configuration())
     try:
         with Probe(venvs.environment(Build(str(interpreter.installed_torch), Channel.INSTALLED)), Journal()) as probe:
             yield probe

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     interpreter = Interpreter.of(options.python)
     with tempfile.TemporaryDirectory() as cache:
-        environment = VenvEnvironments(Cache(cache), interpreter, Indexes.gather()).environment(
+        environment = VenvEnvironments(Cache(cache), interpreter, Indexes.from_configuration()).environment(
             Build(str(interpreter.installed_torch), Channel.INSTALLED)
         )
         print(f"torch {environment.facts.torch}, median of {options.rounds}")

@@ -20,7 +20,7 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.environments import VenvEnvironments
-from torchbisect.core.retry import Patience
+from torchbisect.core.retry import RetryPolicy
 
 #: What a wheel named torch holds in these tests: just enough for its version to be read back.
 SOURCE = "__version__ = {version!r}\n\n\nclass version:\n    git_version = 'c0ffee'\n    cuda = None\n"
@@ -232,7 +232,7 @@ def make(cache: Cache, interpreter: Interpreter) -> Iterator[Callable[..., VenvE
     made: list[VenvEnvironments] = []
 
     def begin(url: str, **options: Any) -> VenvEnvironments:
-        options = {"patience": Patience(first=0.01, longest=0.05, total=0.15), "comfort": 0, **options}
+        options = {"retry": RetryPolicy(first_wait=0.01, longest_wait=0.05, total=0.15), "free_space": 0, **options}
         made.append(VenvEnvironments(cache, interpreter, Indexes(url), **options))
         return made[-1]
 

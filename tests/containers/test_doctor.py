@@ -17,7 +17,7 @@ def test_all_is_looked_at_and_what_is_amiss_has_advice(
 ) -> None:
     tree.add("torch", "2.8.0")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    found = doctor.checks(sys.executable, cache=tmp_path, indexes=Indexes(tree.url))
+    found = doctor.run_checks(sys.executable, cache=tmp_path, indexes=Indexes(tree.url))
     names = ["python", "uv", "C++ compiler", "disk", "memory", "limits", "index", "GPU", "docker"]
     assert [check.name for check in found] == names
     assert all(check.detail for check in found)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.inventory import kept_here, prune_here
+from torchbisect.containers.inventory import list_cache, prune_cache
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.disk import size_of
+from torchbisect.containers.store.disk import folder_size
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build
 
@@ -21,31 +21,31 @@ def test_all_that_is_kept_is_shown_and_what_is_used_stays(tree: Any, tmp_path: P
     tree.add("torch", "2.7.0")
     tree.add("torch", "2.8.0")
     cache = Cache(tmp_path / "cache")
-    venvs = VenvEnvironments(cache, interpreter, Indexes(tree.url), comfort=0)
+    venvs = VenvEnvironments(cache, interpreter, Indexes(tree.url), free_space=0)
     for version in ("2.7.0", "2.8.0"):
         venvs.environment(Build(version))
     venvs.release(Build("2.7.0"))
     (cache.journal / "answers").write_bytes(b"x" * 10_000)
-    things = kept_here(cache)
+    things = list_cache(cache)
     assert [thing.kind for thing in things] == ["environment", "environment", "wheels", "journal"]
     assert {thing.name.split("-")[1]: thing.busy for thing in things[:2]} == {"2.7.0": False, "2.8.0": True}
     assert all(thing.size > 4000 for thing in things)
     said: list[str] = []
-    prune_here(cache, notify=said.append)
+    prune_cache(cache, notify=said.append)
     assert [venvs.has(Build(version)) for version in ("2.7.0", "2.8.0")] == [False, True]
     assert len([line for line in said if line.startswith("kept")]) == 1
     assert venvs.environment(Build("2.8.0")).run(["-c", "import torch"], timeout=60).status == 0
     venvs.close()
-    prune_here(cache, journal=True)
-    assert [thing.kind for thing in kept_here(cache)] == ["wheels", "journal"]
-    assert sum(thing.size for thing in kept_here(cache)) == 0
-    again = VenvEnvironments(cache, interpreter, Indexes(tree.url), comfort=0)
+    prune_cache(cache, journal=True)
+    assert [thing.kind for thing in list_cache(cache)] == ["wheels", "journal"]
+    assert sum(thing.size for thing in list_cache(cache)) == 0
+    again = VenvEnvironments(cache, interpreter, Indexes(tree.url), free_space=0)
     assert again.environment(Build("2.8.0")).facts.torch == "2.8.0"
     again.close()
 
 
 def test_a_file_counts_once_however_many_names_it_has(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"x" * 100_000)
-    alone = size_of(tmp_path)
+    alone = folder_size(tmp_path)
     (tmp_path / "two").hardlink_to(tmp_path / "one")
-    assert size_of(tmp_path) == alone >= 100_000
+    assert folder_size(tmp_path) == alone >= 100_000

@@ -6,7 +6,13 @@ import pytest
 
 from torchbisect.containers.process.commands import Cancelled
 from torchbisect.core.errors import IndexUnreachable
-from torchbisect.core.retry import Patience, Transient, is_transient_status, keep_asking, raise_for_transient_status
+from torchbisect.core.retry import (
+    RetryPolicy,
+    Transient,
+    is_transient_status,
+    raise_for_transient_status,
+    retry_transient,
+)
 
 
 def test_waits_grow_to_the_longest_and_each_is_told() -> None:
@@ -20,8 +26,8 @@ def test_waits_grow_to_the_longest_and_each_is_told() -> None:
             raise told
         return told
 
-    patience = Patience(first=1.0, longest=6.0, total=60.0)
-    assert keep_asking(ask, "the index", notify=said.append, patience=patience, wait=waits.append) == "answer"
+    retry = RetryPolicy(first_wait=1.0, longest_wait=6.0, total=60.0)
+    assert retry_transient(ask, "the index", notify=said.append, retry=retry, wait=waits.append) == "answer"
     assert waits == [1.0, 2.0, 4.0, 6.0, 6.0]
     assert said[0] == "the index did not answer (no route): next try in 1 s"
     assert len(said) == len(waits)
@@ -32,7 +38,7 @@ def test_patience_ends() -> None:
         raise Transient("no route")
 
     with pytest.raises(IndexUnreachable, match=r"the index did not answer \(no route\).*same command goes on"):
-        keep_asking(ask, "the index", patience=Patience(0.001, 0.001, 0.02))
+        retry_transient(ask, "the index", retry=RetryPolicy(0.001, 0.001, 0.02))
 
 
 def test_other_errors_are_not_held_back() -> None:
@@ -43,7 +49,7 @@ def test_other_errors_are_not_held_back() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        keep_asking(ask, "the index")
+        retry_transient(ask, "the index")
     assert len(asked) == 1
 
 
@@ -55,7 +61,7 @@ def test_a_wait_can_be_cut_short() -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        keep_asking(ask, "the index", wait=wait)
+        retry_transient(ask, "the index", wait=wait)
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])

@@ -12,7 +12,7 @@ SCRIPT = """\
 import torch
 
 
-def gather(x, rows):
+def from_configuration(x, rows):
     table = torch.zeros(4, 4)
     table[rows] = x
     return table

@@ -34,7 +34,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def torch_of(cache: Path) -> Iterator[Callable[[str], Environment]]:
     """The environment of a release by its version, or of ``installed``."""
     interpreter = Interpreter.of(Path(sys.executable))
-    venvs = VenvEnvironments(Cache(cache), interpreter, Indexes.gather())
+    venvs = VenvEnvironments(Cache(cache), interpreter, Indexes.from_configuration())
 
     def environment(version: str) -> Environment:
         here = version == "installed"

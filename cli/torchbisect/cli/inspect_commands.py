@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from torchbisect.containers.docker.engine import Engine
-from torchbisect.containers.doctor import checks
-from torchbisect.containers.inventory import kept_here, kept_in_engine, prune_engine, prune_here
+from torchbisect.containers.doctor import run_checks
+from torchbisect.containers.inventory import list_cache, list_engine, prune_cache, prune_engine
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.disk import human
+from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.errors import InputError
 from torchbisect.core.exit_codes import Exit
 from torchbisect.pipeline.build_sources import Channels
@@ -73,14 +73,14 @@ def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
     cache = Cache(cache_dir)
     engine = Engine() if docker else None
     if prune:
-        freed = prune_here(cache, notify=click.echo) + (prune_engine(engine, notify=click.echo) if engine else 0)
-        click.echo(f"{human(freed)} are free again")
+        freed = prune_cache(cache, notify=click.echo) + (prune_engine(engine, notify=click.echo) if engine else 0)
+        click.echo(f"{format_bytes(freed)} are free again")
     table = Table(box=None, pad_edge=False)
     for heading in ("what", "size", "last used", "name"):
         table.add_column(heading, justify="right" if heading == "size" else "left")
-    for thing in kept_here(cache) + (kept_in_engine(engine) if engine else []):
+    for thing in list_cache(cache) + (list_engine(engine) if engine else []):
         used = datetime.datetime.fromtimestamp(thing.used).strftime("%Y-%m-%d %H:%M") if thing.used else ""
-        table.add_row(thing.kind, human(thing.size), "now" if thing.busy else used, thing.name)
+        table.add_row(thing.kind, format_bytes(thing.size), "now" if thing.busy else used, thing.name)
     Console(highlight=False, soft_wrap=True).print(table)
     if engine:
         engine.close()
@@ -89,7 +89,7 @@ def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
 def doctor(python: str, cache_dir: Path | None) -> int:
     """Print what was found on this machine; the exit code says whether the main job can be done here."""
     table = Table(box=None, show_header=False, pad_edge=False)
-    found = checks(python, cache=cache_dir)
+    found = run_checks(python, cache=cache_dir)
     for check in found:
         table.add_row("ok" if check.ok else "!!", check.name, check.detail)
         if not check.ok and check.advice:

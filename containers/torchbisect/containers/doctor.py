@@ -14,19 +14,19 @@ from pathlib import Path
 import docker
 import psutil
 
-from torchbisect.containers.docker.engine import FAULTS
-from torchbisect.containers.index.indexes import Indexes, shown
+from torchbisect.containers.docker.engine import ENGINE_EXCEPTIONS
+from torchbisect.containers.index.indexes import Indexes, redact_url
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.disk import free_bytes, human
+from torchbisect.containers.store.disk import format_bytes, free_bytes
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import TorchbisectError
-from torchbisect.core.retry import Patience
+from torchbisect.core.retry import RetryPolicy
 
 #: A CUDA release and its libraries take about 6 GB, and a second one beside it most of that again.
-ROOM_WANTED = 15 * 10**9
+RECOMMENDED_DISK = 15 * 10**9
 #: Two torch processes that compile at once, and what the system needs.
-MEMORY_WANTED = 4 * 10**9
+RECOMMENDED_MEMORY = 4 * 10**9
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Check:
     advice: str = ""
 
 
-def checks(
+def run_checks(
     python: str | Path = sys.executable, *, cache: Path | None = None, indexes: Indexes | None = None
 ) -> list[Check]:
     """Look at everything; nothing here raises, and nothing is changed.
@@ -64,7 +64,7 @@ def checks(
         lambda: disk_check(cache or Path.home()),
         memory_check,
         limits_check,
-        lambda: index_check(indexes or Indexes.gather()),
+        lambda: index_check(indexes or Indexes.from_configuration()),
         gpu_check,
         docker_check,
     ]
@@ -110,8 +110,13 @@ def disk_check(cache: Path) -> Check:
         free = free_bytes(cache)
     except OSError as error:
         return Check("disk", False, f"{cache}: {error}", "name another folder with --cache-dir")
-    advice = "" if free >= ROOM_WANTED else "free some, or name a folder on a larger disk with --cache-dir"
-    return Check("disk", free >= ROOM_WANTED, f"{human(free)} free for {cache}; {human(ROOM_WANTED)} wanted", advice)
+    advice = "" if free >= RECOMMENDED_DISK else "free some, or name a folder on a larger disk with --cache-dir"
+    return Check(
+        "disk",
+        free >= RECOMMENDED_DISK,
+        f"{format_bytes(free)} free for {cache}; {format_bytes(RECOMMENDED_DISK)} wanted",
+        advice,
+    )
 
 
 def memory_check() -> Check:
@@ -120,8 +125,13 @@ def memory_check() -> Check:
     limit, used = _cgroup_number("memory.max"), _cgroup_number("memory.current")
     if limit is not None:
         free = min(free, limit - (used or 0))
-    advice = "" if free >= MEMORY_WANTED else "end other programs, or use --jobs 1"
-    return Check("memory", free >= MEMORY_WANTED, f"{human(free)} available; {human(MEMORY_WANTED)} wanted", advice)
+    advice = "" if free >= RECOMMENDED_MEMORY else "end other programs, or use --jobs 1"
+    return Check(
+        "memory",
+        free >= RECOMMENDED_MEMORY,
+        f"{format_bytes(free)} available; {format_bytes(RECOMMENDED_MEMORY)} wanted",
+        advice,
+    )
 
 
 def limits_check() -> Check:
@@ -129,7 +139,7 @@ def limits_check() -> Check:
     said = []
     memory, processes, quota = _cgroup_number("memory.max"), _cgroup_number("pids.max"), _cgroup_text("cpu.max").split()
     if memory is not None:
-        said.append(f"memory {human(memory)}")
+        said.append(f"memory {format_bytes(memory)}")
     if processes is not None:
         said.append(f"{processes} processes")
     if len(quota) == 2 and quota[0].isdigit():
@@ -141,12 +151,12 @@ def limits_check() -> Check:
 def index_check(indexes: Indexes) -> Check:
     """Whether the chief index answers and has torch."""
     try:
-        page = project_page(indexes.index_url, "torch", patience=Patience(total=0.0))
+        page = project_page(indexes.index_url, "torch", retry=RetryPolicy(total=0.0))
     except TorchbisectError as error:
         return Check("index", False, str(error), "check the network and the proxy, or name another with --index-url")
     if page is None:
-        return Check("index", False, f"{shown(indexes.index_url)} has no torch", "name another with --index-url")
-    return Check("index", True, f"{shown(indexes.index_url)} lists {len(page.packages)} files of torch")
+        return Check("index", False, f"{redact_url(indexes.index_url)} has no torch", "name another with --index-url")
+    return Check("index", True, f"{redact_url(indexes.index_url)} lists {len(page.packages)} files of torch")
 
 
 def gpu_check() -> Check:
@@ -168,7 +178,7 @@ def docker_check() -> Check:
             version, runtimes = client.version(), client.info().get("Runtimes") or {}
         finally:
             client.close()
-    except FAULTS as error:
+    except ENGINE_EXCEPTIONS as error:
         reason = " ".join(str(error).split())[:200]
         advice = "start it (dockerd), or let DOCKER_HOST name one; --sandbox venv works without"
         return Check("docker", True, f"no engine answers, so no --sandbox docker ({reason})", advice)

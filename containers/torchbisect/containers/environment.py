@@ -127,7 +127,7 @@ class Environments(Protocol):
     def prefetch(self, build: Build, cancel: threading.Event) -> None:
         """Make an environment that may be asked for soon, in the calling thread; what fails is not told here."""
 
-    def overlaid(
+    def with_overlay(
         self, build: Build, layer: Mapping[str, bytes | None], commit: str
     ) -> AbstractContextManager[Environment]:
         """A copy of a build's environment with other files in its site-packages, for as long as the context lasts.

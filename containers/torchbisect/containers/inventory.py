@@ -9,16 +9,16 @@ import docker.errors
 
 from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors
 from torchbisect.containers.process.commands import run_command
-from torchbisect.containers.store.bytecode import forget_unused
+from torchbisect.containers.store.bytecode import remove_unused_bytecode
 from torchbisect.containers.store.cache import Cache, remove_tree
-from torchbisect.containers.store.disk import size_of
+from torchbisect.containers.store.disk import folder_size
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import MachineError
 from torchbisect.core.retry import Notify, silent
 
 
 @dataclass(frozen=True)
-class Thing:
+class StoredItem:
     """One thing that is kept.
 
     Attributes:
@@ -36,18 +36,18 @@ class Thing:
     busy: bool = False
 
 
-def kept_here(cache: Cache) -> list[Thing]:
+def list_cache(cache: Cache) -> list[StoredItem]:
     """What the cache folder holds, the longest unused environment first."""
     things = [
-        Thing("environment", kept.key, size_of(kept.path), kept.used, _busy(cache, kept.key))
+        StoredItem("environment", kept.key, folder_size(kept.path), kept.used, _busy(cache, kept.key))
         for kept in cache.environments()
     ]
-    things.append(Thing("wheels", str(cache.wheels), size_of(cache.wheels)))
-    things.append(Thing("journal", str(cache.journal), size_of(cache.journal)))
+    things.append(StoredItem("wheels", str(cache.wheels), folder_size(cache.wheels)))
+    things.append(StoredItem("journal", str(cache.journal), folder_size(cache.journal)))
     return things
 
 
-def prune_here(cache: Cache, *, journal: bool = False, notify: Notify = silent) -> int:
+def prune_cache(cache: Cache, *, journal: bool = False, notify: Notify = silent) -> int:
     """Remove all environments that no run uses, and the wheels that none of the others holds.
 
     Args:
@@ -65,7 +65,7 @@ def prune_here(cache: Cache, *, journal: bool = False, notify: Notify = silent) 
             notify(f"removed the environment {kept.key}")
         else:
             notify(f"kept the environment {kept.key}: a run uses it")
-    forget_unused(cache.bytecode)
+    remove_unused_bytecode(cache.bytecode)
     lock = cache.wheels_lock(shared=False)
     if lock.try_acquire():
         try:
@@ -85,7 +85,7 @@ def prune_here(cache: Cache, *, journal: bool = False, notify: Notify = silent) 
     return max(cache.free() - before, 0)
 
 
-def kept_in_engine(engine: Engine) -> list[Thing]:
+def list_engine(engine: Engine) -> list[StoredItem]:
     """The volumes and images of torchbisect's in an engine. Raises ``MachineError`` if the engine fails at it."""
     with engine_errors("listing volumes and images"):
         told = engine.client.df()
@@ -94,12 +94,12 @@ def kept_in_engine(engine: Engine) -> list[Thing]:
         if LABEL in (volume.get("Labels") or {}):
             usage = volume.get("UsageData") or {}
             size = max(int(usage.get("Size", 0)), 0)
-            things.append(Thing("volume", str(volume["Name"]), size, busy=int(usage.get("RefCount", 0)) > 0))
+            things.append(StoredItem("volume", str(volume["Name"]), size, busy=int(usage.get("RefCount", 0)) > 0))
     for image in told.get("Images") or ():
         if LABEL in (image.get("Labels") or {}):
             name = (image.get("RepoTags") or [image["Id"]])[0]
             things.append(
-                Thing("image", str(name), int(image.get("Size", 0)), busy=int(image.get("Containers", 0)) > 0)
+                StoredItem("image", str(name), int(image.get("Size", 0)), busy=int(image.get("Containers", 0)) > 0)
             )
     return things
 
@@ -108,7 +108,7 @@ def prune_engine(engine: Engine, *, notify: Notify = silent) -> int:
     """Remove what torchbisect keeps in an engine and no run uses; returns the bytes of what was removed."""
     engine.sweep()
     freed = 0
-    for thing in kept_in_engine(engine):
+    for thing in list_engine(engine):
         with engine_errors(f"removing the {thing.kind} {thing.name}"):
             try:
                 if thing.kind == "volume":

@@ -37,33 +37,33 @@ def raise_for_transient_status(status: int) -> None:
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long to go on asking.
 
     Attributes:
-        first: seconds before the second try; each wait after it is twice as long.
-        longest: seconds that no single wait goes beyond.
+        first_wait: seconds before the second try; each wait after it is twice as long.
+        longest_wait: seconds that no single wait goes beyond.
         total: seconds after which there is no further try.
     """
 
-    first: float = 1.0
-    longest: float = 20.0
+    first_wait: float = 1.0
+    longest_wait: float = 20.0
     total: float = 60.0
 
 
-DEFAULT_PATIENCE = Patience()
+DEFAULT_RETRY = RetryPolicy()
 
 
 def silent(text: str) -> None:
     """Say nothing: for callers that have nobody to tell."""
 
 
-def keep_asking(
+def retry_transient(
     ask: Callable[[], Result],
     what: str,
     *,
     notify: Notify = silent,
-    patience: Patience = DEFAULT_PATIENCE,
+    retry: RetryPolicy = DEFAULT_RETRY,
     wait: Callable[[float], None] | None = None,
 ) -> Result:
     """Call ``ask`` until it does not raise ``Transient``, with growing waits.
@@ -72,7 +72,7 @@ def keep_asking(
         ask: what to call.
         what: what is asked for, as the messages name it: ``the index https://...``.
         notify: told before each wait what went wrong and how long the wait is.
-        patience: how long to go on.
+        retry: how long to go on.
         wait: sleeps that many seconds; by default the plain sleep. One that can be cut short raises.
 
     Raises:
@@ -86,8 +86,8 @@ def keep_asking(
 
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(Transient),
-        wait=tenacity.wait_exponential(multiplier=patience.first, max=patience.longest),
-        stop=tenacity.stop_after_delay(patience.total),
+        wait=tenacity.wait_exponential(multiplier=retry.first_wait, max=retry.longest_wait),
+        stop=tenacity.stop_after_delay(retry.total),
         before_sleep=tell,
         sleep=wait or tenacity.nap.sleep,
         reraise=True,

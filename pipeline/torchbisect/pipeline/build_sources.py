@@ -14,6 +14,7 @@ from torchbisect.bisect.sources.selection import BuildSelector
 from torchbisect.bisect.sources.url_probe import UrlProbe
 from torchbisect.bisect.sources.variant_pairs import PythonVariant
 from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.docker.limits import Confinement
 from torchbisect.containers.environment import Environments
 from torchbisect.containers.index.indexes import Indexes
@@ -24,13 +25,13 @@ from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable, InputError
-from torchbisect.core.retry import DEFAULT_PATIENCE, Patience
+from torchbisect.core.retry import DEFAULT_RETRY, RetryPolicy
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.variant_ranges import NightlyFinder, Source
 
 # An index that nobody asked for by name is not waited for.
-_HASTY = Patience(first=0.5, longest=1.0, total=2.0)
+_HASTY = RetryPolicy(first_wait=0.5, longest_wait=1.0, total=2.0)
 _VARIANT = re.compile(r"cpu|xpu|cu\d+|rocm[\d.]+")
 
 
@@ -68,7 +69,7 @@ class Channels:
     def indexes(self) -> Indexes:
         """Where releases, and what builds need beside torch, are looked for."""
         url = None if self._index_is_nightly else self.options.index_url
-        return Indexes.gather(url, self.options.extra_index_urls, python=self._host_python)
+        return Indexes.from_configuration(url, self.options.extra_index_urls, python=self._host_python)
 
     @property
     def _host_python(self) -> str:
@@ -135,7 +136,7 @@ class Channels:
             nightly.index_url(self.variant, self.nightly_index),
             "torch",
             notify=self.display.warn if asked_for else self.display.detail,
-            patience=DEFAULT_PATIENCE if asked_for else _HASTY,
+            retry=DEFAULT_RETRY if asked_for else _HASTY,
         )
         if page is None:
             raise IndexUnreachable(
@@ -212,8 +213,7 @@ class Channels:
             return DockerEnvironments(
                 self.cache,
                 indexes,
-                image=options.image,
-                kind="cuda" if cuda else "cpu",
+                image=ImageOptions(options.image, "cuda" if cuda else "cpu"),
                 packages=options.packages,
                 confinement=Confinement(gpu="0" if cuda else None),
                 notify=self.display.status,

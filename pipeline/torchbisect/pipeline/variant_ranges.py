@@ -15,7 +15,7 @@ from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.variant_pairs import PythonVariant, RangePart, split_range
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.python.variants import cuda_of, find_gpus, why_not
+from torchbisect.containers.python.variants import cuda_version, find_gpus, incompatibility
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.retry import Notify
 
@@ -109,11 +109,11 @@ class NightlyFinder:
 
     @functools.cached_property
     def _variants(self) -> tuple[str, ...]:
-        if cuda_of(self.own.variant) is None:
+        if cuda_version(self.own.variant) is None:
             return ()
         gpus = find_gpus()
         others = (one for one in nightly.CUDA_VARIANTS_EVER if one != self.own.variant)
-        return tuple(one for one in others if not (gpus and why_not(one, gpus[0])))
+        return tuple(one for one in others if not (gpus and incompatibility(one, gpus[0])))
 
     @functools.cached_property
     def _interpreters(self) -> tuple[Interpreter, ...]:

@@ -126,7 +126,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         short={DECOMPOSITION_DATE - 1: 1},
     )
     url = index.start()
-    own = Indexes.gather()
+    own = Indexes.from_configuration()
     indexes = Indexes(own.index_url, (url, *own.extra_index_urls), own.find_links)
     place = in_memory("torchbisect-tests-") or tmp_path_factory.mktemp("cache")
     cache = Cache(place)

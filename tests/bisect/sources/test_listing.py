@@ -19,7 +19,7 @@ from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable
-from torchbisect.core.retry import Patience
+from torchbisect.core.retry import RetryPolicy
 
 Pages = Callable[..., ProjectPage]
 Pythons = Callable[..., Interpreter]
@@ -201,7 +201,7 @@ def test_a_host_that_is_down_is_not_taken_for_one_without_the_file(
     serve: Callable[[dict[str, str | int]], tuple[str, list[str]]],
 ) -> None:
     address, _ = serve({"/busy": 503})
-    with UrlProbe(patience=Patience(0.01, 0.01, 0.03)) as heads, pytest.raises(IndexUnreachable):
+    with UrlProbe(retry=RetryPolicy(0.01, 0.01, 0.03)) as heads, pytest.raises(IndexUnreachable):
         heads.exists(f"{address}/busy")
 
 

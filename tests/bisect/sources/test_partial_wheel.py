@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from torchbisect.bisect.sources.partial_wheel import fetch_python_files, partial_wheel_environment, python_difference
 from torchbisect.containers.environment import Facts
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.copies import overlaid
+from torchbisect.containers.store.copies import overlaid_environment
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineError
-from torchbisect.core.retry import Patience
+from torchbisect.core.retry import RetryPolicy
 
 Serve = Callable[[dict[str, "str | bytes | int"]], tuple[str, list[str]]]
-HASTE = Patience(first=0.01, longest=0.01, total=0.05)
+HASTE = RetryPolicy(first_wait=0.01, longest_wait=0.01, total=0.05)
 
 
 def archive(files: dict[str, bytes]) -> bytes:
@@ -83,7 +83,7 @@ def test_what_cannot_be_read_in_parts_is_named(serve: Serve) -> None:
         fetch_python_files(f"{address}/gone.whl")
     assert refused.value.reason == "no-ranges"
     with pytest.raises(IndexUnreachable):
-        fetch_python_files(f"{address}/busy.whl", patience=HASTE)
+        fetch_python_files(f"{address}/busy.whl", retry=HASTE)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def told(environment: Venv) -> str:
 
 def test_a_layer_shows_in_the_copy_and_not_in_what_it_was_copied_from(base: Venv, cache: Cache) -> None:
     layer = {"torch/_dynamo/a.py": b"a = 2\n", "torch/_dynamo/unused.py": None, "torch/_dynamo/new/b.py": b""}
-    with overlaid(cache, base, layer, "c0ffee" * 6) as made:
+    with overlaid_environment(cache, base, layer, "c0ffee" * 6) as made:
         copy = made.python.parents[1]
         assert told(made) == f"2 {'c0ffee' * 6} {next(copy.glob('lib/python3*'))}/site-packages/torch/__init__.py"
         assert told(base).startswith("1 old ")
@@ -135,21 +135,21 @@ def test_a_layer_shows_in_the_copy_and_not_in_what_it_was_copied_from(base: Venv
 
 
 def test_what_a_killed_run_left_is_swept_away_and_in_nobodys_way(base: Venv, cache: Cache) -> None:
-    with overlaid(cache, base, {}, "c0ffee") as made:
+    with overlaid_environment(cache, base, {}, "c0ffee") as made:
         name = made.python.parents[1].name
-    (cache.making / name / "torch").mkdir(parents=True)
-    with overlaid(cache, base, {"torch/_dynamo/a.py": b"a = 4\n"}, "c0ffee") as made:
+    (cache.unfinished / name / "torch").mkdir(parents=True)
+    with overlaid_environment(cache, base, {"torch/_dynamo/a.py": b"a = 4\n"}, "c0ffee") as made:
         assert told(made).startswith("4 ")
-    (cache.making / name).mkdir()
+    (cache.unfinished / name).mkdir()
     cache.sweep()
-    assert list(cache.making.iterdir()) == []
+    assert list(cache.unfinished.iterdir()) == []
 
 
 def test_what_is_no_environment_of_ours_is_refused(tmp_path: Path, cache: Cache) -> None:
     there = Venv(Build("2.15.0"), Facts("2.15.0", None, "3", "here"), Path(sys.base_prefix) / "bin/python3", tmp_path)
-    with pytest.raises(MachineError, match="no virtual environment"), overlaid(cache, there, {}, "c0ffee"):
+    with pytest.raises(MachineError, match="no virtual environment"), overlaid_environment(cache, there, {}, "c0ffee"):
         raise AssertionError
-    assert list(cache.making.iterdir()) == []
+    assert list(cache.unfinished.iterdir()) == []
 
 
 def test_a_thin_layer_is_what_differs(base: Venv, cache: Cache, serve: Serve) -> None:

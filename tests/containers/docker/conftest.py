@@ -12,13 +12,14 @@ import pytest
 from engine import BASE
 
 from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.docker.install import NETWORK_VARIABLE
 from torchbisect.containers.docker.limits import Confinement
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.store.cache import Cache
-from torchbisect.core.retry import Patience
+from torchbisect.core.retry import RetryPolicy
 
-SHORT = Patience(first=0.01, longest=0.05, total=0.15)
+SHORT = RetryPolicy(first_wait=0.01, longest_wait=0.05, total=0.15)
 
 
 @pytest.fixture
@@ -43,7 +44,13 @@ def in_docker(
     made: list[DockerEnvironments] = []
 
     def begin(**options: Any) -> DockerEnvironments:
-        options = {"base": BASE, "confinement": confinement, "volume": volume, "patience": SHORT, **options}
+        options = {
+            "image": ImageOptions(base=BASE),
+            "confinement": confinement,
+            "volume": volume,
+            "retry": SHORT,
+            **options,
+        }
         made.append(DockerEnvironments(Cache(tmp_path / "cache"), Indexes(f"{served.url}/simple"), **options))
         return made[-1]
 

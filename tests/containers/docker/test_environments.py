@@ -16,8 +16,9 @@ import pytest
 
 from torchbisect.containers.docker.engine import LABEL, Engine
 from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.environment import Environment, Environments
-from torchbisect.containers.inventory import kept_in_engine
+from torchbisect.containers.inventory import list_engine
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError, InstallFailed
 from torchbisect.core.repro import Repro
@@ -113,7 +114,7 @@ def test_a_build_that_can_not_be_had_is_refused_by_name(
         environments.environment(Build("2.8.0"))
     assert caught.value.reason == reason
     assert not environments.has(Build("2.8.0"))
-    assert environments.store.helper(["ls", "/torchbisect/making"]) == ""
+    assert environments.volume.run_program(["ls", "/torchbisect/making"]) == ""
 
 
 def test_files_of_two_environments_are_one_on_disk(tree: Any, in_docker: Make) -> None:
@@ -123,9 +124,9 @@ def test_files_of_two_environments_are_one_on_disk(tree: Any, in_docker: Make) -
     for version in ("2.7.0", "2.8.0"):
         environments.environment(Build(version))
     files = "/torchbisect/venvs/*/lib/python3*/site-packages/numpy/*.py"
-    listed = environments.store.helper(["sh", "-c", f"stat -c %h {files}"])
+    listed = environments.volume.run_program(["sh", "-c", f"stat -c %h {files}"])
     assert listed.split() == ["3", "3"]
-    assert len(environments.store.environments()) == 2
+    assert len(environments.volume.environments()) == 2
     assert not environments.evict_oldest()
     environments.release(Build("2.7.0"))
     assert environments.evict_oldest()
@@ -151,9 +152,9 @@ def test_the_torch_of_this_machine_is_in_no_container(in_docker: Make) -> None:
 
 def test_an_image_that_lacks_what_is_needed(engine_host: str, in_docker: Make) -> None:
     with pytest.raises(InputError, match="lacks uv"):
-        in_docker(image="torchbisect-test-base:bookworm")
+        in_docker(image=ImageOptions("torchbisect-test-base:bookworm"))
     with pytest.raises(InputError, match="correct --image"):
-        in_docker(image="torchbisect-no-such-image:1")
+        in_docker(image=ImageOptions("torchbisect-no-such-image:1"))
 
 
 def test_many_runs_leave_nothing(tree: Any, in_docker: Make) -> None:
@@ -201,8 +202,8 @@ def test_what_is_kept_is_shown(tree: Any, in_docker: Make) -> None:
     tree.add("torch", "2.8.0")
     environments = in_docker()
     environments.environment(Build("2.8.0"))
-    things = {thing.name: thing for thing in kept_in_engine(environments.engine)}
-    volume = things[environments.store.volume]
+    things = {thing.name: thing for thing in list_engine(environments.engine)}
+    volume = things[environments.volume.name]
     assert volume.kind == "volume"
     assert volume.busy
     assert volume.size > 10_000

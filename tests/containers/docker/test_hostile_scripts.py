@@ -17,6 +17,7 @@ import pytest
 
 from torchbisect.containers.docker.engine import LABEL
 from torchbisect.containers.docker.environments import DockerEnvironment, DockerEnvironments
+from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.docker.install import NETWORK_VARIABLE
 from torchbisect.containers.docker.limits import Confinement
 from torchbisect.containers.index.indexes import Indexes
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.long
 def state(environment: DockerEnvironment) -> str:
     """All that is in the volume, with sizes and sums."""
     script = "cd /torchbisect && find . -type f -not -name torchbisect-facts.json -exec sha256sum {} + | sort"
-    return environment.store.helper(["sh", "-c", script])
+    return environment.volume.run_program(["sh", "-c", script])
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def environments(
         made = DockerEnvironments(
             Cache(place / "cache"),
             indexes,
-            base="torchbisect-test-base:bookworm",
+            image=ImageOptions(base="torchbisect-test-base:bookworm"),
             confinement=confinement,
             volume=volume,
         )

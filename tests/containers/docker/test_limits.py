@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from torchbisect.containers.docker.engine import Engine
 from torchbisect.containers.docker.limits import Confinement
-from torchbisect.containers.docker.processes import as_status
+from torchbisect.containers.docker.processes import signal_status
 from torchbisect.containers.docker.volume import archive
 from torchbisect.core.errors import MachineError
 
@@ -30,9 +30,9 @@ def test_without_an_engine_it_is_said_what_to_do(tmp_path: Path, monkeypatch: py
 
 @given(st.integers(0, 255))
 def test_an_exit_code_is_a_status_as_on_this_machine(code: int) -> None:
-    status = as_status(code)
+    status = signal_status(code)
     assert status == code or (status < 0 and 128 - status == code)
-    assert as_status(137) == -9
+    assert signal_status(137) == -9
 
 
 @given(

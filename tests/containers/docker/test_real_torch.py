@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.docker.install import NETWORK_VARIABLE
 from torchbisect.containers.docker.volume import MAKING
 from torchbisect.containers.environment import Environment
@@ -53,7 +54,10 @@ def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
     monkeypatch.setenv(NETWORK_VARIABLE, "host")
     volume = f"torchbisect-test-{uuid.uuid4().hex[:12]}"
     environments = DockerEnvironments(
-        Cache(tmp_path), Indexes.gather(), base="torchbisect-test-base:bookworm", volume=volume
+        Cache(tmp_path),
+        Indexes.from_configuration(),
+        image=ImageOptions(base="torchbisect-test-base:bookworm"),
+        volume=volume,
     )
     try:
         environment = environments.environment(Build(str(interpreter.installed_torch)))
@@ -90,7 +94,7 @@ def _a_commits_python_is_asked(environments: DockerEnvironments, base: Environme
     assert changed != text
     repro = Repro("import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))")
     layer = {planted: changed.encode(), "torch/_dynamo/none.py": None, "torch/_dynamo/new.py": b"new = 1\n"}
-    with environments.overlaid(base.build, layer, "c0ffee" * 6) as environment:
+    with environments.with_overlay(base.build, layer, "c0ffee" * 6) as environment:
         assert environment.build.commit == environment.facts.git_version == "c0ffee" * 6
         code = "import torch._dynamo.new; print(torch.version.git_version)"
         assert environment.run(["-c", code], timeout=60).output == "c0ffee" * 6 + "\n"
@@ -98,4 +102,4 @@ def _a_commits_python_is_asked(environments: DockerEnvironments, base: Environme
             assert agent.observe(repro, Settings()).differences[0].kind is MismatchKind.VALUES
     with Agent(base) as agent:
         assert agent.observe(repro, Settings()).differences == ()
-    assert environments.store.helper(["ls", MAKING]) == ""
+    assert environments.volume.run_program(["ls", MAKING]) == ""

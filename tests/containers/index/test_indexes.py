@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.containers.index.indexes import Indexes, masked, parse_pip_config, shown
+from torchbisect.containers.index.indexes import Indexes, parse_pip_config, redact_url, redact_urls
 
 NO_PIP = str(Path(sys.executable).with_name("no-such-python"))
 LETTERS = st.text(string.ascii_letters + string.digits, min_size=1, max_size=12)
@@ -24,7 +24,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
 
 
 def gather(environ: dict[str, str], typed: str | None = None, extra: tuple[str, ...] = ()) -> Indexes:
-    return Indexes.gather(typed, extra, environ, python=NO_PIP)
+    return Indexes.from_configuration(typed, extra, environ, python=NO_PIP)
 
 
 def test_with_nothing_set_the_public_index_is_taken(bare: dict[str, str]) -> None:
@@ -91,7 +91,7 @@ def test_pips_own_file_is_read_by_pip(bare: dict[str, str], tmp_path: Path) -> N
     (tmp_path / "pip.conf").write_text(
         "[global]\nextra-index-url =\n    https://a/s\n    https://b/s\n[install]\nindex-url=https://i/s"
     )
-    found = Indexes.gather(environ={**bare, "PIP_CONFIG_FILE": str(tmp_path / "pip.conf")})
+    found = Indexes.from_configuration(environ={**bare, "PIP_CONFIG_FILE": str(tmp_path / "pip.conf")})
     assert found.index_url == "https://i/s"
     assert found.extra_index_urls[:2] == ("https://a/s", "https://b/s")
 
@@ -119,7 +119,7 @@ def test_pips_ranks() -> None:
 @given(LETTERS, LETTERS, LETTERS)
 def test_no_name_or_password_is_shown(name: str, password: str, host: str) -> None:
     url = f"https://{name}-u:{password}-p@{host}.example/simple/"
-    for text in (shown(url), str(Indexes(url)), masked(f"cause: can't fetch {url} now")):
+    for text in (redact_url(url), str(Indexes(url)), redact_urls(f"cause: can't fetch {url} now")):
         assert f"{name}-u" not in text
         assert f"{password}-p" not in text
         assert f"****@{host}.example" in text
@@ -127,7 +127,7 @@ def test_no_name_or_password_is_shown(name: str, password: str, host: str) -> No
 
 @given(st.text())
 def test_any_text_can_be_masked_and_one_without_addresses_stays(text: str) -> None:
-    result = masked(text)
+    result = redact_urls(text)
     assert result == text if "://" not in text else isinstance(result, str)
 
 

@@ -13,9 +13,9 @@ import pytest
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import JSON, packages, project_page
 from torchbisect.core.errors import IndexUnreachable
-from torchbisect.core.retry import Patience
+from torchbisect.core.retry import RetryPolicy
 
-SHORT = Patience(first=0.01, longest=0.02, total=0.1)
+SHORT = RetryPolicy(first_wait=0.01, longest_wait=0.02, total=0.1)
 NIGHTLY = """<!DOCTYPE html>
 <html>
   <body>
@@ -83,7 +83,7 @@ def test_trouble_that_passes_costs_only_a_wait_that_is_told(serve: Serve, answer
     answers = [bad, bad, good]
     said: list[str] = []
     server = serve(lambda path: answers.pop(0))
-    page = project_page(server.url, "torch", notify=said.append, patience=Patience(0.01, 0.01, 30.0))
+    page = project_page(server.url, "torch", notify=said.append, retry=RetryPolicy(0.01, 0.01, 30.0))
     assert page is not None
     assert len(page.packages) == 1
     assert len(said) == 2
@@ -94,7 +94,7 @@ def test_an_index_that_stays_down_is_the_machines_fault(serve: Serve, answer: An
     server = serve(lambda path: answer(500))
     url = server.url.replace("http://", "http://user:secret@")
     with pytest.raises(IndexUnreachable, match="--index-url") as caught:
-        project_page(url, "torch", patience=SHORT)
+        project_page(url, "torch", retry=SHORT)
     assert "secret" not in str(caught.value)
     assert len(server.asked) > 1
 
@@ -104,7 +104,7 @@ def test_a_port_where_nobody_listens() -> None:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
     with pytest.raises(IndexUnreachable, match="did not answer"):
-        project_page(f"http://127.0.0.1:{port}/simple", "torch", patience=SHORT)
+        project_page(f"http://127.0.0.1:{port}/simple", "torch", retry=SHORT)
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "name and password"), (403, "name and password"), (400, "400")])
@@ -146,4 +146,4 @@ def test_all_places_together(tree: Any, serve_tree: Any, tmp_path: Path) -> None
 def test_a_list_with_a_hole_is_not_a_list(tree: Any, serve: Serve, answer: Any) -> None:
     down = serve(lambda path: answer(500))
     with pytest.raises(IndexUnreachable):
-        packages(Indexes(tree.url, (down.url,)), "torch", patience=SHORT)
+        packages(Indexes(tree.url, (down.url,)), "torch", retry=SHORT)

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.containers.environment import Completed, Process
-from torchbisect.containers.process.commands import Cancelled, Capped, clean_environment, run_command
-from torchbisect.containers.process.processes import MARK, HostProcess, Tail
+from torchbisect.containers.process.commands import Cancelled, CappedText, clean_environment, run_command
+from torchbisect.containers.process.processes import MARK, HostProcess, StreamTail
 from torchbisect.core.errors import MachineError
 
 Start = Callable[[str], HostProcess]
@@ -176,7 +176,7 @@ def test_a_flood_of_output_is_cut_in_the_middle(tmp_path: Path) -> None:
 
 @given(st.lists(st.binary(max_size=40)), st.integers(2, 30))
 def test_what_is_kept_is_the_beginning_and_the_end(pieces: list[bytes], size: int) -> None:
-    capped, tail, whole = Capped(size), Tail(size), b"".join(pieces)
+    capped, tail, whole = CappedText(size), StreamTail(size), b"".join(pieces)
     for piece in pieces:
         capped.add(piece)
         tail.add(piece)

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from torchbisect.containers.python.variants import Gpu, choose_variant, cuda_of, gpu_refusal, parse_gpus, why_not
+from torchbisect.containers.python.variants import (
+    Gpu,
+    choose_variant,
+    cuda_version,
+    gpu_failure,
+    incompatibility,
+    parse_gpus,
+)
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError
 
@@ -46,22 +53,22 @@ def test_without_a_gpu_it_is_the_cpu() -> None:
 
 @given(st.lists(st.sampled_from(OFFERED), unique=True), GPUS)
 def test_what_is_chosen_runs_and_none_newer_does(offered: list[str], gpu: Gpu) -> None:
-    cuda = [variant for variant in offered if cuda_of(variant)]
-    fitting = [variant for variant in cuda if why_not(variant, gpu) is None]
+    cuda = [variant for variant in offered if cuda_version(variant)]
+    fitting = [variant for variant in cuda if incompatibility(variant, gpu) is None]
     if cuda and not fitting:
         with pytest.raises(InputError, match="no variant of torch runs on a GPU"):
             choose_variant(offered, [gpu])
         return
     chosen = choose_variant(offered, [gpu])
     assert chosen in fitting or (chosen == "cpu" and not cuda)
-    assert all((cuda_of(variant) or (0, 0)) <= (cuda_of(chosen) or (99, 9)) for variant in fitting)
+    assert all((cuda_version(variant) or (0, 0)) <= (cuda_version(chosen) or (99, 9)) for variant in fitting)
 
 
 @pytest.mark.parametrize(
     ("variant", "cuda"), [("cu126", (12, 6)), ("cu118", (11, 8)), ("cu130", (13, 0)), ("cpu", None), ("rocm6.3", None)]
 )
 def test_what_a_variant_is_called(variant: str, cuda: tuple[int, int] | None) -> None:
-    assert cuda_of(variant) == cuda
+    assert cuda_version(variant) == cuda
 
 
 def test_what_the_driver_lists() -> None:
@@ -92,12 +99,12 @@ WORKS = {"built": "12.6", "available": True, "capability": [9, 0], "architecture
     ],
 )
 def test_why_a_build_can_not_compute_there(change: dict[str, Any], reason: str | None) -> None:
-    refused = gpu_refusal("a warning\n" + json.dumps({**WORKS, **change}) + "\n", Build("2.8.0"))
+    refused = gpu_failure("a warning\n" + json.dumps({**WORKS, **change}) + "\n", Build("2.8.0"))
     assert (refused.reason if refused else None) == reason
 
 
 def test_no_answer_is_no_yes() -> None:
     for answer in ("", "Segmentation fault"):
-        refused = gpu_refusal(answer, Build("2.8.0"))
+        refused = gpu_failure(answer, Build("2.8.0"))
         assert refused is not None
         assert refused.reason == "gpu-unusable"

@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.bytecode import KEEP, forget_unused, lend, store_of
+from torchbisect.containers.store.bytecode import (
+    SAVE_BYTECODE,
+    bytecode_folder,
+    link_known_bytecode,
+    remove_unused_bytecode,
+)
 
 #: Says which of the modules Python had to compile.
 IMPORT = "import sys; sys.path.insert(0, sys.argv[1]); import same, changed; print(same.VALUE, changed.VALUE)"
@@ -32,19 +37,19 @@ def site_with(place: Path, changed: int) -> Path:
 
 def test_what_was_compiled_once_is_not_compiled_again_and_what_changed_is(tmp_path: Path) -> None:
     interpreter = Interpreter.of(sys.executable)
-    store = store_of(tmp_path / "bytecode", interpreter)
+    store = bytecode_folder(tmp_path / "bytecode", interpreter)
     first = site_with(tmp_path / "first", 2)
-    assert lend(store, first, interpreter) == 0.0
+    assert link_known_bytecode(store, first, interpreter) == 0.0
     assert imported(first) == ("1 2", ["changed", "same"])
     store.mkdir(parents=True)
-    subprocess.run([sys.executable, "-c", KEEP, str(first), str(store)], check=True)
+    subprocess.run([sys.executable, "-c", SAVE_BYTECODE, str(first), str(store)], check=True)
     assert len(list(store.iterdir())) == 2
 
     second = site_with(tmp_path / "second", 3)
-    assert lend(store, second, interpreter) == 0.5
+    assert link_known_bytecode(store, second, interpreter) == 0.5
     assert imported(second) == ("1 3", ["changed"])
     (second / "same.py").write_text("VALUE = 7\n")
     assert imported(second)[0] == "7 3", "byte code is held against the source at each import"
 
-    forget_unused(tmp_path / "bytecode")
+    remove_unused_bytecode(tmp_path / "bytecode")
     assert len(list(store.iterdir())) == 0, "the second folder's was written anew, and the first's never was a link"

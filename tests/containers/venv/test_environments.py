@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from torchbisect.core.build import Build, Channel
-from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.disk import size_of
 from torchbisect.containers.environment import Environment
-from torchbisect.core.errors import DiskFull, InputError, InstallFailed
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.store.disk import folder_size
 from torchbisect.containers.venv.environments import VenvEnvironments
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import DiskFull, InputError, InstallFailed
 
 #: They run uv many times over: too slow for the tier that every change runs, though they need no torch.
 pytestmark = pytest.mark.torch
@@ -46,7 +46,7 @@ def test_an_environment_holds_the_build_and_tells_so(tree: Any, make: Make, cach
     again = make(tree.url, notify=said.append)
     assert again.environment(build).facts == environment.facts
     assert len(said) == 1
-    assert list(cache.making.iterdir()) == []
+    assert list(cache.unfinished.iterdir()) == []
 
 
 def test_it_runs_and_starts_away_from_everything(tree: Any, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_prefetching_can_be_stopped_in_the_middle(tree: Any, make: Make, serve_t
     assert not fetching.is_alive()
     stop.set()
     assert not venvs.has(Build("2.8.0"))
-    assert list(cache.making.iterdir()) == []
+    assert list(cache.unfinished.iterdir()) == []
 
 
 def test_room_is_made_from_the_longest_unused(tree: Any, make: Make, cache: Cache) -> None:
@@ -224,7 +224,7 @@ def test_wheels_that_no_environment_links_are_given_back(tree: Any, make: Make, 
     venvs.release(Build("2.5.0"))
     assert cache.evict(venvs.key(Build("2.5.0")))
     assert cache.unlinked_packages() == ["torch"]
-    venvs._installer.forget(["torch"])
+    venvs._installer.remove_wheels(["torch"])
     assert cache.unlinked_packages() == []
     assert venvs.environment(Build("2.5.0")).facts.torch == "2.5.0"
     assert venvs.environment(Build("2.6.0")).run(["-c", "import torch"], timeout=30).status == 0
@@ -232,13 +232,13 @@ def test_wheels_that_no_environment_links_are_given_back(tree: Any, make: Make, 
 
 def test_what_a_dead_run_left_is_swept_and_what_a_living_one_makes_is_not(tree: Any, make: Make, cache: Cache) -> None:
     for name in ("torch-dead", "torch-living", "gone-x"):
-        (cache.making / name / "lib").mkdir(parents=True)
-        (cache.making / name / "lib" / "file").touch()
+        (cache.unfinished / name / "lib").mkdir(parents=True)
+        (cache.unfinished / name / "lib" / "file").touch()
     (cache.wheels / ".tmpdead").mkdir()
     maker = cache.install_lock("torch-living")
     with maker:
         cache.sweep()
-        assert [place.name for place in cache.making.iterdir()] == ["torch-living"]
+        assert [place.name for place in cache.unfinished.iterdir()] == ["torch-living"]
     assert not (cache.wheels / ".tmpdead").exists()
 
 
@@ -267,11 +267,11 @@ def test_a_cache_is_kept_under_its_limit_by_giving_up_the_longest_unused(tree: A
     for build in builds[:2]:
         venvs.environment(build)
         venvs.release(build)
-    cache.limit = size_of(cache.root) + 200_000
+    cache.limit = folder_size(cache.root) + 200_000
     os.utime(cache.venvs / venvs.key(builds[0]) / "torchbisect-facts.json", (time.time() - 60,) * 2)
     venvs.environment(builds[2])
     assert [venvs.has(build) for build in builds] == [False, True, True]
-    assert size_of(cache.root) <= cache.limit
+    assert folder_size(cache.root) <= cache.limit
     assert any("2.5.0" in line for line in said)
     cache.limit = 1
     venvs.release(builds[1])

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from torchbisect.core.build import Build, Channel
-from torchbisect.containers.store.cache import Cache
-from torchbisect.core.errors import InstallFailed
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.environments import VenvEnvironments
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import InstallFailed
 
 pytestmark = pytest.mark.torch
 

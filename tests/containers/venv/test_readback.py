@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.core.build import Build
 from torchbisect.containers.environment import Completed, Facts
-from torchbisect.core.errors import InstallFailed
 from torchbisect.containers.venv.readback import dump_facts, parse_facts, read_facts, same_version
 from torchbisect.containers.venv.recipes import requirements
+from torchbisect.core.build import Build
+from torchbisect.core.errors import InstallFailed
 
 TEXT = st.text(max_size=20)
 FACTS = st.builds(Facts, TEXT, st.none() | TEXT, TEXT, TEXT, st.none() | TEXT, st.none() | TEXT)

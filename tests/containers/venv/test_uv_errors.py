@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from torchbisect.core.build import Build
 from torchbisect.containers.store.cache import Cache
-from torchbisect.core.errors import IndexUnreachable, InputError, InstallFailed, TorchbisectError
-from torchbisect.core.retry import Patience
 from torchbisect.containers.venv.environments import VenvEnvironments
+from torchbisect.core.build import Build
+from torchbisect.core.errors import IndexUnreachable, InputError, InstallFailed, TorchbisectError
+from torchbisect.core.retry import RetryPolicy
 
 #: They run uv many times over: too slow for the tier that every change runs, though they need no torch.
 pytestmark = pytest.mark.torch
@@ -49,7 +49,7 @@ def test_a_build_that_can_not_be_had_is_refused_by_name(case: str, tree: Any, ma
     assert "2.8.0" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not venvs.has(Build("2.8.0"))
-    assert list(cache.making.iterdir()) == []
+    assert list(cache.unfinished.iterdir()) == []
     assert venvs.environment(Build("2.7.0")).facts.torch == "2.7.0"
 
 
@@ -108,7 +108,7 @@ def test_trouble_on_the_way_is_waited_out(tree: Any, make: Make, serve_tree: Any
     tree.add("torch", "2.8.0")
     said: list[str] = []
     served = serve_tree(tree, change)
-    venvs = make(f"{served.url}/simple", notify=said.append, patience=Patience(0.01, 0.01, 60.0))
+    venvs = make(f"{served.url}/simple", notify=said.append, retry=RetryPolicy(0.01, 0.01, 60.0))
     assert venvs.environment(Build("2.8.0")).facts.torch == "2.8.0"
     assert any("next try" in line for line in said)
 
@@ -144,7 +144,7 @@ try:
     cache = Cache("/mnt/cache")
     with open("/mnt/ballast", "wb") as ballast:
         ballast.write(bytes(cache.free() - int(sys.argv[2])))
-    venvs = VenvEnvironments(cache, Interpreter.of(sys.executable), Indexes(sys.argv[1]), comfort=0, notify=print)
+    venvs = VenvEnvironments(cache, Interpreter.of(sys.executable), Indexes(sys.argv[1]), free_space=0, notify=print)
     venvs.environment(Build("2.8.0"))
 except TorchbisectError as error:
     print(type(error).__name__, error)

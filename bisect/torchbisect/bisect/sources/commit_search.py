@@ -126,7 +126,7 @@ class PythonOverlay:
 
     def _ask_commit(self, commit: Commit) -> BuildAnswer:
         changed = changed_python(self.history, self.commits.base.sha, commit.sha)
-        with self.environments.overlaid(self.build, changed, commit.sha) as environment:
+        with self.environments.with_overlay(self.build, changed, commit.sha) as environment:
             return self.ask(environment)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchbisect.containers.index.indexes import masked, shown
+from torchbisect.containers.index.indexes import redact_url, redact_urls
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.core.retry import Notify, silent
@@ -104,16 +104,16 @@ class History:
                 return cls(module.Repo(Path(place).expanduser()))
             except (module.InvalidGitRepositoryError, module.NoSuchPathError):
                 raise InputError(f"{place} is no git repository: name a clone of PyTorch with --git") from None
-        name = re.sub(r"[^A-Za-z0-9]+", "-", shown(place)).strip("-")
+        name = re.sub(r"[^A-Za-z0-9]+", "-", redact_url(place)).strip("-")
         target = cache / f"{name}.git"
         if not target.exists():
-            notify(f"cloning the history of {shown(place)} (once; without file contents)")
+            notify(f"cloning the history of {redact_url(place)} (once; without file contents)")
             _clone(module, place, target)
             return cls(module.Repo(target))
         repository = module.Repo(target)
         if fetch:
-            notify(f"fetching new history of {shown(place)}")
-            with _git_errors(module, f"the history of {shown(place)} can't be fetched"):
+            notify(f"fetching new history of {redact_url(place)}")
+            with _git_errors(module, f"the history of {redact_url(place)} can't be fetched"):
                 repository.git.fetch("--prune", "origin", "+refs/heads/*:refs/heads/*")
         return cls(repository)
 
@@ -273,7 +273,7 @@ def _clone(module: Any, place: str, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         making = Path(tempfile.mkdtemp(prefix="clone-", dir=target.parent))
     try:
-        with _git_errors(module, f"the history of {shown(place)} can't be cloned"):
+        with _git_errors(module, f"the history of {redact_url(place)} can't be cloned"):
             module.Repo.clone_from(place, making, bare=True, filter="blob:none")
         with contextlib.suppress(OSError):  # another run was quicker: its clone serves
             os.rename(making, target)
@@ -291,4 +291,4 @@ def _git_errors(module: Any, what: str) -> Iterator[None]:
 
 def _last_line(error: Any) -> str:
     lines = [line.strip(" '\"") for line in str(error.stderr or error).splitlines() if line.strip(" '\"")]
-    return masked(lines[-1]) if lines else type(error).__name__
+    return redact_urls(lines[-1]) if lines else type(error).__name__

@@ -91,7 +91,7 @@ def nightlies(
     chosen: dict[str, Wheel] = {}
     for date, version, wheels in found:
         fitting = [wheel for wheel in wheels if not interpreter.tags.isdisjoint(wheel.tags)]
-        reason = compile_unsupported_reason((version.major, version.minor), interpreter.numbers)
+        reason = compile_unsupported_reason((version.major, version.minor), interpreter.major_minor)
         if not fitting or reason:
             left_out.append(LeftOut(str(version), reason or no_wheel_reason(interpreter)))
             continue

@@ -26,17 +26,17 @@ import httpx
 from torchbisect.bisect.sources.python_files import is_replaceable
 from torchbisect.containers.index.pages import new_client
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.copies import overlaid, packages_of
+from torchbisect.containers.store.copies import overlaid_environment, site_packages_of
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.core.retry import (
-    DEFAULT_PATIENCE,
+    DEFAULT_RETRY,
     Notify,
-    Patience,
+    RetryPolicy,
     Transient,
-    keep_asking,
     raise_for_transient_status,
+    retry_transient,
     silent,
 )
 
@@ -56,14 +56,14 @@ class RemoteFile(io.RawIOBase):
         url: its address.
         client: the client for the requests.
         notify: called before each wait for a host that does not answer.
-        patience: the time to go on asking the host.
+        retry: the time to go on asking the host.
         fetched: the number of bytes that came over the network.
     """
 
     url: str
     client: httpx.Client
     notify: Notify = silent
-    patience: Patience = DEFAULT_PATIENCE
+    retry: RetryPolicy = DEFAULT_RETRY
     fetched: int = 0
     _parts: dict[int, bytes] = field(default_factory=dict)
     _size: int | None = None
@@ -124,7 +124,7 @@ class RemoteFile(io.RawIOBase):
             raise_for_transient_status(response.status_code)
             return response
 
-        response = keep_asking(ask, f"the host of {self._name}", notify=self.notify, patience=self.patience)
+        response = retry_transient(ask, f"the host of {self._name}", notify=self.notify, retry=self.retry)
         if response.status_code != 206:
             raise InstallFailed(
                 "no-ranges", f"{self._name} can't be read in parts (HTTP status {response.status_code})"
@@ -161,7 +161,7 @@ def fetch_python_files(
     *,
     wanted: Callable[[str], bool] = is_replaceable,
     notify: Notify = silent,
-    patience: Patience = DEFAULT_PATIENCE,
+    retry: RetryPolicy = DEFAULT_RETRY,
 ) -> PartialWheel:
     """Fetch the Python files of a wheel without the rest of it.
 
@@ -169,14 +169,14 @@ def fetch_python_files(
         url: the address of the wheel.
         wanted: returns true for the paths to fetch.
         notify: called before each wait for a host that does not answer.
-        patience: the time to go on asking the host.
+        retry: the time to go on asking the host.
 
     Raises:
         InstallFailed: ``no-ranges`` if the host doesn't send parts of files, ``bad-wheel`` if it is no zip archive.
         IndexUnreachable: if the host does not answer, also after the retries.
     """
     with new_client() as client:
-        remote = RemoteFile(url, client, notify, patience)
+        remote = RemoteFile(url, client, notify, retry)
         try:
             with zipfile.ZipFile(remote) as archive:
                 members = sorted((m for m in archive.infolist() if wanted(m.filename)), key=lambda m: m.header_offset)
@@ -231,7 +231,7 @@ def python_difference(wheel: PartialWheel, site: Path) -> dict[str, bytes | None
 
 @contextmanager
 def partial_wheel_environment(
-    cache: Cache, build: Build, url: str, base: Venv, *, notify: Notify = silent, patience: Patience = DEFAULT_PATIENCE
+    cache: Cache, build: Build, url: str, base: Venv, *, notify: Notify = silent, retry: RetryPolicy = DEFAULT_RETRY
 ) -> Iterator[tuple[Venv, int]]:
     """Give an environment with one build's Python over another build's binaries, and the number of bytes fetched.
 
@@ -243,16 +243,18 @@ def partial_wheel_environment(
         url: the address of its wheel.
         base: the installed build whose binaries are used.
         notify: called before each wait for a host that does not answer.
-        patience: the time to go on asking the host.
+        retry: the time to go on asking the host.
 
     Raises:
         InstallFailed, IndexUnreachable: as ``fetch_python_files`` does.
         DiskFull: if there is no room.
     """
     wheel = fetch_python_files(
-        url, wanted=lambda path: is_replaceable(path) or path == _VERSION, notify=notify, patience=patience
+        url, wanted=lambda path: is_replaceable(path) or path == _VERSION, notify=notify, retry=retry
     )
     said = _GIT_VERSION.search(wheel.files.get(_VERSION, b"").decode("utf-8", "replace"))
     both = f"{said.group(1) if said else build.version} over {base.facts.torch}"
-    with overlaid(cache, base, python_difference(wheel, packages_of(base)), both, build) as environment:
+    with overlaid_environment(
+        cache, base, python_difference(wheel, site_packages_of(base)), both, build
+    ) as environment:
         yield environment, wheel.fetched

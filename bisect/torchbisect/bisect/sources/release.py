@@ -77,7 +77,7 @@ def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> 
     """Return the wheels of one version that can be installed here, or the reason that there is none."""
     if version.is_prerelease:
         return [], "a pre-release"
-    reason = compile_unsupported_reason((version.major, version.minor), interpreter.numbers)
+    reason = compile_unsupported_reason((version.major, version.minor), interpreter.major_minor)
     if version < Version("2.0"):
         return [], reason
     standing = [wheel for wheel in wheels if not wheel.package.is_yanked]
@@ -96,7 +96,7 @@ def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> 
 def no_wheel_reason(interpreter: Interpreter) -> str:
     """Return the reason for a version without a wheel for this Python on this platform."""
     platform = interpreter.platforms[0] if interpreter.platforms else "this platform"
-    python = ".".join(map(str, interpreter.numbers))
+    python = ".".join(map(str, interpreter.major_minor))
     return f"no wheel for Python {python} ({interpreter.abi}) on {platform}"
 
 

@@ -21,7 +21,7 @@ from torchbisect.containers.process.commands import run_command
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.containers.venv.readback import read_facts
-from torchbisect.containers.venv.uv_errors import last_words
+from torchbisect.containers.venv.uv_errors import main_line
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InstallFailed, MachineError
@@ -75,13 +75,13 @@ class CommitBuilder:
         command = [find_uv(), "venv", "--seed", "--python", str(self.like.python), str(place)]
         done = run_command(command, environment=dict(os.environ), directory=self.cache.root)
         if done.status:
-            raise MachineError(f"no environment for builds could be made: {last_words(done.errors)}")
+            raise MachineError(f"no environment for builds could be made: {main_line(done.errors)}")
 
     def _build(self, commit: Commit, tree: Path, place: Path) -> None:
         path = f"{place / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(place), "TORCHBISECT_COMMIT": commit.sha}
         done = run_command(["sh", "-c", self.command], environment=environment, directory=tree)
-        said = last_words(done.errors or done.output)
+        said = main_line(done.errors or done.output)
         if done.status == SKIP:
             raise InstallFailed("skipped", f"--build-cmd skipped {commit.short} ({said})")
         if done.status is None or done.status < 0 or done.status >= _COMMAND_FAILED:

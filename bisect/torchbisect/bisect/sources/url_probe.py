@@ -9,12 +9,12 @@ import httpx
 
 from torchbisect.containers.index.pages import new_client
 from torchbisect.core.retry import (
-    DEFAULT_PATIENCE,
+    DEFAULT_RETRY,
     Notify,
-    Patience,
+    RetryPolicy,
     Transient,
-    keep_asking,
     raise_for_transient_status,
+    retry_transient,
     silent,
 )
 
@@ -26,7 +26,7 @@ class UrlProbe:
         known: addresses known to have no file (``False``); missing files are added. A removed nightly does not come
             back, but an existing one may be removed, so existing files are not entered.
         notify: called before each wait for a host that does not answer.
-        patience: the time to go on asking a host.
+        retry: the time to go on asking a host.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class UrlProbe:
         known: MutableMapping[str, bool] | None = None,
         *,
         notify: Notify = silent,
-        patience: Patience = DEFAULT_PATIENCE,
+        retry: RetryPolicy = DEFAULT_RETRY,
     ) -> None:
         self._known: MutableMapping[str, bool] = {} if known is None else known
         self._notify = notify
-        self._patience = patience
+        self._retry = retry
         self._client = new_client()
 
     def __enter__(self) -> UrlProbe:
@@ -71,7 +71,7 @@ class UrlProbe:
             return status
 
         host = httpx.URL(url).host
-        status = keep_asking(ask, f"the host {host}", notify=self._notify, patience=self._patience)
+        status = retry_transient(ask, f"the host {host}", notify=self._notify, retry=self._retry)
         there = status == 200
         if not there:
             self._known[url] = False

@@ -13,8 +13,8 @@ import requests.exceptions
 import urllib3.exceptions
 from docker.models.containers import Container
 
-from torchbisect.containers.process.processes import is_dead, owner
-from torchbisect.containers.store.disk import says_full
+from torchbisect.containers.process.processes import owner, owner_is_dead
+from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.core.errors import DiskFull, MachineError
 
 #: Marks everything that torchbisect makes in an engine; the value says what for.
@@ -25,7 +25,12 @@ OWNER_LABEL = "torchbisect.owner"
 #: Seconds that an engine may say nothing while something is done in it: a download of gigabytes prints no progress.
 _SILENCE = 3600
 #: What docker-py and what it stands on raise.
-FAULTS = (docker.errors.DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError)
+ENGINE_EXCEPTIONS = (
+    docker.errors.DockerException,
+    requests.exceptions.RequestException,
+    urllib3.exceptions.HTTPError,
+    OSError,
+)
 
 
 class Engine:
@@ -40,7 +45,7 @@ class Engine:
             self.client = docker.from_env(timeout=30)
             self.information: dict[str, Any] = self.client.info()
             self.client.api.timeout = _SILENCE
-        except FAULTS as error:
+        except ENGINE_EXCEPTIONS as error:
             reason = " ".join(str(error).split())[:300]
             raise MachineError(
                 f"no container engine answers ({reason}): start it (`dockerd`, or `systemctl start docker`), or let "
@@ -54,11 +59,6 @@ class Engine:
         """A name for this engine, the same every time, as part of the names of local lock files."""
         return str(self.information.get("ID") or self.information.get("Name") or "engine").replace(":", "")[:12]
 
-    @property
-    def machine(self) -> str:
-        """The architecture that its containers have: ``x86_64``."""
-        return str(self.information.get("Architecture", ""))
-
     def labels(self, purpose: str) -> dict[str, str]:
         """The labels of something made now, by this process."""
         return {LABEL: purpose, OWNER_LABEL: f"{platform.node()}/{owner()}"}
@@ -69,20 +69,20 @@ class Engine:
         with engine_errors("sweeping the engine"):
             for container in self.client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
                 host, _, maker = container.labels.get(OWNER_LABEL, "").partition("/")
-                if host == platform.node() and is_dead(maker):
+                if host == platform.node() and owner_is_dead(maker):
                     remove(container)
                     removed += 1
         return removed
 
     def close(self) -> None:
         """Let the connection go."""
-        with contextlib.suppress(*FAULTS):
+        with contextlib.suppress(*ENGINE_EXCEPTIONS):
             self.client.close()
 
 
 def remove(container: Container) -> None:
     """Kill and remove a container with its nameless volumes; one that is gone already is fine."""
-    with contextlib.suppress(*FAULTS):
+    with contextlib.suppress(*ENGINE_EXCEPTIONS):
         container.remove(force=True, v=True)
 
 
@@ -96,9 +96,9 @@ def engine_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except FAULTS as error:
+    except ENGINE_EXCEPTIONS as error:
         said = " ".join(str(getattr(error, "explanation", None) or error).split())
-        if says_full(said):
+        if is_disk_full_message(said):
             raise volume_full() from error
         raise MachineError(f"the container engine failed at {what}: {said[:400]}") from error
 

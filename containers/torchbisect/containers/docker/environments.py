@@ -18,25 +18,25 @@ from typing import ClassVar
 from docker.models.containers import Container
 
 from torchbisect.containers.docker.engine import Engine, engine_errors
-from torchbisect.containers.docker.images import find_image
+from torchbisect.containers.docker.images import ImageOptions, find_image
 from torchbisect.containers.docker.install import ContainerInstaller
 from torchbisect.containers.docker.limits import SCRATCH, Confinement
-from torchbisect.containers.docker.processes import SPENT, DockerProcess, Streams, end
-from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME, Store
+from torchbisect.containers.docker.processes import OUT_OF_MEMORY_MESSAGE, DockerProcess, Streams, kill_container
+from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME_NAME, Volume
 from torchbisect.containers.environment import Completed, Facts
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.process.commands import OUTPUT_KEPT, Cancelled, Capped
+from torchbisect.containers.process.commands import OUTPUT_LIMIT, Cancelled, CappedText
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import check_gpu
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.copies import copy_name, standing_for
+from torchbisect.containers.store.copies import copy_name, overlay_identity
 from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.venv.readback import dump_facts, parse_facts, read_facts
 from torchbisect.containers.venv.recipes import environment_key
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
-from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, silent
+from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
 #: Where the files of a folder are put that a command is run in.
 WORK = f"{SCRATCH}/work"
@@ -68,7 +68,7 @@ class DockerEnvironment:
     build: Build
     facts: Facts
     python: str
-    store: Store
+    volume: Volume
     confinement: Confinement
     local: ClassVar[bool] = False
 
@@ -96,7 +96,7 @@ class DockerEnvironment:
             extra = {name: _moved(value, directory) for name, value in (extra or {}).items()}
         begun = time.monotonic()
         container = self._create([*arguments], extra, stdin=packed is not None)
-        output, errors = Capped(OUTPUT_KEPT), Capped(OUTPUT_KEPT)
+        output, errors = CappedText(OUTPUT_LIMIT), CappedText(OUTPUT_LIMIT)
         try:
             with engine_errors("running a container"):
                 streams = Streams(container, output.add, errors.add, stdin=packed is not None)
@@ -107,24 +107,24 @@ class DockerEnvironment:
                     streams.send(struct.pack(">Q", len(packed)) + packed)
             in_time = streams.ended.wait(max(timeout - (time.monotonic() - begun), 0.0))
         finally:
-            ended = end(container)
+            ended = kill_container(container)
         streams.join(2.0)
         streams.close()
         if ended.out_of_memory:
-            errors.add(SPENT)
+            errors.add(OUT_OF_MEMORY_MESSAGE)
         if in_time and ended.status is None:
             raise MachineError("the container engine went away while a script ran in it: see that it runs")
         return Completed(ended.status if in_time else None, output.text(), errors.text(), time.monotonic() - begun)
 
     def _create(self, command: list[str], extra: Mapping[str, str] | None, *, stdin: bool) -> Container:
         with engine_errors("making a container"):
-            return self.store.engine.client.containers.create(
-                self.store.image.identity,
+            return self.volume.engine.client.containers.create(
+                self.volume.image.identity,
                 command=command,
                 entrypoint=[self.python],
                 environment={**_ENVIRONMENT, **(extra or {})},
-                volumes=self.store.mount(writable=False),
-                labels=self.store.engine.labels("run"),
+                volumes=self.volume.mount(writable=False),
+                labels=self.volume.engine.labels("run"),
                 stdin_open=stdin,
                 **self.confinement.options(),
             )
@@ -154,27 +154,23 @@ class DockerEnvironments:
         cache: Cache,
         indexes: Indexes,
         *,
-        image: str | None = None,
-        kind: str = "cpu",
-        base: str | None = None,
+        image: ImageOptions | None = None,
         packages: Sequence[str] = (),
         confinement: Confinement | None = None,
-        volume: str = VOLUME,
+        volume: str = VOLUME_NAME,
         notify: Notify = silent,
-        patience: Patience = DEFAULT_PATIENCE,
+        retry: RetryPolicy = DEFAULT_RETRY,
     ) -> None:
         """
         Args:
             cache: where the lock files are.
             indexes: where packages come from.
-            image: an image that the user named; by default torchbisect's own, built if it isn't there.
-            kind: which of the own images: ``cpu`` or ``cuda``.
-            base: what the own image is built on, in place of its default.
+            image: which image environments are made and run in; by default torchbisect's own for the CPU.
             packages: requirements that are installed in every environment beside torch.
             confinement: the limits that foreign code runs under.
             volume: the volume that environments and wheels are kept in.
             notify: told of what takes long.
-            patience: how long to go on asking an index that does not answer.
+            retry: how long to go on asking an index that does not answer.
 
         Raises:
             MachineError: if no engine answers, or the image can't be built.
@@ -189,12 +185,12 @@ class DockerEnvironments:
         self.engine = Engine()
         try:
             self.engine.sweep()
-            self.image = find_image(self.engine, image, kind=kind, base=base, notify=notify)
-            self.store = Store(self.engine, self.image, volume)
+            self.image = find_image(self.engine, image, notify=notify)
+            self.volume = Volume(self.engine, self.image, volume)
         except BaseException:
             self.engine.close()
             raise
-        self._installer = ContainerInstaller(self.store, indexes, self._packages, notify, patience)
+        self._installer = ContainerInstaller(self.volume, indexes, self._packages, notify, retry)
 
     @property
     def interpreter(self) -> Interpreter:
@@ -216,7 +212,7 @@ class DockerEnvironments:
 
     def has(self, build: Build) -> bool:
         """Whether the environment of a build is there already."""
-        return self.store.facts(self.key(build)) is not None
+        return self.volume.facts(self.key(build)) is not None
 
     def release(self, build: Build) -> None:
         """Give back one lease."""
@@ -225,7 +221,7 @@ class DockerEnvironments:
     def close(self) -> None:
         """Give back all leases, and remove what was made but the volume and the image."""
         self._leases.close()
-        self.store.close()
+        self.volume.close()
         self.engine.close()
 
     def key(self, build: Build) -> str:
@@ -233,7 +229,7 @@ class DockerEnvironments:
         return environment_key(build, self.interpreter.abi, self.image.identity, self._packages, self._indexes)
 
     @contextlib.contextmanager
-    def overlaid(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[DockerEnvironment]:
+    def with_overlay(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[DockerEnvironment]:
         """A copy of a build's environment in the volume, with other files in it; see ``Environments``."""
         base = self.environment(build)
         name = copy_name(commit, base.python)
@@ -241,8 +237,8 @@ class DockerEnvironments:
         try:
             lock.acquire(waiting=f"waiting for another run that asks the Python of {commit[:10]}", notify=self._notify)
             try:
-                self.store.lay_over(f"{VENVS}/{self.key(build)}", place, layer, commit)
-                stands_for, facts = standing_for(build, base.facts, commit)
+                self.volume.overlay_files(f"{VENVS}/{self.key(build)}", place, layer, commit)
+                stands_for, facts = overlay_identity(build, base.facts, commit)
                 yield self._environment(stands_for, facts, place)
             finally:
                 self._discard(place)
@@ -260,12 +256,12 @@ class DockerEnvironments:
 
     def evict_oldest(self) -> bool:
         """Throw away the environment that was longest unused among those that nobody leases; whether there was one."""
-        for kept in self.store.environments():
+        for kept in self.volume.environments():
             lock = self._cache.lease_lock(self._lock_name(kept.key), shared=False)
             if lock.try_acquire():
                 try:
-                    self.store.remove(f"{VENVS}/{kept.key}")
-                    self.store.give_back()
+                    self.volume.remove(f"{VENVS}/{kept.key}")
+                    self.volume.remove_unused_wheels()
                     self._notify(f"made room: removed the environment {kept.key} from the engine")
                     return True
                 finally:
@@ -279,10 +275,10 @@ class DockerEnvironments:
         key = self.key(build)
 
         def find() -> DockerEnvironment | None:
-            facts = self.store.facts(key)
+            facts = self.volume.facts(key)
             if facts is None:
                 return None
-            self.store.write_facts(f"{VENVS}/{key}", facts)
+            self.volume.write_facts(f"{VENVS}/{key}", facts)
             return self._environment(build, parse_facts(facts), f"{VENVS}/{key}")
 
         def make() -> None:
@@ -317,9 +313,9 @@ class DockerEnvironments:
             facts = read_facts(lambda arguments, timeout: trial.run(arguments, timeout=timeout), build)
             if self._confinement.gpu is not None:
                 check_gpu(trial)
-            self.store.write_facts(place, dump_facts(facts))
+            self.volume.write_facts(place, dump_facts(facts))
             target = f"{VENVS}/{key}"
-            self.store.helper(["sh", "-c", f"mkdir -p {VENVS} && rm -rf {target} && mv {place} {target}"])
+            self.volume.run_program(["sh", "-c", f"mkdir -p {VENVS} && rm -rf {target} && mv {place} {target}"])
         except BaseException:
             self._discard(place)
             raise
@@ -327,10 +323,10 @@ class DockerEnvironments:
     def _discard(self, place: str) -> None:
         """Remove what was made by halves; if even that fails, the next install of the same build does it."""
         with contextlib.suppress(TorchbisectError):
-            self.store.remove(place)
+            self.volume.remove(place)
 
     def _environment(self, build: Build, facts: Facts, place: str) -> DockerEnvironment:
-        return DockerEnvironment(build, facts, f"{place}/bin/python", self.store, self._confinement)
+        return DockerEnvironment(build, facts, f"{place}/bin/python", self.volume, self._confinement)
 
     def _lock_name(self, key: str) -> str:
         """Return the name of an environment's lock files; the cache's folder has those of all engines."""

@@ -14,13 +14,13 @@ from typing import Any
 import docker.errors
 
 from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors, remove
-from torchbisect.containers.python.interpreter import ASK, Interpreter
+from torchbisect.containers.python.interpreter import INTERPRETER_QUERY, Interpreter
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.core.retry import Notify, silent
 
 #: Prints what an image lacks, then what its Python is.
-LOOK = r"""
+IMAGE_QUERY = r"""
 import os, shutil, sysconfig
 missing = []
 if not any(shutil.which(name) for name in ("g++", "clang++", "c++")):
@@ -31,6 +31,21 @@ if not shutil.which("uv"):
     missing.append("uv")
 print("missing:" + "; ".join(missing))
 """
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """Options that choose an image.
+
+    Attributes:
+        name: an image that the user named, or ``None`` for torchbisect's own, built if it isn't there.
+        kind: which of torchbisect's own images: ``cpu`` or ``cuda``.
+        base: the image that torchbisect's own is built on, in place of the Dockerfile's default.
+    """
+
+    name: str | None = None
+    kind: str = "cpu"
+    base: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,24 +63,22 @@ class Image:
     interpreter: Interpreter
 
 
-def find_image(
-    engine: Engine, name: str | None, *, kind: str = "cpu", base: str | None = None, notify: Notify = silent
-) -> Image:
-    """The image to use: the one named, or torchbisect's own, which is built if it isn't there.
+def find_image(engine: Engine, options: ImageOptions | None = None, *, notify: Notify = silent) -> Image:
+    """Return the image that was named, or torchbisect's own, which is built if it isn't there.
 
     Args:
-        engine: where it is.
-        name: an image that the user named, or ``None`` for torchbisect's own.
-        kind: which of the own ones: ``cpu`` or ``cuda``.
-        base: what the own one is built on, in place of the Dockerfile's default.
-        notify: told of what takes long.
+        engine: the engine that has the image, or gets it.
+        options: which image; by default torchbisect's own for the CPU.
+        notify: told of downloads and builds.
 
     Raises:
-        InputError: if a named image isn't there, or lacks something; the line says what.
-        MachineError: if the own one can't be built.
+        InputError: if a named image isn't there, or lacks something; the message says what.
+        MachineError: if torchbisect's own image can't be built.
     """
+    options = options or ImageOptions()
+    name = options.name
     if name is None:
-        return check_image(engine, build_image(engine, kind, base=base, notify=notify))
+        return check_image(engine, build_image(engine, options.kind, base=options.base, notify=notify))
     with engine_errors(f"looking for the image {name}"):
         try:
             engine.client.images.get(name)
@@ -128,7 +141,7 @@ def check_image(engine: Engine, name: str) -> Image:
         identity = str(engine.client.images.get(name).id)
         container = engine.client.containers.create(
             name,
-            command=["-c", LOOK + ASK],
+            command=["-c", IMAGE_QUERY + INTERPRETER_QUERY],
             entrypoint=["python3"],
             network_mode="none",
             cap_drop=["ALL"],

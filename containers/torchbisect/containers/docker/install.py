@@ -14,18 +14,18 @@ from docker.models.containers import Container
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from torchbisect.containers.docker.engine import engine_errors, remove, volume_full
-from torchbisect.containers.docker.volume import MAKING, WHEELS, Store, archive
+from torchbisect.containers.docker.volume import MAKING, WHEELS, Volume, archive
 from torchbisect.containers.environment import Completed
-from torchbisect.containers.index.indexes import Indexes, shown
+from torchbisect.containers.index.indexes import Indexes, redact_url
 from torchbisect.containers.index.pages import file_path
-from torchbisect.containers.process.commands import Cancelled, Capped
-from torchbisect.containers.store.disk import says_full
-from torchbisect.containers.venv.installer import package_names, patiently
+from torchbisect.containers.process.commands import Cancelled, CappedText
+from torchbisect.containers.store.disk import is_disk_full_message
+from torchbisect.containers.venv.installer import package_names, retry_install
 from torchbisect.containers.venv.recipes import requirements
-from torchbisect.containers.venv.uv_errors import last_words, refusal
+from torchbisect.containers.venv.uv_errors import error_from_uv, main_line
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, MachineError
-from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, silent
+from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
 #: The network of an install; another name, such as ``host``, where the engine's default leads nowhere.
 NETWORK_VARIABLE = "TORCHBISECT_DOCKER_NETWORK"
@@ -46,14 +46,14 @@ class ContainerInstaller:
         indexes: where packages come from; folders of this machine's are copied into the container.
         packages: what is installed beside torch.
         notify: told of each wait for a network that fails.
-        patience: how long to go on asking an index that does not answer.
+        retry: how long to go on asking an index that does not answer.
     """
 
-    store: Store
+    volume: Volume
     indexes: Indexes
     packages: tuple[str, ...] = ()
     notify: Notify = silent
-    patience: Patience = DEFAULT_PATIENCE
+    retry: RetryPolicy = DEFAULT_RETRY
 
     def make(self, key: str, build: Build, cancel: threading.Event | None = None) -> str:
         """Make the environment of a build in the volume, under a temporary name, which is returned.
@@ -63,7 +63,7 @@ class ContainerInstaller:
         """
         place = f"{MAKING}/{key}"
         with engine_errors("making a container to install in"):
-            container = self.store.create(
+            container = self.volume.create(
                 ["sleep", _LONGEST],
                 network_mode=os.environ.get(NETWORK_VARIABLE) or "bridge",
                 environment=self._variables(),
@@ -88,10 +88,10 @@ class ContainerInstaller:
 
     def _install(self, container: Container, place: str, build: Build, cancel: threading.Event | None) -> None:
         made = self._run(container, ["sh", "-c", f"rm -rf {place} && uv venv --relocatable --python python3 {place}"])
-        if made.status and says_full(made.errors):
+        if made.status and is_disk_full_message(made.errors):
             raise volume_full()
         if made.status:
-            raise MachineError(f"no environment could be made in the volume: {last_words(made.errors)}")
+            raise MachineError(f"no environment could be made in the volume: {main_line(made.errors)}")
         wanted = requirements(self._localised(build), self.packages)
         command = ["uv", "pip", "install", "--python", f"{place}/bin/python", "--compile-bytecode"]
         # Building a source package would run its code here, where there is a network and a writable volume.
@@ -101,18 +101,18 @@ class ContainerInstaller:
             done = self._run(container, command)
             if cancel is not None and cancel.is_set():
                 raise Cancelled
-            if done.status and says_full(done.errors):
+            if done.status and is_disk_full_message(done.errors):
                 raise volume_full()
             if done.status:
                 names = package_names(self.packages)
-                raise refusal(done.errors, build, Path(place), packages=names, indexes=str(self.indexes))
+                raise error_from_uv(done.errors, build, Path(place), packages=names, indexes=str(self.indexes))
 
-        patiently(ask, build, notify=self.notify, patience=self.patience, cancel=cancel)
+        retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
 
     def _run(self, container: Container, command: list[str]) -> Completed:
         """Run a program in the container, its output and errors apart."""
-        output, errors = Capped(1 << 20), Capped(1 << 20)
-        api = container.client.api if container.client else self.store.engine.client.api
+        output, errors = CappedText(1 << 20), CappedText(1 << 20)
+        api = container.client.api if container.client else self.volume.engine.client.api
         with engine_errors("installing in a container"):
             identity = api.exec_create(container.id, command)["Id"]
             for out, err in api.exec_start(identity, stream=True, demux=True):
@@ -155,7 +155,7 @@ class ContainerInstaller:
         extras = tuple(url for url in self.indexes.extra_index_urls if not url.startswith("file://"))
         for url in self.indexes.extra_index_urls:
             if url not in extras:
-                self.notify(f"left out in containers: {shown(url)} is on this machine's disk")
+                self.notify(f"left out in containers: {redact_url(url)} is on this machine's disk")
         pages = [link for link in self.indexes.find_links if not _local_folder(link)]
         local = [_LOCAL] if len(pages) < len(self.indexes.find_links) else []
         return Indexes(self.indexes.index_url, extras, tuple(pages + local))
@@ -183,7 +183,7 @@ class ContainerInstaller:
                 with contextlib.suppress(InvalidWheelFilename):
                     name, version, _, _ = parse_wheel_filename(wheel.name)
                     fits = name != canonicalize_name("torch") or version.public == build.name
-                    if fits and self.store.image.interpreter.accepts(wheel.name):
+                    if fits and self.volume.image.interpreter.accepts(wheel.name):
                         found.append(wheel)
         return found
 

@@ -14,11 +14,11 @@ from typing import Any
 import docker.errors
 from docker.models.containers import Container
 
-from torchbisect.containers.docker.engine import FAULTS, engine_errors, remove
-from torchbisect.containers.process.processes import ERRORS_KEPT, LONGEST_LINE, Tail
+from torchbisect.containers.docker.engine import ENGINE_EXCEPTIONS, engine_errors, remove
+from torchbisect.containers.process.processes import LINE_LIMIT, STDERR_LIMIT, StreamTail
 
 #: Added to standard error when the limit on memory was met, for nothing in the container can say it any more.
-SPENT = b"\nKilled: the container's limit on memory was reached (out of memory)\n"
+OUT_OF_MEMORY_MESSAGE = b"\nKilled: the container's limit on memory was reached (out of memory)\n"
 
 _STDERR = 2
 _SEND_PATIENCE = 60.0
@@ -121,7 +121,7 @@ class DockerProcess:
         self._lines = threading.Condition()
         self._buffer = bytearray()
         self._searched = 0
-        self._tail = Tail(ERRORS_KEPT)
+        self._tail = StreamTail(STDERR_LIMIT)
         self._status: int | None = None
         self._killed = False
         try:
@@ -164,10 +164,10 @@ class DockerProcess:
         """End the container and all in it, and remove it; returns the exit status. May be called twice."""
         if not self._killed:
             self._killed = True
-            ended = end(self._container)
+            ended = kill_container(self._container)
             self._status = ended.status
             if ended.out_of_memory:
-                self._tail.add(SPENT)
+                self._tail.add(OUT_OF_MEMORY_MESSAGE)
             self._streams.join(2.0)
             self._streams.close()
         return self._status
@@ -175,9 +175,9 @@ class DockerProcess:
     def _take(self, data: bytes) -> None:
         with self._lines:
             self._buffer += data
-            if len(self._buffer) > LONGEST_LINE:
+            if len(self._buffer) > LINE_LIMIT:
                 self._tail.add(b"\nmore than 256 MB came on standard output unread: the rest is dropped\n")
-                del self._buffer[LONGEST_LINE // 2 :]
+                del self._buffer[LINE_LIMIT // 2 :]
             self._lines.notify_all()
 
     def _wake(self) -> None:
@@ -186,7 +186,7 @@ class DockerProcess:
 
 
 @dataclass(frozen=True)
-class Ended:
+class ContainerExit:
     """How a container ended.
 
     Attributes:
@@ -198,24 +198,24 @@ class Ended:
     out_of_memory: bool = False
 
 
-def end(container: Container) -> Ended:
+def kill_container(container: Container) -> ContainerExit:
     """Kill a container that may have ended by itself, remove it, and tell how it ended."""
     status: int | None = None
     out_of_memory = False
     try:
         with contextlib.suppress(docker.errors.APIError):
             container.kill()
-        status = as_status(int(container.wait(timeout=30)["StatusCode"]))
+        status = signal_status(int(container.wait(timeout=30)["StatusCode"]))
         container.reload()
         out_of_memory = bool(container.attrs["State"].get("OOMKilled"))
-    except FAULTS:
+    except ENGINE_EXCEPTIONS:
         pass
     finally:
         remove(container)
-    return Ended(status, out_of_memory)
+    return ContainerExit(status, out_of_memory)
 
 
-def as_status(code: int) -> int:
+def signal_status(code: int) -> int:
     """An engine's exit code as a host process's: 128 and a signal's number there is the negative number here.
 
     A script that exits with such a code by itself can't be told from one that a signal ended.

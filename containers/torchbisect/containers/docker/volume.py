@@ -23,10 +23,10 @@ from docker.models.containers import Container
 from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors, remove, volume_full
 from torchbisect.containers.docker.images import Image
 from torchbisect.containers.store import overlay
-from torchbisect.containers.store.disk import says_full
+from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.core.errors import MachineError
 
-VOLUME = "torchbisect-store"
+VOLUME_NAME = "torchbisect-store"
 #: Where it is mounted; environments hold this path, so it is the same in every container.
 ROOT = "/torchbisect"
 VENVS = f"{ROOT}/venvs"
@@ -44,7 +44,7 @@ for archive in pathlib.Path({WHEELS!r}, "archive-v0").glob("*"):
 """
 
 #: Follows the text of ``overlay`` in a container.
-_LAY_OVER = """
+_OVERLAY_FILES = """
 import base64, json, sys
 source, place, files, commit = sys.argv[1:]
 with open(files) as told:
@@ -52,33 +52,33 @@ with open(files) as told:
 os.unlink(files)
 shutil.rmtree(place, ignore_errors=True)
 link_tree(Path(source), Path(place))
-lay_over(Path(place), layer, commit)
+overlay_files(Path(place), layer, commit)
 """
 
 
 @dataclass(frozen=True)
-class KeptInVolume:
+class VolumeEnvironment:
     """One environment in the volume: its key, and when it was last used, in seconds since the epoch."""
 
     key: str
     used: float
 
 
-class Store:
+class Volume:
     """The volume, seen through short-lived containers: it may be on another machine."""
 
-    def __init__(self, engine: Engine, image: Image, volume: str = VOLUME) -> None:
+    def __init__(self, engine: Engine, image: Image, volume: str = VOLUME_NAME) -> None:
         """Make the volume if it isn't there. Raises ``MachineError`` or ``DiskFull`` if the engine fails at it."""
         self.engine = engine
         self.image = image
-        self.volume = volume
+        self.name = volume
         self._keeper: Container | None = None
         with engine_errors("making the volume"):
             engine.client.volumes.create(volume, labels={LABEL: "store"})
 
     def mount(self, *, writable: bool) -> dict[str, dict[str, str]]:
         """The volume as ``containers.create`` is told of it."""
-        return {self.volume: {"bind": ROOT, "mode": "rw" if writable else "ro"}}
+        return {self.name: {"bind": ROOT, "mode": "rw" if writable else "ro"}}
 
     def facts(self, key: str) -> str | None:
         """What was written down of a finished environment, or ``None`` if there is none of this key."""
@@ -96,43 +96,35 @@ class Store:
         with engine_errors("writing to the volume"):
             self._holder().put_archive(folder, archive({FACTS_FILE: facts.encode()}))
 
-    def environments(self) -> list[KeptInVolume]:
+    def environments(self) -> list[VolumeEnvironment]:
         """All finished environments, the longest unused first."""
-        told = self.helper(["sh", "-c", f"stat -c '%Y %n' {VENVS}/*/{FACTS_FILE} 2>/dev/null || true"])
+        told = self.run_program(["sh", "-c", f"stat -c '%Y %n' {VENVS}/*/{FACTS_FILE} 2>/dev/null || true"])
         pairs = [line.split(" ", 1) for line in told.splitlines() if " " in line]
-        found = [KeptInVolume(path.split("/")[-2], float(moment)) for moment, path in pairs]
+        found = [VolumeEnvironment(path.split("/")[-2], float(moment)) for moment, path in pairs]
         return sorted(found, key=lambda kept: kept.used)
-
-    def free(self) -> int:
-        """The bytes that can still be written to the volume."""
-        return int(self.helper(["sh", "-c", f"df -B1 --output=avail {ROOT}"]).split()[-1])
-
-    def used(self) -> int:
-        """The bytes that it takes, files that have several names counted once."""
-        return int(self.helper(["du", "-s", "-B1", ROOT]).split()[0])
 
     def remove(self, path: str) -> None:
         """Remove a folder of the volume: first from its place, so that nobody sees half of it, then for good."""
         gone = f"{MAKING}/gone-{time.time_ns()}"
         script = f'mkdir -p {MAKING}; if [ -e "$1" ]; then mv "$1" {gone} && rm -rf {gone}; fi; rm -rf {MAKING}/gone-*'
-        self.helper(["sh", "-c", script, "sh", path])
+        self.run_program(["sh", "-c", script, "sh", path])
 
-    def lay_over(self, source: str, place: str, layer: Mapping[str, bytes | None], commit: str) -> None:
+    def overlay_files(self, source: str, place: str, layer: Mapping[str, bytes | None], commit: str) -> None:
         """Make a copy of an environment that costs no room, with other files in its packages; see ``overlay``."""
         told = {path: None if body is None else base64.b64encode(body).decode() for path, body in layer.items()}
         files = f"{place}.json"
         with engine_errors("writing to the volume"):
             body = json.dumps(told).encode()
             self._holder().put_archive(ROOT, archive({files[len(ROOT) + 1 :]: body}))
-        self.helper(["python3", "-c", inspect.getsource(overlay) + _LAY_OVER, source, place, files, commit])
+        self.run_program(["python3", "-c", inspect.getsource(overlay) + _OVERLAY_FILES, source, place, files, commit])
 
-    def give_back(self) -> None:
+    def remove_unused_wheels(self) -> None:
         """Take packages out of the wheels of which no environment holds a link any more."""
-        names = self.helper(["python3", "-c", _UNLINKED]).split()
+        names = self.run_program(["python3", "-c", _UNLINKED]).split()
         if names:
-            self.helper(["uv", "cache", "clean", "--cache-dir", WHEELS, *sorted(set(names))])
+            self.run_program(["uv", "cache", "clean", "--cache-dir", WHEELS, *sorted(set(names))])
 
-    def helper(self, command: list[str]) -> str:
+    def run_program(self, command: list[str]) -> str:
         """Run a program of the image's with write access to the volume and nothing else; returns what it printed.
 
         Raises:
@@ -148,10 +140,10 @@ class Store:
                 errors = container.logs(stdout=False, stderr=True).decode("utf-8", "replace")
             finally:
                 remove(container)
-        if status and says_full(errors):
+        if status and is_disk_full_message(errors):
             raise volume_full()
         if status:
-            raise MachineError(f"{command[0]} failed on the volume {self.volume}: {' '.join(errors.split())[:300]}")
+            raise MachineError(f"{command[0]} failed on the volume {self.name}: {' '.join(errors.split())[:300]}")
         return output
 
     def create(self, command: list[str], **options: Any) -> Container:

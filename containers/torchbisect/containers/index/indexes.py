@@ -32,7 +32,7 @@ else:
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """An address as it may be printed: the name and password in it replaced by ``****``."""
     try:
         parts = urlsplit(url)
@@ -43,9 +43,9 @@ def shown(url: str) -> str:
     return urlunsplit(parts._replace(netloc="****@" + parts.netloc.rpartition("@")[2]))
 
 
-def masked(text: str) -> str:
+def redact_urls(text: str) -> str:
     """A message of another program with what is secret in its addresses replaced."""
-    return _ADDRESS.sub(lambda found: shown(found.group()), text)
+    return _ADDRESS.sub(lambda found: redact_url(found.group()), text)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Indexes:
     find_links: tuple[str, ...] = ()
 
     @classmethod
-    def gather(
+    def from_configuration(
         cls,
         index_url: str | None = None,
         extra: Sequence[str] = (),
@@ -105,7 +105,7 @@ class Indexes:
 
     def __str__(self) -> str:
         """The places as they may be printed."""
-        return ", ".join(shown(place) for place in (*self.urls, *self.find_links))
+        return ", ".join(redact_url(place) for place in (*self.urls, *self.find_links))
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,15 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 
-from torchbisect.containers.index.indexes import Indexes, masked, shown
+from torchbisect.containers.index.indexes import Indexes, redact_url, redact_urls
 from torchbisect.core.errors import IndexUnreachable
 from torchbisect.core.retry import (
-    DEFAULT_PATIENCE,
+    DEFAULT_RETRY,
     Notify,
-    Patience,
+    RetryPolicy,
     Transient,
-    keep_asking,
     raise_for_transient_status,
+    retry_transient,
     silent,
 )
 
@@ -45,7 +45,7 @@ def project_page(
     project: str,
     *,
     notify: Notify = silent,
-    patience: Patience = DEFAULT_PATIENCE,
+    retry: RetryPolicy = DEFAULT_RETRY,
     client: httpx.Client | None = None,
 ) -> ProjectPage | None:
     """What one index says of one project, or ``None`` if it doesn't have it.
@@ -54,7 +54,7 @@ def project_page(
         url: the index, without the project: ``https://host/simple``, ``file:///folder/simple``.
         project: any spelling of the project's name.
         notify: told of each wait before another try.
-        patience: how long to go on asking an index that does not answer.
+        retry: how long to go on asking an index that does not answer.
         client: a client to use again; by default one for this call.
 
     Raises:
@@ -62,7 +62,7 @@ def project_page(
     """
     name = canonicalize_name(project)
     page_url = f"{url.rstrip('/')}/{name}/"
-    return _page(page_url, name, f"the index {shown(url)}", notify, patience, client)
+    return _page(page_url, name, f"the index {redact_url(url)}", notify, retry, client)
 
 
 def packages(
@@ -70,7 +70,7 @@ def packages(
     project: str,
     *,
     notify: Notify = silent,
-    patience: Patience = DEFAULT_PATIENCE,
+    retry: RetryPolicy = DEFAULT_RETRY,
 ) -> list[DistributionPackage]:
     """All files of a project in all these places, as an installer would see them; the chief index's first.
 
@@ -80,10 +80,10 @@ def packages(
     found: list[DistributionPackage] = []
     with new_client() as client:
         for url in indexes.urls:
-            page = project_page(url, project, notify=notify, patience=patience, client=client)
+            page = project_page(url, project, notify=notify, retry=retry, client=client)
             found += page.packages if page else []
         for place in indexes.find_links:
-            found += _links(place, project, notify, patience, client)
+            found += _links(place, project, notify, retry, client)
     return found
 
 
@@ -99,13 +99,13 @@ def _trusted() -> ssl.SSLContext:
 
 
 def _links(
-    place: str, project: str, notify: Notify, patience: Patience, client: httpx.Client
+    place: str, project: str, notify: Notify, retry: RetryPolicy, client: httpx.Client
 ) -> list[DistributionPackage]:
     """The files that one ``--find-links`` place has: a folder of wheels, or a page of links."""
     name = canonicalize_name(project)
     folder = file_path(place) if place.startswith("file://") else Path(place).expanduser()
     if "://" in place and not place.startswith("file://"):
-        page = _page(place, name, f"the page of links {shown(place)}", notify, patience, client)
+        page = _page(place, name, f"the page of links {redact_url(place)}", notify, retry, client)
         files = page.packages if page else []
     elif folder.is_dir():
         links = [Link(path.name, path.absolute().as_uri(), {}) for path in sorted(folder.iterdir())]
@@ -117,13 +117,13 @@ def _links(
 
 
 def _page(
-    url: str, name: str, what: str, notify: Notify, patience: Patience, client: httpx.Client | None
+    url: str, name: str, what: str, notify: Notify, retry: RetryPolicy, client: httpx.Client | None
 ) -> ProjectPage | None:
     if url.startswith("file://"):
         return _read_page(file_path(url), name)
 
     with contextlib.nullcontext(client) if client else new_client() as asker:
-        return keep_asking(lambda: _fetch(asker, url, name, what), what, notify=notify, patience=patience)
+        return retry_transient(lambda: _fetch(asker, url, name, what), what, notify=notify, retry=retry)
 
 
 def _fetch(client: httpx.Client, url: str, name: str, what: str) -> ProjectPage | None:
@@ -135,13 +135,13 @@ def _fetch(client: httpx.Client, url: str, name: str, what: str) -> ProjectPage 
             raise IndexUnreachable(
                 f"{what} has a certificate that isn't trusted here ({error}): set SSL_CERT_FILE to those to trust"
             ) from error
-        raise Transient(masked(str(error)) or "no connection") from error
+        raise Transient(redact_urls(str(error)) or "no connection") from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
         raise IndexUnreachable(f"{what} isn't an address that can be asked ({error}): correct it") from error
     except httpx.TimeoutException as error:
         raise Transient("no answer in time") from error
     except httpx.HTTPError as error:
-        raise Transient(masked(str(error)) or type(error).__name__) from error
+        raise Transient(redact_urls(str(error)) or type(error).__name__) from error
     if response.status_code in (404, 410):
         return None
     raise_for_transient_status(response.status_code)
@@ -163,7 +163,7 @@ def _parse(response: httpx.Response, name: str, what: str) -> ProjectPage:
             return ProjectPage.from_html(name, response.content, str(response.url), response.charset_encoding)
         raise UnsupportedContentTypeError(str(response.url), kind)
     except (UnsupportedRepoVersionError, UnsupportedContentTypeError) as error:
-        raise IndexUnreachable(f"{what} does not send a page of packages ({masked(str(error))})") from error
+        raise IndexUnreachable(f"{what} does not send a page of packages ({redact_urls(str(error))})") from error
     except (ValueError, KeyError, TypeError) as error:
         raise Transient(f"a page that can't be read: {type(error).__name__}") from error
 

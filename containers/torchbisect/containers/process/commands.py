@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torchbisect.containers.environment import Completed
-from torchbisect.containers.process.processes import drain, end_everything, new_mark, spawn
+from torchbisect.containers.process.processes import drain, kill_process_tree, new_mark, spawn
 
 #: Bytes of each output stream that are kept: the first half and the last.
-OUTPUT_KEPT = 1 << 20
+OUTPUT_LIMIT = 1 << 20
 
 #: The user's variables that reach a repro: they say how this machine computes, and nothing about the user.
-KEPT = (
+PASSED_VARIABLES = (
     "PATH",
     "LD_LIBRARY_PATH",
     "CC",
@@ -59,14 +59,14 @@ def clean_environment(
         base: the variables to take from; the process's own by default.
     """
     own = os.environ if base is None else base
-    environment = {name: own[name] for name in KEPT if name in own}
+    environment = {name: own[name] for name in PASSED_VARIABLES if name in own}
     environment.setdefault("PATH", os.defpath)
     environment.update(HOME=str(home), TMPDIR=str(home), LANG="C.UTF-8", LC_ALL="C.UTF-8", USER="torchbisect")
     environment.update(extra or {})
     return environment
 
 
-class Capped:
+class CappedText:
     """The beginning and the end of a stream, with a line between that says how much was left out."""
 
     def __init__(self, size: int) -> None:
@@ -102,7 +102,7 @@ def run_command(
     directory: Path | str | None = None,
     timeout: float | None = None,
     cancel: threading.Event | None = None,
-    cap: int = OUTPUT_KEPT,
+    cap: int = OUTPUT_LIMIT,
     on_errors: Callable[[bytes], None] | None = None,
 ) -> Completed:
     """Run a command to its end, or to the end of its time, and then kill whatever is left of it.
@@ -122,7 +122,7 @@ def run_command(
     """
     begun = time.monotonic()
     mark = new_mark()
-    output, errors = Capped(cap), Capped(cap)
+    output, errors = CappedText(cap), CappedText(cap)
 
     def take_errors(data: bytes) -> None:
         errors.add(data)
@@ -137,7 +137,7 @@ def run_command(
         drains = [drain(stream, take) for stream, take in pairs if stream is not None]
         in_time = _wait(process, None if timeout is None else begun + timeout, cancel)
     finally:
-        end_everything(process, mark)
+        kill_process_tree(process, mark)
     for thread in drains:
         thread.join(timeout=2.0)
     status = process.returncode if in_time else None

@@ -29,10 +29,10 @@ from torchbisect.core.errors import MachineError
 MARK = "TORCHBISECT_PROCESS"
 
 #: Bytes of standard error that are kept, the last ones.
-ERRORS_KEPT = 64 * 1024
+STDERR_LIMIT = 64 * 1024
 
 #: Bytes that one line on standard output may have; the agent's largest answers are a small part of it.
-LONGEST_LINE = 256 * 1024 * 1024
+LINE_LIMIT = 256 * 1024 * 1024
 
 _SEND_PATIENCE = 60.0
 _ROUNDS = 50
@@ -70,7 +70,7 @@ class HostProcess:
         self._buffer = bytearray()
         self._searched = 0
         self._ended = False
-        self._tail = Tail(ERRORS_KEPT)
+        self._tail = StreamTail(STDERR_LIMIT)
         self._drain = drain(_held(self._process.stderr), self._tail.add)
 
     @property
@@ -121,7 +121,7 @@ class HostProcess:
 
     def kill(self) -> int | None:
         """End it and all it started; returns the exit status, the negative number of the signal if one ended it."""
-        end_everything(self._process, self._mark)
+        kill_process_tree(self._process, self._mark)
         for stream in (self._input, self._output):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -151,14 +151,14 @@ class HostProcess:
         except OSError:
             data = b""
         self._buffer += data
-        if len(self._buffer) > LONGEST_LINE:
+        if len(self._buffer) > LINE_LIMIT:
             self._tail.add(b"\na line of more than 256 MB came on standard output: the process was ended\n")
             self._buffer.clear()
             data = b""
         self._ended = not data
 
 
-class Tail:
+class StreamTail:
     """The last bytes of a stream, however long it was."""
 
     def __init__(self, size: int) -> None:
@@ -221,7 +221,7 @@ def drain(stream: IO[bytes], take: Callable[[bytes], None]) -> threading.Thread:
     return thread
 
 
-def end_everything(process: subprocess.Popen[bytes], mark: str) -> None:
+def kill_process_tree(process: subprocess.Popen[bytes], mark: str) -> None:
     """Kill a process, its group, its descendants and whoever carries the mark, until a look round finds none.
 
     A fork bomb makes new ones faster than a single look can kill them: all that are found are stopped first, so that
@@ -262,7 +262,7 @@ def sweep_processes() -> int:
     orphans = []
     for one in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if is_dead(one.environ().get(MARK, "").rpartition(".")[0]):
+            if owner_is_dead(one.environ().get(MARK, "").rpartition(".")[0]):
                 orphans.append(one)
     _kill(orphans)
     return len(orphans)
@@ -274,7 +274,7 @@ def owner() -> str:
     return f"{_namespace()}.{_identity(os.getpid())}"
 
 
-def is_dead(owner: str) -> bool:
+def owner_is_dead(owner: str) -> bool:
     """Whether the process of this name, of this namespace, is no more; ``False`` where that can't be known."""
     namespace, _, identity = owner.partition(".")
     number = identity.partition(".")[0]

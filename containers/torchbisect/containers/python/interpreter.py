@@ -27,7 +27,7 @@ from torchbisect.core.errors import InputError
 OLDEST_PYTHON = (3, 8)
 
 #: Asks a Python what it is; the answer is the last line of its output, as JSON.
-ASK = r"""
+INTERPRETER_QUERY = r"""
 import json, os, platform, site, sys, sysconfig
 try:
     from importlib.metadata import version
@@ -87,7 +87,7 @@ class Interpreter:
 
     @classmethod
     def from_answer(cls, place: Path, answer: dict[str, Any]) -> Interpreter:
-        """The interpreter at ``place`` from what it answered to ``ASK``. Raises ``InputError`` if it won't do."""
+        """The interpreter at ``place`` from what it answered to ``INTERPRETER_QUERY``. Raises ``InputError`` if it won't do."""
         version: tuple[int, int, int] = tuple(answer["version"])
         written = ".".join(map(str, version))
         if version[:2] < OLDEST_PYTHON:
@@ -108,7 +108,7 @@ class Interpreter:
         )
 
     @property
-    def numbers(self) -> tuple[int, int]:
+    def major_minor(self) -> tuple[int, int]:
         """The first two numbers of the version."""
         release = Version(self.version).release
         return release[0], release[1]
@@ -116,9 +116,9 @@ class Interpreter:
     @functools.cached_property
     def tags(self) -> frozenset[Tag]:
         """All tags of wheels that this Python takes."""
-        own = cpython_tags(self.numbers, [self.abi], list(self.platforms))
-        name = f"cp{self.numbers[0]}{self.numbers[1]}"
-        return frozenset([*own, *compatible_tags(self.numbers, name, list(self.platforms))])
+        own = cpython_tags(self.major_minor, [self.abi], list(self.platforms))
+        name = f"cp{self.major_minor[0]}{self.major_minor[1]}"
+        return frozenset([*own, *compatible_tags(self.major_minor, name, list(self.platforms))])
 
     def accepts(self, filename: str) -> bool:
         """Whether a file of this name is a wheel for this Python on this machine."""
@@ -156,7 +156,13 @@ def _ask(place: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="torchbisect-") as empty:
         try:
             done = subprocess.run(
-                [str(place), "-c", ASK], cwd=empty, env=kept, capture_output=True, text=True, timeout=60, check=False
+                [str(place), "-c", INTERPRETER_QUERY],
+                cwd=empty,
+                env=kept,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
             )
         except (OSError, ValueError) as error:
             raise InputError(f"{place} can't be started ({error}): name a Python with --python") from error

@@ -76,15 +76,15 @@ def parse_gpus(listing: str) -> list[Gpu]:
     return found
 
 
-def cuda_of(variant: str) -> tuple[int, int] | None:
+def cuda_version(variant: str) -> tuple[int, int] | None:
     """The CUDA version of a variant: ``cu126`` is 12.6; ``None`` for ``cpu`` and what isn't CUDA."""
     found = re.fullmatch(r"cu(\d+)(\d)", variant)
     return (int(found[1]), int(found[2])) if found else None
 
 
-def why_not(variant: str, gpu: Gpu) -> str | None:
+def incompatibility(variant: str, gpu: Gpu) -> str | None:
     """Why a variant can't run on a GPU, as far as tables tell; ``None`` if it should."""
-    cuda = cuda_of(variant)
+    cuda = cuda_version(variant)
     if cuda is None:
         return None
     oldest = OLDEST_DRIVER.get(cuda[0])
@@ -107,20 +107,20 @@ def choose_variant(offered: Sequence[str], gpus: Sequence[Gpu]) -> str:
     Raises:
         InputError: if there is a GPU and none of the offered variants runs on it.
     """
-    cuda = [variant for variant in offered if cuda_of(variant)]
+    cuda = [variant for variant in offered if cuda_version(variant)]
     if not gpus or not cuda:
         return "cpu"
-    reasons = {variant: why_not(variant, gpus[0]) for variant in cuda}
+    reasons = {variant: incompatibility(variant, gpus[0]) for variant in cuda}
     fitting = [variant for variant in cuda if reasons[variant] is None]
     if not fitting:
         raise InputError(
             f"no variant of torch runs on {gpus[0].name} ({reasons[cuda[-1]]}): use --device cpu, or another machine"
         )
-    return max(fitting, key=lambda variant: cuda_of(variant) or (0, 0))
+    return max(fitting, key=lambda variant: cuda_version(variant) or (0, 0))
 
 
 #: Asks a build in its own environment what it can do on the GPU it sees, and to do a little of it.
-ASK_GPU = r"""
+GPU_QUERY = r"""
 import json
 import torch
 told = {"built": torch.version.cuda, "available": torch.cuda.is_available()}
@@ -137,13 +137,13 @@ print(json.dumps(told))
 
 def check_gpu(environment: Environment) -> None:
     """Have a build compute on the GPU that it sees. Raises ``InstallFailed`` if it can't, with the reason."""
-    refused = gpu_refusal(environment.run(["-c", ASK_GPU], timeout=300).output, environment.build)
+    refused = gpu_failure(environment.run(["-c", GPU_QUERY], timeout=300).output, environment.build)
     if refused:
         raise refused
 
 
-def gpu_refusal(answer: str, build: Build) -> InstallFailed | None:
-    """Why a build can't compute on the GPU, from its own answer to ``ASK_GPU``; ``None`` if it can."""
+def gpu_failure(answer: str, build: Build) -> InstallFailed | None:
+    """Why a build can't compute on the GPU, from its own answer to ``GPU_QUERY``; ``None`` if it can."""
     try:
         told = json.loads(answer.splitlines()[-1])
     except (ValueError, IndexError):

@@ -15,7 +15,7 @@ from pathlib import Path
 from torchbisect.containers.python.interpreter import Interpreter
 
 #: Runs in an environment, of Python 3.8 and up: keeps its byte code under the digest of the source.
-KEEP = r"""
+SAVE_BYTECODE = r"""
 import hashlib, os, struct, sys
 from importlib.util import source_from_cache, source_hash
 site, store = sys.argv[1:]
@@ -41,16 +41,16 @@ for folder, _, names in os.walk(site):
 """
 
 
-def store_of(root: Path, interpreter: Interpreter) -> Path:
+def bytecode_folder(root: Path, interpreter: Interpreter) -> Path:
     """Where the byte code of one Python is kept: another's would not be understood."""
     return root / interpreter.identity
 
 
-def lend(store: Path, site: Path, interpreter: Interpreter) -> float:
+def link_known_bytecode(store: Path, site: Path, interpreter: Interpreter) -> float:
     """Link the byte code that is known into an environment that has none yet.
 
     Args:
-        store: what ``KEEP`` filled.
+        store: what ``SAVE_BYTECODE`` filled.
         site: the environment's site-packages, on the same filesystem.
         interpreter: the environment's Python.
 
@@ -60,7 +60,7 @@ def lend(store: Path, site: Path, interpreter: Interpreter) -> float:
     known = frozenset(os.listdir(store)) if store.is_dir() else frozenset[str]()
     if not known:
         return 0.0
-    tag = f"cpython-{interpreter.numbers[0]}{interpreter.numbers[1]}"
+    tag = f"cpython-{interpreter.major_minor[0]}{interpreter.major_minor[1]}"
     linked = modules = 0
     for folder, _, names in os.walk(site):
         for name in names:
@@ -77,7 +77,7 @@ def lend(store: Path, site: Path, interpreter: Interpreter) -> float:
     return linked / modules if modules else 0.0
 
 
-def forget_unused(root: Path) -> None:
+def remove_unused_bytecode(root: Path) -> None:
     """Remove what no environment holds a link to any more."""
     for place in root.glob("*/*"):
         with contextlib.suppress(OSError):

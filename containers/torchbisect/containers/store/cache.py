@@ -17,8 +17,15 @@ from pathlib import Path
 
 import platformdirs
 
-from torchbisect.containers.store.bytecode import forget_unused
-from torchbisect.containers.store.disk import disk_errors, disk_full, free_bytes, human, size_of, writable_directory
+from torchbisect.containers.store.bytecode import remove_unused_bytecode
+from torchbisect.containers.store.disk import (
+    disk_errors,
+    disk_full,
+    folder_size,
+    format_bytes,
+    free_bytes,
+    writable_directory,
+)
 from torchbisect.containers.store.locks import FileLock
 from torchbisect.core.retry import Notify, silent
 
@@ -28,11 +35,11 @@ VARIABLE = "TORCHBISECT_CACHE_DIR"
 #: Written into an environment as the last thing before it gets its name.
 FACTS_FILE = "torchbisect-facts.json"
 
-_GONE = "gone-"
+_REMOVED = "gone-"
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedEnvironment:
     """One environment in the cache.
 
     Attributes:
@@ -63,7 +70,7 @@ class Cache:
         option = "--cache-dir" if directory else VARIABLE if os.environ.get(VARIABLE) else "--cache-dir"
         named = directory or os.environ.get(VARIABLE) or platformdirs.user_cache_path("torchbisect")
         self.root = writable_directory(Path(named).expanduser().absolute(), option=option)
-        for place in (self.venvs, self.making, self.wheels, self.journal, self.locks):
+        for place in (self.venvs, self.unfinished, self.wheels, self.journal, self.locks):
             writable_directory(place, option=option)
 
     @property
@@ -72,7 +79,7 @@ class Cache:
         return self.root / "venvs"
 
     @property
-    def making(self) -> Path:
+    def unfinished(self) -> Path:
         """Environments that aren't finished, and ones that are being thrown away; nothing in here is ever used."""
         return self.root / "making"
 
@@ -108,30 +115,30 @@ class Cache:
         """Return the lock on the wheels: installs share it, a clean-up holds it alone."""
         return FileLock(self.locks / "wheels", shared=shared)
 
-    def finished(self, key: str) -> bool:
+    def has_environment(self, key: str) -> bool:
         """Whether an environment is there, whole."""
         return (self.venvs / key / FACTS_FILE).exists()
 
-    def touch(self, key: str) -> None:
+    def mark_used(self, key: str) -> None:
         """Note that an environment is used now, for the order in which they are thrown away."""
         with contextlib.suppress(OSError):
             os.utime(self.venvs / key / FACTS_FILE)
 
-    def environments(self) -> list[Kept]:
+    def environments(self) -> list[CachedEnvironment]:
         """All finished environments, the longest unused first."""
         found = []
         for place in self.venvs.iterdir():
             with contextlib.suppress(OSError):
-                found.append(Kept(place.name, place, (place / FACTS_FILE).stat().st_mtime))
+                found.append(CachedEnvironment(place.name, place, (place / FACTS_FILE).stat().st_mtime))
         return sorted(found, key=lambda kept: kept.used)
 
     def free(self) -> int:
         """The bytes that can still be written here."""
         return free_bytes(self.root)
 
-    def room(self) -> int:
+    def available(self) -> int:
         """The bytes that can still be kept here: what the disk has free, and no more than the limit leaves."""
-        return self.free() if self.limit is None else min(self.free(), self.limit - size_of(self.root))
+        return self.free() if self.limit is None else min(self.free(), self.limit - folder_size(self.root))
 
     def evict(self, key: str) -> bool:
         """Throw one environment away, unless somebody leases it; whether it was done."""
@@ -139,7 +146,7 @@ class Cache:
         if not lock.try_acquire():
             return False
         try:
-            doomed = self.making / f"{_GONE}{uuid.uuid4().hex}"
+            doomed = self.unfinished / f"{_REMOVED}{uuid.uuid4().hex}"
             try:
                 os.rename(self.venvs / key, doomed)
             except FileNotFoundError:
@@ -177,7 +184,7 @@ class Cache:
             DiskFull: if there is nothing more to throw away and still too little room.
         """
         while self.free() < needed:
-            if not self._give_up_one(notify, reclaim):
+            if not self._evict_one(notify, reclaim):
                 raise disk_full(self.root)
 
     def keep_to_limit(
@@ -191,17 +198,17 @@ class Cache:
 
         The arguments are those of ``make_room`` and ``evict_oldest``.
         """
-        while self.limit is not None and size_of(self.root) > self.limit:
-            if not self._give_up_one(notify, reclaim, sparing):
-                notify(f"{self.root} is over its limit of {human(self.limit)}: all that is left there is in use")
+        while self.limit is not None and folder_size(self.root) > self.limit:
+            if not self._evict_one(notify, reclaim, sparing):
+                notify(f"{self.root} is over its limit of {format_bytes(self.limit)}: all that is left there is in use")
                 break
 
-    def _give_up_one(
+    def _evict_one(
         self, notify: Notify, reclaim: Callable[[list[str]], None] | None, sparing: str | None = None
     ) -> bool:
         """Throw one environment away, and the packages that none of the others holds; whether that freed anything."""
         gone = self.evict_oldest(notify, sparing=sparing)
-        forget_unused(self.bytecode)
+        remove_unused_bytecode(self.bytecode)
         unused = self.unlinked_packages() if reclaim else []
         if reclaim and unused:
             before = self.free()
@@ -220,9 +227,9 @@ class Cache:
 
     def sweep(self) -> None:
         """Remove what a run that died left half made; what a living one is making stays."""
-        with disk_errors(self.making):
-            for place in list(self.making.iterdir()):
-                lock = self.install_lock("gone" if place.name.startswith(_GONE) else place.name)
+        with disk_errors(self.unfinished):
+            for place in list(self.unfinished.iterdir()):
+                lock = self.install_lock("gone" if place.name.startswith(_REMOVED) else place.name)
                 if lock.try_acquire():
                     remove_tree(place)
                     lock.release()
@@ -234,7 +241,7 @@ class Cache:
             lock.release()
 
     def __str__(self) -> str:
-        return f"{self.root} ({human(self.free())} free)"
+        return f"{self.root} ({format_bytes(self.free())} free)"
 
 
 def remove_tree(place: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from torchbisect.containers.environment import Facts
 from torchbisect.containers.store.cache import Cache, remove_tree
 from torchbisect.containers.store.disk import disk_errors
-from torchbisect.containers.store.overlay import lay_over, link_tree, site_packages
+from torchbisect.containers.store.overlay import link_tree, overlay_files, site_packages
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import MachineError
@@ -19,7 +19,7 @@ from torchbisect.core.retry import Notify, silent
 
 
 @contextmanager
-def overlaid(
+def overlaid_environment(
     cache: Cache, base: Venv, layer: Mapping[str, bytes | None], commit: str, build: Build | None = None
 ) -> Iterator[Venv]:
     """A copy of an environment with these files in its site-packages, for as long as the context lasts.
@@ -35,16 +35,16 @@ def overlaid(
         DiskFull: if there is no room.
         MachineError: if the environment is not a virtual one that can be copied.
     """
-    packages_of(base)
-    with copied(cache, base, copy_name(commit, str(base.python)), f"the Python of {commit[:10]}") as python:
+    site_packages_of(base)
+    with copied_environment(cache, base, copy_name(commit, str(base.python)), f"the Python of {commit[:10]}") as python:
         with disk_errors(python):
-            lay_over(python.parents[1], layer, commit)
-        stands_for, facts = standing_for(base.build, base.facts, commit, build)
+            overlay_files(python.parents[1], layer, commit)
+        stands_for, facts = overlay_identity(base.build, base.facts, commit, build)
         yield replace(base, build=stands_for, facts=facts, python=python)
 
 
 @contextmanager
-def copied(cache: Cache, base: Venv, name: str, what: str, notify: Notify = silent) -> Iterator[Path]:
+def copied_environment(cache: Cache, base: Venv, name: str, what: str, notify: Notify = silent) -> Iterator[Path]:
     """The Python of a copy of an environment, in which every file is still the same file, for as long as it is needed.
 
     It lies where the cache keeps what is unfinished, under a lock, so that what a killed run leaves is swept away and
@@ -57,7 +57,7 @@ def copied(cache: Cache, base: Venv, name: str, what: str, notify: Notify = sile
     Raises:
         DiskFull: if there is no room.
     """
-    lock, place = cache.install_lock(name), cache.making / name
+    lock, place = cache.install_lock(name), cache.unfinished / name
     lock.acquire(waiting=f"waiting for another run that asks {what}", notify=notify)
     source = base.python.parents[1]
     try:
@@ -75,13 +75,13 @@ def copy_name(commit: str, base: str) -> str:
     return f"overlay-{hashlib.sha256(f'{commit} {base}'.encode()).hexdigest()[:12]}"
 
 
-def standing_for(base: Build, facts: Facts, commit: str, build: Build | None = None) -> tuple[Build, Facts]:
+def overlay_identity(base: Build, facts: Facts, commit: str, build: Build | None = None) -> tuple[Build, Facts]:
     """What a copy with a commit's Python is called, and what will be read back from it."""
     stands_for = build or Build(base.version, Channel.COMMIT, date=base.date, commit=commit)
     return stands_for, replace(facts, torch=stands_for.version if build else facts.torch, git_version=commit)
 
 
-def packages_of(environment: Venv) -> Path:
+def site_packages_of(environment: Venv) -> Path:
     """Where an environment's packages lie. Raises ``MachineError`` if it is no virtual environment."""
     try:
         return site_packages(environment.python.parents[1])

@@ -13,22 +13,22 @@ from pathlib import Path
 from torchbisect.core.errors import DiskFull, InputError, MachineError
 
 #: What the C library's ``strerror`` says of a full disk or a spent quota; programs in between pass these words on.
-FULL_WORDS = ("no space left on device", "disk quota exceeded", "os error 28", "os error 122")
+DISK_FULL_PHRASES = ("no space left on device", "disk quota exceeded", "os error 28", "os error 122")
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
-def says_full(text: str) -> bool:
+def is_disk_full_message(text: str) -> bool:
     """Whether a program's message is about a full disk."""
     low = text.lower()
-    return any(words in low for words in FULL_WORDS)
+    return any(words in low for words in DISK_FULL_PHRASES)
 
 
 def disk_full(where: Path | str) -> DiskFull:
     """The error for a disk that has no room left, with how much there is and what to do."""
     try:
-        free = f"{human(free_bytes(Path(where)))} free"
+        free = f"{format_bytes(free_bytes(Path(where)))} free"
     except OSError:
         free = "no room"
     return DiskFull(
@@ -64,7 +64,7 @@ def free_bytes(where: Path) -> int:
     return shutil.disk_usage(where).free
 
 
-def size_of(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     """The bytes that a folder's files take on disk, each file once however many names it has in there."""
     seen: set[tuple[int, int]] = set()
     size = 0
@@ -103,7 +103,7 @@ def writable_directory(where: Path, *, option: str) -> Path:
 
 
 def parse_size(text: str) -> int:
-    """Bytes from what people write: ``20GB``, ``500 MB``, ``1.5T``; units are those of ``human``, powers of 1000.
+    """Bytes from what people write: ``20GB``, ``500 MB``, ``1.5T``; units are those of ``format_bytes``, powers of 1000.
 
     Raises:
         ValueError: it is no size above nothing.
@@ -115,7 +115,7 @@ def parse_size(text: str) -> int:
     return size
 
 
-def human(size: float) -> str:
+def format_bytes(size: float) -> str:
     """A number of bytes as people read it: ``846 MB``, ``6.1 GB``."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:

@@ -31,7 +31,7 @@ def link_tree(source: Path, target: Path) -> None:
             _link(os.path.join(folder, name), here / name)
 
 
-def lay_over(place: Path, layer: Mapping[str, bytes | None], commit: str) -> None:
+def overlay_files(place: Path, layer: Mapping[str, bytes | None], commit: str) -> None:
     """Put files into the packages of a virtual environment that shares its own with others.
 
     Args:

@@ -15,30 +15,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from torchbisect.core.build import Build, Channel
-from torchbisect.containers.store.bytecode import KEEP, lend, store_of
-from torchbisect.containers.store.cache import FACTS_FILE, Cache, remove_tree
-from torchbisect.containers.process.commands import Cancelled, clean_environment, run_command
-from torchbisect.containers.store.copies import copied, overlaid
-from torchbisect.containers.store.disk import disk_errors, writable_directory
 from torchbisect.containers.environment import Completed, Facts
-from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.venv.installer import Installer
+from torchbisect.containers.process.commands import Cancelled, clean_environment, run_command
+from torchbisect.containers.process.processes import sweep_processes
 from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.bytecode import SAVE_BYTECODE, bytecode_folder, link_known_bytecode
+from torchbisect.containers.store.cache import FACTS_FILE, Cache, remove_tree
+from torchbisect.containers.store.copies import copied_environment, overlaid_environment
+from torchbisect.containers.store.disk import disk_errors, writable_directory
 from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.store.locks import FileLock
-from torchbisect.containers.process.processes import sweep_processes
+from torchbisect.containers.venv.installer import Installer
 from torchbisect.containers.venv.readback import IMPORT_TIMEOUT, dump_facts, load_facts, read_facts
 from torchbisect.containers.venv.recipes import environment_key, requirements
-from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, silent
 from torchbisect.containers.venv.venv import Venv
+from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
+from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
 #: Bytes that are kept free for the next install where old environments can be thrown away for it: a CUDA release's.
-COMFORT = 8 * 10**9
+FREE_SPACE_TARGET = 8 * 10**9
 #: With byte code for this share of its modules an environment needs no import for the sake of it: many of the others
 #: are never imported.
-_ENOUGH = 0.25
+_ENOUGH_BYTECODE = 0.25
 
 
 class VenvEnvironments:
@@ -54,8 +54,8 @@ class VenvEnvironments:
         *,
         packages: Sequence[str] = (),
         notify: Notify = silent,
-        patience: Patience = DEFAULT_PATIENCE,
-        comfort: int = COMFORT,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        free_space: int = FREE_SPACE_TARGET,
     ) -> None:
         """
         Args:
@@ -64,22 +64,22 @@ class VenvEnvironments:
             indexes: where packages come from.
             packages: requirements that are installed in every environment beside torch.
             notify: told of what takes long.
-            patience: how long to go on asking an index that does not answer.
-            comfort: bytes to keep free for an install, where unused environments can be thrown away for it.
+            retry: how long to go on asking an index that does not answer.
+            free_space: bytes to keep free for an install, where unused environments can be thrown away for it.
         """
         self._cache = cache
         self._interpreter = interpreter
         self._notify = notify
         self._packages = tuple(packages)
-        self._comfort = comfort
-        self._installer = Installer(cache, interpreter, indexes, self._packages, notify, patience)
+        self._free_space = free_space
+        self._installer = Installer(cache, interpreter, indexes, self._packages, notify, retry)
         self._indexes = indexes
         self._leases = Leases(cache)
         self._guard = threading.Lock()
         self._homes: tuple[Path, FileLock] | None = None
         sweep_processes()
         cache.sweep()
-        sweep_homes()
+        remove_stale_homes()
 
     @property
     def interpreter(self) -> Interpreter:
@@ -114,7 +114,7 @@ class VenvEnvironments:
 
     def has(self, build: Build) -> bool:
         """Whether the environment of a build is there already, so that asking for it costs nothing."""
-        return build.channel is Channel.INSTALLED or self._cache.finished(self.key(build))
+        return build.channel is Channel.INSTALLED or self._cache.has_environment(self.key(build))
 
     def host_venv(self, build: Build) -> Venv:
         """Lease the environment of a build as a virtual environment on this machine; see ``Environments``."""
@@ -131,18 +131,18 @@ class VenvEnvironments:
         base = self.environment(build)
         name = f"altered-{hashlib.sha256(f'{self.key(build)} {requirement}'.encode()).hexdigest()[:12]}"
         try:
-            with copied(self._cache, base, name, f"{build} with {requirement}", self._notify) as python:
-                self._installer.exchange(python, build, requirement)
+            with copied_environment(self._cache, base, name, f"{build} with {requirement}", self._notify) as python:
+                self._installer.replace_package(python, build, requirement)
                 yield replace(base, facts=self._read(build, python), python=python)
         finally:
             self.release(build)
 
     @contextlib.contextmanager
-    def overlaid(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[Venv]:
+    def with_overlay(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[Venv]:
         """A copy of a build's environment with other files in it; see ``Environments``."""
         base = self.environment(build)
         try:
-            with overlaid(self._cache, base, layer, commit) as environment:
+            with overlaid_environment(self._cache, base, layer, commit) as environment:
                 yield environment
         finally:
             self.release(build)
@@ -151,7 +151,7 @@ class VenvEnvironments:
         """Give back one lease; the environment stays for the next run unless its room is needed."""
         key = self.key(build)
         if self._leases.release(key):
-            self._cache.touch(key)
+            self._cache.mark_used(key)
 
     def close(self) -> None:
         """Give back all leases and remove the processes' homes."""
@@ -172,10 +172,10 @@ class VenvEnvironments:
         key = self.key(build)
 
         def find() -> Venv | None:
-            if not self._cache.finished(key):
+            if not self._cache.has_environment(key):
                 return None
             facts = self._facts(build, self._cache.venvs / key)
-            self._cache.touch(key)
+            self._cache.mark_used(key)
             return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._home_of_homes())
 
         def make() -> None:
@@ -186,7 +186,7 @@ class VenvEnvironments:
             key,
             build,
             find=find,
-            exists=lambda: self._cache.finished(key),
+            exists=lambda: self._cache.has_environment(key),
             make=make,
             notify=notify,
             cancel=cancel,
@@ -194,11 +194,11 @@ class VenvEnvironments:
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
         """Make an environment under a temporary name and give it its own when it is whole."""
-        place = self._cache.making / key
+        place = self._cache.unfinished / key
         shared = self._cache.wheels_lock(shared=True)
         with contextlib.suppress(DiskFull):
             # A guess at what may be needed; whether it is too little only the install itself can tell.
-            self._cache.make_room(self._comfort, notify=self._notify, reclaim=self._installer.forget)
+            self._cache.make_room(self._free_space, notify=self._notify, reclaim=self._installer.remove_wheels)
         try:
             for attempt in itertools.count():
                 remove_tree(place)
@@ -219,7 +219,7 @@ class VenvEnvironments:
             raise
         finally:
             shared.release()
-        self._cache.keep_to_limit(sparing=key, notify=self._notify, reclaim=self._installer.forget)
+        self._cache.keep_to_limit(sparing=key, notify=self._notify, reclaim=self._installer.remove_wheels)
 
     def _more_room(self, *, first: bool) -> bool:
         """Give up an environment for an install that found the disk full; whether another try may come further.
@@ -230,17 +230,19 @@ class VenvEnvironments:
         gone = self._cache.evict_oldest(self._notify)
         unused = self._cache.unlinked_packages()
         if unused:
-            self._installer.forget(unused)
+            self._installer.remove_wheels(unused)
         return gone or (first and bool(unused))
 
     def _fill(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
         self._installer.make(place, build, requirements(build, self._packages), cancel)
-        site, store = _site_packages(place), store_of(self._cache.bytecode, self._interpreter)
-        lent = lend(store, site, self._interpreter)
-        facts = self._read(build, place / "bin" / "python", cancel=cancel, warm=lent < _ENOUGH)
-        if lent < _ENOUGH:
+        site, store = _site_packages(place), bytecode_folder(self._cache.bytecode, self._interpreter)
+        lent = link_known_bytecode(store, site, self._interpreter)
+        facts = self._read(build, place / "bin" / "python", cancel=cancel, warm=lent < _ENOUGH_BYTECODE)
+        if lent < _ENOUGH_BYTECODE:
             writable_directory(store, option="--cache-dir")
-            self._run(place / "bin" / "python", ["-c", KEEP, str(site), str(store)], IMPORT_TIMEOUT, cancel=cancel)
+            self._run(
+                place / "bin" / "python", ["-c", SAVE_BYTECODE, str(site), str(store)], IMPORT_TIMEOUT, cancel=cancel
+            )
         with disk_errors(place):
             (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
 
@@ -316,7 +318,7 @@ _HOMES = "torchbisect-homes-"
 _ALIVE = ".alive"
 
 
-def sweep_homes() -> None:
+def remove_stale_homes() -> None:
     """Remove the homes of runs that died."""
     for place in Path(tempfile.gettempdir()).glob(f"{_HOMES}*"):
         mark = place / _ALIVE

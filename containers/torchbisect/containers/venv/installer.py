@@ -11,16 +11,16 @@ from pathlib import Path
 
 import uv
 
-from torchbisect.core.build import Build
-from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.process.commands import Cancelled, run_command
 from torchbisect.containers.environment import Completed
-from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineError
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.process.commands import Cancelled, run_command
 from torchbisect.containers.process.processes import MARK
-from torchbisect.containers.venv.uv_errors import last_words, refusal
-from torchbisect.core.retry import DEFAULT_PATIENCE, Notify, Patience, Transient, keep_asking, silent
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.venv.uv_errors import error_from_uv, main_line
+from torchbisect.core.build import Build
+from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineError
+from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, Transient, retry_transient, silent
 
 _PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SECOND_LOOKS = 3
@@ -47,7 +47,7 @@ class Installer:
         indexes: where packages come from.
         packages: what is installed beside torch, as requirements.
         notify: told of downloads that take long, and of each wait for a network that fails.
-        patience: how long to go on asking an index that does not answer.
+        retry: how long to go on asking an index that does not answer.
     """
 
     cache: Cache
@@ -55,7 +55,7 @@ class Installer:
     indexes: Indexes
     packages: tuple[str, ...] = ()
     notify: Notify = silent
-    patience: Patience = DEFAULT_PATIENCE
+    retry: RetryPolicy = DEFAULT_RETRY
     program: str = field(default_factory=find_uv)
 
     def make(self, place: Path, build: Build, requirements: list[str], cancel: threading.Event | None = None) -> None:
@@ -73,29 +73,29 @@ class Installer:
         """
         self._venv(place, build, cancel)
         command = ["pip", "install", "--python", str(place / "bin" / "python"), "--only-binary", "torch"]
-        patiently(
+        retry_install(
             lambda: self._try([*command, *requirements], place, build, cancel),
             build,
             notify=self.notify,
-            patience=self.patience,
+            retry=self.retry,
             cancel=cancel,
         )
 
-    def exchange(self, python: Path, build: Build, requirement: str) -> None:
+    def replace_package(self, python: Path, build: Build, requirement: str) -> None:
         """Put one package into an environment in place of its other version, whatever torch itself asks for.
 
         Raises: as ``make`` does.
         """
         command = ["pip", "install", "--python", str(python), "--no-deps", "--only-binary", ":all:", requirement]
-        patiently(
+        retry_install(
             lambda: self._try(command, python.parent.parent, build, None),
             build,
             notify=self.notify,
-            patience=self.patience,
+            retry=self.retry,
             cancel=None,
         )
 
-    def forget(self, packages: list[str]) -> None:
+    def remove_wheels(self, packages: list[str]) -> None:
         """Take these packages out of the wheels, if no install is under way; their space is free after that."""
         lock = self.cache.wheels_lock(shared=False)
         if not lock.try_acquire():
@@ -108,9 +108,9 @@ class Installer:
     def _venv(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
         done = self._run(["venv", "--relocatable", "--python", str(self.interpreter.path), str(place)], cancel)
         if done.status:
-            trouble = refusal(done.errors, build, place)
+            trouble = error_from_uv(done.errors, build, place)
             # No build is to blame for an empty environment that could not be made.
-            words = last_words(done.errors)
+            words = main_line(done.errors)
             failed = MachineError(f"no environment could be made with {self.interpreter.path}: {words}")
             raise failed if isinstance(trouble, (InstallFailed, Transient)) else trouble
 
@@ -123,7 +123,7 @@ class Installer:
                 f"uv was ended by signal {-done.status} while it installed torch {build}: is memory short?"
             )
         names = package_names(self.packages)
-        raise refusal(done.errors, build, self.cache.root, packages=names, indexes=str(self.indexes))
+        raise error_from_uv(done.errors, build, self.cache.root, packages=names, indexes=str(self.indexes))
 
     def _run(
         self, arguments: list[str], cancel: threading.Event | None, on_errors: Callable[[bytes], None] | None = None
@@ -152,12 +152,12 @@ class Installer:
             self.notify(f"downloading {found.decode('utf-8', 'replace')}")
 
 
-def patiently(
+def retry_install(
     install: Callable[[], object],
     build: Build,
     *,
     notify: Notify,
-    patience: Patience,
+    retry: RetryPolicy,
     cancel: threading.Event | None,
 ) -> None:
     """Call ``install`` until it is done or refused for good, with growing waits while the network fails.
@@ -183,7 +183,7 @@ def patiently(
             raise Cancelled
 
     try:
-        keep_asking(ask, f"the index for torch {build}", notify=notify, patience=patience, wait=wait)
+        retry_transient(ask, f"the index for torch {build}", notify=notify, retry=retry, wait=wait)
     except IndexUnreachable as unreachable:
         last = unreachable.__cause__.__cause__ if unreachable.__cause__ else None
         if isinstance(last, InstallFailed):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from torchbisect.core.build import Build, Channel
 from torchbisect.containers.environment import Completed, Facts
+from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InstallFailed
 
 #: Seconds for an import of torch; a cold one from a slow disk takes tens of them.
@@ -21,7 +21,7 @@ _MARK = "torchbisect-facts:"
 
 #: Runs in the environment under test, from Python 3.8 and torch 2.0 on. After an install the compile stack is imported
 #: too: it is what every run needs, and its byte code is written once here instead of in the first run's time.
-ASK = r"""
+FACTS_QUERY = r"""
 import json, platform, sys
 import torch
 from importlib import metadata
@@ -60,7 +60,7 @@ def read_facts(run: Callable[[list[str], float], Completed], build: Build, *, wa
     Raises:
         InstallFailed: ``import-failed`` if torch can't be imported, ``other-version`` if it is another one.
     """
-    done = run(["-c", ASK, *(["warm"] if warm else [])], IMPORT_TIMEOUT)
+    done = run(["-c", FACTS_QUERY, *(["warm"] if warm else [])], IMPORT_TIMEOUT)
     answers = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not answers:
         raise InstallFailed("import-failed", f"torch {build} was installed but can't be imported ({_why(done)})")

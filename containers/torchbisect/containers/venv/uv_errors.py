@@ -12,10 +12,10 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from torchbisect.containers.index.indexes import redact_urls
+from torchbisect.containers.store.disk import disk_full, is_disk_full_message
 from torchbisect.core.build import Build
-from torchbisect.containers.store.disk import disk_full, says_full
 from torchbisect.core.errors import IndexUnreachable, InputError, InstallFailed, MachineError, TorchbisectError
-from torchbisect.containers.index.indexes import masked
 from torchbisect.core.retry import Transient
 
 _FORBIDDEN = re.compile(r"\b(401 Unauthorized|403 Forbidden|lack of valid authentication)")
@@ -38,7 +38,7 @@ _BUILD = re.compile(
 _FRAME = str.maketrans(dict.fromkeys("×╰─▶│├→", " "))
 
 
-def refusal(
+def error_from_uv(
     message: str, build: Build, where: Path, *, packages: tuple[str, ...] = (), indexes: str = ""
 ) -> Transient | TorchbisectError:
     """What uv's message means for this build.
@@ -54,9 +54,9 @@ def refusal(
         ``Transient``, or a ``TorchbisectError``: ``InstallFailed`` if the build is to blame, ``InputError`` if a
         package that the user named is, ``MachineError`` and its kin if this machine is.
     """
-    text = re.sub(r"\s+", " ", masked(message).translate(_FRAME)).strip()
-    last = last_words(message)
-    if says_full(text):
+    text = re.sub(r"\s+", " ", redact_urls(message).translate(_FRAME)).strip()
+    last = main_line(message)
+    if is_disk_full_message(text):
         return disk_full(where)
     if _FORBIDDEN.search(text):
         return IndexUnreachable(f"an index refuses access ({indexes}): check the name and password in its address")
@@ -101,9 +101,9 @@ def _of_resolution(text: str, build: Build, packages: tuple[str, ...], indexes: 
     return InstallFailed("install-failed", f"torch {build} could not be installed ({last})")
 
 
-def last_words(message: str) -> str:
+def main_line(message: str) -> str:
     """The line of a message that says most: uv's innermost cause, else its last line; addresses are masked."""
-    lines = [" ".join(line.translate(_FRAME).split()) for line in masked(message).splitlines()]
+    lines = [" ".join(line.translate(_FRAME).split()) for line in redact_urls(message).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("hint:", "warning:", "Using ", "Resolved "))]
     causes = [line for line in lines if line.startswith(("cause:", "Because ", "Caused by:"))]
     chosen = (causes or lines or ["no message"])[-1]

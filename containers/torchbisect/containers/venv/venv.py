@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from torchbisect.core.build import Build
-from torchbisect.containers.store.cache import remove_tree
-from torchbisect.containers.process.commands import clean_environment, run_command
-from torchbisect.containers.store.disk import disk_errors
 from torchbisect.containers.environment import Completed, Facts
+from torchbisect.containers.process.commands import clean_environment, run_command
 from torchbisect.containers.process.processes import HostProcess
+from torchbisect.containers.store.cache import remove_tree
+from torchbisect.containers.store.disk import disk_errors
+from torchbisect.core.build import Build
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torchbisect.bisect.search.options import SearchOptions
 from torchbisect.bisect.search.prefetch import Prefetcher
 from torchbisect.bisect.sources.branch_cuts import days_between_branch_cuts
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.containers.store.disk import human
+from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable
 from torchbisect.pipeline.build_oracle import BuildOracle
@@ -185,7 +185,7 @@ class Bisection:
         channels = self._session.channels
         weight = footprint(channels.variant if channel is Channel.NIGHTLY else self._session.options.variant)
         one = weight.download + weight.installed + weight.shared_download + weight.shared_installed
-        return channels.cache.room() >= (running + 2) * one
+        return channels.cache.available() >= (running + 2) * one
 
     def _say(self, tested: AskedBuild[Build]) -> None:
         self._answered += 1
@@ -223,8 +223,8 @@ def _with_notice(result: SearchResult[Build], thin: PartialWheelOracle) -> Searc
     if not thin.asked:
         return result
     notice = (
-        f"{len(thin.asked)} of the builds were asked by their Python alone ({human(thin.fetched)} fetched for them); "
-        "both ends of what was found were installed whole"
+        f"{len(thin.asked)} of the builds were asked by their Python alone ({format_bytes(thin.fetched)} fetched "
+        "for them); both ends of what was found were installed whole"
     )
     return replace(result, notices=(*result.notices, notice))
 

@@ -14,7 +14,7 @@ import pytest
 from releases import TORCHES
 
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.copies import overlaid, packages_of
+from torchbisect.containers.store.copies import overlaid_environment, site_packages_of
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
@@ -87,7 +87,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def agent_with_bugs(installed: Venv, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     """An agent on a copy of the installed torch that has the planted bugs."""
-    site = packages_of(installed)
+    site = site_packages_of(installed)
     layer: dict[str, bytes | None] = {}
     for bug in PLANTED_BUGS:
         text = (layer.get(bug.file) or (site / bug.file).read_bytes()).decode()
@@ -95,7 +95,7 @@ def agent_with_bugs(installed: Venv, tmp_path_factory: pytest.TempPathFactory) -
         assert count == 1, bug
         layer[bug.file] = changed.encode()
     cache = Cache(tmp_path_factory.mktemp("cache"))
-    with overlaid(cache, installed, layer, "planted") as copy, Agent(copy) as agent:
+    with overlaid_environment(cache, installed, layer, "planted") as copy, Agent(copy) as agent:
         yield agent
 
 
