@@ -1,1 +1,1 @@
-"""Where a torch is installed and run: indexes, environments, processes. Knows nothing of mismatches."""
+"""Installation and execution of torch: indexes, environments, processes; nothing about mismatches."""

@@ -1,4 +1,4 @@
-"""What this machine has and lacks for the work, each thing with what to do about it: the checks of ``doctor``."""
+"""Checks of the ``doctor`` command: what this machine has and lacks, and what to do about it."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.retry import RetryPolicy
 
-#: A CUDA release and its libraries take about 6 GB, and a second one beside it most of that again.
+#: Bytes of free disk. A CUDA release and its libraries take about 6 GB, and a second one nearly as much.
 RECOMMENDED_DISK = 15 * 10**9
-#: Two torch processes that compile at once, and what the system needs.
+#: Bytes of free memory: two torch processes that compile at once, and the system.
 RECOMMENDED_MEMORY = 4 * 10**9
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at.
+    """Result of one check.
 
     Attributes:
-        name: what was looked at.
-        ok: whether the work can go on with it as it is; a thing that is only needed for some of the work, such as a
-            GPU, is ok when it is absent, and ``detail`` says so.
-        detail: what there is.
-        advice: what to do where it isn't ok, or empty.
+        name: the thing that was checked.
+        ok: whether the work can go on. A thing that only some work needs, such as a GPU, is ok when it is absent;
+            ``detail`` then says so.
+        detail: what was found.
+        advice: what to do if it isn't ok, else empty.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Check:
 def run_checks(
     python: str | Path = sys.executable, *, cache: Path | None = None, indexes: Indexes | None = None
 ) -> list[Check]:
-    """Look at everything; nothing here raises, and nothing is changed.
+    """Run all checks; nothing here raises, and nothing is changed.
 
     Args:
         python: the Python that environments would be made from.
@@ -72,7 +72,7 @@ def run_checks(
 
 
 def python_check(python: str | Path) -> Check:
-    """The Python that environments are made from, and the torch beside it."""
+    """Check the Python that environments are made from, and its torch."""
     try:
         found = Interpreter.of(python)
     except TorchbisectError as error:
@@ -82,7 +82,7 @@ def python_check(python: str | Path) -> Check:
 
 
 def uv_check() -> Check:
-    """The installer."""
+    """Check the installer."""
     try:
         program = find_uv()
     except TorchbisectError as error:
@@ -94,7 +94,7 @@ def uv_check() -> Check:
 
 
 def compiler_check() -> Check:
-    """The C++ compiler that inductor calls for code on a CPU; it looks at ``CXX`` first."""
+    """Check the C++ compiler that inductor calls for code on a CPU; ``CXX`` comes first, as in inductor."""
     for name in filter(None, (os.environ.get("CXX"), "g++", "clang++")):
         program = shutil.which(name.split()[0])
         said = _first_line([program, "--version"]) if program else ""
@@ -105,7 +105,7 @@ def compiler_check() -> Check:
 
 
 def disk_check(cache: Path) -> Check:
-    """The room for environments."""
+    """Check the room for environments."""
     try:
         free = free_bytes(cache)
     except OSError as error:
@@ -120,7 +120,7 @@ def disk_check(cache: Path) -> Check:
 
 
 def memory_check() -> Check:
-    """The memory that is free now, or what the cgroup allows where that is less."""
+    """Check the free memory, or what the cgroup allows where that is less."""
     free = psutil.virtual_memory().available
     limit, used = _cgroup_number("memory.max"), _cgroup_number("memory.current")
     if limit is not None:
@@ -135,7 +135,7 @@ def memory_check() -> Check:
 
 
 def limits_check() -> Check:
-    """What a cgroup allows this process, where one limits it."""
+    """Report the limits that a cgroup sets for this process."""
     said = []
     memory, processes, quota = _cgroup_number("memory.max"), _cgroup_number("pids.max"), _cgroup_text("cpu.max").split()
     if memory is not None:
@@ -149,7 +149,7 @@ def limits_check() -> Check:
 
 
 def index_check(indexes: Indexes) -> Check:
-    """Whether the chief index answers and has torch."""
+    """Check that the main index answers and has torch."""
     try:
         page = project_page(indexes.index_url, "torch", retry=RetryPolicy(total=0.0))
     except TorchbisectError as error:
@@ -160,7 +160,7 @@ def index_check(indexes: Indexes) -> Check:
 
 
 def gpu_check() -> Check:
-    """The GPUs, as NVIDIA's driver tells; none is needed for a CPU repro."""
+    """Report the GPUs that NVIDIA's driver lists; a CPU repro needs none."""
     program = shutil.which("nvidia-smi")
     if not program:
         return Check("GPU", True, "no nvidia-smi: repros run on the CPU")
@@ -171,7 +171,7 @@ def gpu_check() -> Check:
 
 
 def docker_check() -> Check:
-    """Whether a container engine answers; it is needed for ``--sandbox docker`` alone."""
+    """Report the container engine; only ``--sandbox docker`` needs one."""
     try:
         client = docker.from_env(timeout=5)
         try:
@@ -195,7 +195,7 @@ def _first_line(command: list[str]) -> str:
 
 
 def _cgroup_text(name: str) -> str:
-    """One setting of this process's own cgroup (version 2), or nothing where there is none."""
+    """Read one setting of this process's own cgroup (version 2); empty if there is none."""
     try:
         own = Path("/proc/self/cgroup").read_text(encoding="ascii").strip().rpartition(":")[2].lstrip("/")
     except OSError:

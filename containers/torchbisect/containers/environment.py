@@ -1,4 +1,4 @@
-"""An environment: a build installed somewhere it can run. A venv here, a container elsewhere, one shape for both."""
+"""Environments: builds installed where they can run, on this machine or in a container."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Facts:
-    """What was read back from an environment after the install: what is there is what gets reported.
+    """Facts read back from an environment after the install; reports give these, not what was asked for.
 
     Attributes:
         torch: ``torch.__version__``.
-        git_version: ``torch.version.git_version``; of a nightly the commit on the nightly branch, not on main.
-        python: the Python's version, ``3.11.7``.
-        platform: the machine and system, as ``platform.platform()`` says.
+        git_version: ``torch.version.git_version``; for a nightly it is the commit on the nightly branch, not on main.
+        python: the version of Python, such as ``3.11.7``.
+        platform: the machine and system, from ``platform.platform()``.
         cuda: the CUDA that torch was built for, or ``None`` for a CPU build.
-        triton: the version of triton beside it, or ``None``.
+        triton: the version of the installed triton, or ``None``.
     """
 
     torch: str
@@ -41,9 +41,9 @@ class Completed:
     """A command that has ended.
 
     Attributes:
-        status: the exit status; the negative number of the signal if one ended it; ``None`` if it was timed out.
-        output: standard output, cut to the cap.
-        errors: standard error, cut to the cap.
+        status: the exit status; the negative signal number if a signal ended it; ``None`` if it timed out.
+        output: standard output, cut to the limit.
+        errors: standard error, cut to the limit.
         seconds: wall time.
     """
 
@@ -54,7 +54,7 @@ class Completed:
 
     @property
     def timed_out(self) -> bool:
-        """Whether it was ended because its time was up."""
+        """True if the command was ended because its time was up."""
         return self.status is None
 
 
@@ -62,20 +62,20 @@ class Process(Protocol):
     """A running command with its three streams held; used from one thread at a time."""
 
     def send(self, data: bytes) -> None:
-        """Write to its standard input. Raises ``BrokenPipeError`` if it has gone."""
+        """Write to its standard input. Raise ``BrokenPipeError`` if the process has ended."""
 
     def read_line(self, timeout: float) -> bytes | None:
-        """The next line of its standard output; ``b""`` at its end, ``None`` when ``timeout`` seconds pass first."""
+        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds."""
 
     def errors(self) -> str:
-        """The last part of what it wrote to standard error."""
+        """Return the last part of its standard error."""
 
     def kill(self) -> int | None:
-        """End it and all it started; returns the exit status where there was one. May be called twice."""
+        """End it and everything it started; return the exit status if there was one. May be called twice."""
 
 
 class Environment(Protocol):
-    """A build installed somewhere it can run."""
+    """A build installed where it can run."""
 
     @property
     def build(self) -> Build:
@@ -83,18 +83,18 @@ class Environment(Protocol):
 
     @property
     def facts(self) -> Facts:
-        """What was read back after the install."""
+        """The facts read back after the install."""
 
     @property
     def local(self) -> bool:
-        """Whether what runs here has the files of this machine before it."""
+        """True if processes here see the files of this machine."""
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Process:
-        """Start this environment's Python with these arguments, in its own process group and a clean environment.
+        """Start this environment's Python in its own process group, with a clean set of variables.
 
         Args:
-            arguments: what follows ``python``.
-            extra: variables beside the few that every process gets.
+            arguments: the arguments after ``python``.
+            extra: variables to add to the few that every process gets.
         """
 
     def run(
@@ -105,7 +105,7 @@ class Environment(Protocol):
         directory: str | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Run this environment's Python to its end, or to the end of ``timeout`` seconds, then kill the whole group."""
+        """Run this environment's Python until it ends or ``timeout`` seconds pass, then kill the whole group."""
 
 
 class Environments(Protocol):
@@ -113,29 +113,29 @@ class Environments(Protocol):
 
     @property
     def interpreter(self) -> Interpreter:
-        """The Python that environments are made from: which wheels can be had is a question to it."""
+        """The Python that environments are made from; it decides which wheels fit."""
 
     def environment(self, build: Build) -> Environment:
-        """The environment of a build, made if it isn't there; leased until ``release`` or ``close``.
+        """Return the environment of a build, made if it isn't there; leased until ``release`` or ``close``.
 
         Raises:
-            InstallFailed: if the build can't be had here, with the reason; a search skips it.
-            InputError: if what the user gave is to blame, such as a package that doesn't exist.
-            MachineError: or one of its kin, if this machine fails: no build is to blame for it.
+            InstallFailed: if the build can't be installed here; a search skips it.
+            InputError: if the user's input is at fault, such as a package that doesn't exist.
+            MachineError: if this machine fails; no build is at fault.
         """
 
     def prefetch(self, build: Build, cancel: threading.Event) -> None:
-        """Make an environment that may be asked for soon, in the calling thread; what fails is not told here."""
+        """Make an environment that may be needed soon, in the calling thread; failures are not reported."""
 
     def with_overlay(
         self, build: Build, layer: Mapping[str, bytes | None], commit: str
     ) -> AbstractContextManager[Environment]:
-        """A copy of a build's environment with other files in its site-packages, for as long as the context lasts.
+        """Return a copy of a build's environment with other files in its site-packages, as a context manager.
 
         Args:
-            build: lends its binaries; nothing in its own environment is changed.
-            layer: the contents of files by their path in site-packages; ``None`` for files to take away.
-            commit: whose Python it is; it is what ``git_version`` says there.
+            build: the build that provides the binaries; its own environment stays as it is.
+            layer: new contents of files by their path in site-packages; ``None`` removes a file.
+            commit: the commit that the Python files are from; the copy reports it as ``git_version``.
 
         Raises:
             InstallFailed, InputError, MachineError: as ``environment`` does.
@@ -143,7 +143,7 @@ class Environments(Protocol):
 
     @property
     def replaces_packages(self) -> bool:
-        """True if ``with_package`` can be used."""
+        """True if ``with_package`` works here."""
 
     def with_package(self, build: Build, requirement: str) -> AbstractContextManager[Environment]:
         """Return a copy of a build's environment with one package in another version, as a context manager.
@@ -167,10 +167,10 @@ class Environments(Protocol):
         """
 
     def has(self, build: Build) -> bool:
-        """Whether the environment is there already, so that asking for it costs nothing."""
+        """Return true if the environment is installed already."""
 
     def release(self, build: Build) -> None:
         """Give back one lease; the environment stays for the next run unless its room is needed."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Give back all leases and remove what only this run needs."""

@@ -1,4 +1,4 @@
-"""What torchbisect keeps on this machine and in a container engine, and its removal: the ``cache`` command's part."""
+"""Contents of the cache and of a container engine, and their removal: the ``cache`` command."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from torchbisect.core.retry import Notify, silent
 
 @dataclass(frozen=True)
 class StoredItem:
-    """One thing that is kept.
+    """One item that torchbisect keeps.
 
     Attributes:
         kind: ``environment``, ``wheels``, ``journal``, ``volume`` or ``image``.
-        name: what it is called.
-        size: bytes; files that two things share through hard links count in both.
+        name: the item's name.
+        size: bytes; files that two items share through hard links count in both.
         used: when it was last used, in seconds since the epoch, or ``None`` if that isn't known.
         busy: whether a run uses it now, so that it can't be removed.
     """
@@ -37,7 +37,7 @@ class StoredItem:
 
 
 def list_cache(cache: Cache) -> list[StoredItem]:
-    """What the cache folder holds, the longest unused environment first."""
+    """List the items in the cache folder; the environment unused longest comes first."""
     things = [
         StoredItem("environment", kept.key, folder_size(kept.path), kept.used, _busy(cache, kept.key))
         for kept in cache.environments()
@@ -48,15 +48,15 @@ def list_cache(cache: Cache) -> list[StoredItem]:
 
 
 def prune_cache(cache: Cache, *, journal: bool = False, notify: Notify = silent) -> int:
-    """Remove all environments that no run uses, and the wheels that none of the others holds.
+    """Remove all environments that no run uses, and the wheels that no other environment holds.
 
     Args:
-        cache: the folder.
-        journal: remove what was answered before as well: the same questions will be asked again.
-        notify: told of each thing that goes and of each that stays because it is used.
+        cache: the cache folder.
+        journal: remove the earlier answers too; the same questions will be asked again.
+        notify: told of each item that is removed, and of each that stays because a run uses it.
 
     Returns:
-        The bytes that are free now and weren't before.
+        The bytes that became free.
     """
     before = cache.free()
     cache.sweep()
@@ -86,7 +86,7 @@ def prune_cache(cache: Cache, *, journal: bool = False, notify: Notify = silent)
 
 
 def list_engine(engine: Engine) -> list[StoredItem]:
-    """The volumes and images of torchbisect's in an engine. Raises ``MachineError`` if the engine fails at it."""
+    """List torchbisect's volumes and images in an engine. Raise ``MachineError`` if the engine fails."""
     with engine_errors("listing volumes and images"):
         told = engine.client.df()
     things = []
@@ -105,7 +105,7 @@ def list_engine(engine: Engine) -> list[StoredItem]:
 
 
 def prune_engine(engine: Engine, *, notify: Notify = silent) -> int:
-    """Remove what torchbisect keeps in an engine and no run uses; returns the bytes of what was removed."""
+    """Remove torchbisect's unused volumes and images from an engine; return their size in bytes."""
     engine.sweep()
     freed = 0
     for thing in list_engine(engine):
@@ -138,4 +138,6 @@ def _clean(cache: Cache, packages: list[str]) -> None:
         environment = {**os.environ, "UV_CACHE_DIR": str(cache.wheels)}
         done = run_command([find_uv(), "cache", "clean", *packages], environment=environment, directory=cache.root)
         if done.status:
-            raise MachineError(f"uv could not clean its cache ({' '.join(done.errors.split())[:200]})")
+            raise MachineError(
+                f"uv could not clean its cache ({' '.join(done.errors.split())[:200]}): remove {cache.wheels} by hand"
+            )

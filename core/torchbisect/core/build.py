@@ -10,7 +10,7 @@ from packaging.version import Version
 
 
 class Channel(str, enum.Enum):
-    """Where a build comes from."""
+    """Source of a build."""
 
     RELEASE = "release"
     NIGHTLY = "nightly"
@@ -26,11 +26,11 @@ class Build:
     """One torch that can be installed, or that is installed already.
 
     Attributes:
-        version: the exact version, local part included where it is known: ``2.8.0``, ``2.14.0.dev20260212+cpu``.
-        channel: where it comes from.
-        date: the day of a nightly; ``None`` for a release unless the index says when it was uploaded.
-        commit: the commit on main it was made from, where known.
-        wheel: the wheel's own address where it is installed from that and not by version.
+        version: the exact version, with its local part where that is known: ``2.8.0``, ``2.14.0.dev20260212+cpu``.
+        channel: the source of the build.
+        date: the day of a nightly; for a release the day of its upload, or ``None`` if the index doesn't give it.
+        commit: the commit on main that it was made from, where known.
+        wheel: the wheel's address, if the build is installed from there and not by version.
     """
 
     version: str
@@ -41,17 +41,17 @@ class Build:
 
     @property
     def name(self) -> str:
-        """The build as people write it: ``2.8.0``, ``2.14.0.dev20260212``; local parts left out."""
+        """The version without its local part, as people write it: ``2.8.0``, ``2.14.0.dev20260212``."""
         return Version(self.version).public
 
     @property
     def requirement(self) -> str:
-        """What an installer is told: always this exact build and never a neighbour."""
+        """The requirement for an installer; it allows this exact build and no other."""
         return f"torch @ {self.wheel}" if self.wheel else f"torch=={self.version}"
 
     @property
     def minor(self) -> tuple[int, int]:
-        """The first two numbers of the version, by which torch's requirements change."""
+        """The first two numbers of the version; torch's requirements change with them."""
         release = Version(self.version).release
         return release[0], release[1] if len(release) > 1 else 0
 

@@ -1,19 +1,22 @@
-"""What can go wrong that is not a verdict: one root, one class for each thing a caller does differently.
+"""Errors that are not verdicts: one root, and one class for each reaction of a caller.
 
-The exit code lies with the error, so that the command line has nothing to decide.
+Each class has its exit code, so that the command line decides nothing.
 """
 
 from __future__ import annotations
 
 
 class TorchbisectError(Exception):
-    """The root of every error that torchbisect raises on purpose; its text is one clear line for the user."""
+    """Root of every error that torchbisect raises on purpose.
+
+    Its text is one line for the user: what happened, where, and what to do next.
+    """
 
     exit_code = 5
 
 
 class InputError(TorchbisectError):
-    """What the user gave can't be used: the line says what is wrong, where, and what to do."""
+    """The user gave something that cannot be used."""
 
     exit_code = 2
 
@@ -25,18 +28,18 @@ class MachineError(TorchbisectError):
 
 
 class DiskFull(MachineError):
-    """There is no room for what has to be written."""
+    """The disk has no room for what has to be written."""
 
 
 class IndexUnreachable(MachineError):
-    """A package index did not answer, also after the retries."""
+    """A package index did not answer, even after retries."""
 
 
 class InstallFailed(TorchbisectError):
     """A build could not be installed here.
 
     Attributes:
-        reason: a short named reason in the words of ``docs/reference/exit-codes.md``, such as ``no-wheel``.
+        reason: a short named reason from ``docs/reference/exit-codes.md``, such as ``no-wheel``.
     """
 
     def __init__(self, reason: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The exit codes, as ``docs/reference/exit-codes.md`` explains them."""
+"""Exit codes of the commands, as ``docs/reference/exit-codes.md`` explains them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Exit(enum.IntEnum):
-    """What a command ends with."""
+    """Exit code of a command."""
 
     FINISHED = 0
     NO_MISMATCH = 1

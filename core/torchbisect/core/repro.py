@@ -1,4 +1,4 @@
-"""What is asked about: a script as it is run, and the settings it is compiled with."""
+"""A repro and its settings: the script as it is run, and how it is compiled."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Repro:
-    """A failing script with all that decides how it runs.
+    """A failing script with everything that decides how it runs.
 
     Attributes:
         source: the script's text.
-        arguments: what follows the script's name in ``sys.argv``.
+        arguments: the entries of ``sys.argv`` after the script's name.
         seed: set for ``random``, ``numpy`` and ``torch`` before the script starts.
-        directory: the folder the script stood in, put first on ``sys.path`` so that its siblings import; ``None``
-            for a script that stands alone.
+        directory: the script's folder, put first on ``sys.path`` so that modules beside the script can be imported;
+            ``None`` for a script that stands alone.
         name: the script's file name, for tracebacks.
     """
 
@@ -28,25 +28,25 @@ class Repro:
     name: str = "repro.py"
 
     def with_source(self, source: str) -> Repro:
-        """The same repro with another text."""
+        """Return the same repro with another text."""
         return replace(self, source=source)
 
     def to_json(self) -> dict[str, Any]:
-        """As the agent reads it."""
+        """Return the JSON that the agent reads."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is passed to or set around ``torch.compile``; ``None`` leaves the script's own choice alone.
+    """Settings that are passed to or set around ``torch.compile``; ``None`` keeps the script's own choice.
 
     Attributes:
         backend: replaces the backend of every ``torch.compile`` call.
-        mode: replaces the mode; ``"default"`` stands for no mode. A backend other than inductor takes none.
+        mode: replaces the mode; ``"default"`` means no mode. Only inductor takes a mode.
         dynamic: replaces ``dynamic``.
-        compiled_autograd: forces compiled autograd on or off.
-        knobs: pairs of a dotted name under ``torch`` (``_inductor.config.epilogue_fusion``) and its value; a name
-            that this torch lacks is skipped and reported.
+        compiled_autograd: turns compiled autograd on or off.
+        knobs: compiler flags as pairs of a dotted name under ``torch`` (``_inductor.config.epilogue_fusion``) and a
+            value. A flag that this torch lacks is skipped and reported.
     """
 
     backend: str | None = None
@@ -56,11 +56,11 @@ class Settings:
     knobs: tuple[tuple[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As the agent reads it."""
+        """Return the JSON that the agent reads."""
         return {**asdict(self), "knobs": [list(pair) for pair in self.knobs]}
 
 
 def fingerprint(*parts: Any) -> str:
-    """A short stable name for values that JSON can hold; used for journal keys."""
+    """Return a short stable name for values that JSON can hold, for use as a journal key."""
     text = json.dumps(parts, sort_keys=True, default=str, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -1,7 +1,7 @@
-"""Asking again: a network that fails for a moment costs a wait, not an answer.
+"""Retry of requests that failed for a moment.
 
-What runs out of patience is a fault of the machine. It must never look like a build that isn't there, or a bisection
-would skip half the releases because a router was restarted.
+A request that still fails when the retries end is a fault of the machine. It must never look like a missing build,
+or a bisection would skip half the releases because a router was restarted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RETRIED = frozenset({408, 425, 429})
 
 
 class Transient(Exception):
-    """Something that may be gone a moment later; its text says what, in one line."""
+    """A failure that another try may not meet; its text is one line."""
 
 
 def is_transient_status(status: int) -> bool:
@@ -38,11 +38,11 @@ def raise_for_transient_status(status: int) -> None:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long to go on asking.
+    """Waits between tries, and the time after which there is no further try.
 
     Attributes:
-        first_wait: seconds before the second try; each wait after it is twice as long.
-        longest_wait: seconds that no single wait goes beyond.
+        first_wait: seconds before the second try; each later wait is twice as long as the one before.
+        longest_wait: upper limit of a single wait, in seconds.
         total: seconds after which there is no further try.
     """
 
@@ -55,7 +55,7 @@ DEFAULT_RETRY = RetryPolicy()
 
 
 def silent(text: str) -> None:
-    """Say nothing: for callers that have nobody to tell."""
+    """Ignore a message, for callers that have nobody to tell."""
 
 
 def retry_transient(
@@ -69,14 +69,14 @@ def retry_transient(
     """Call ``ask`` until it does not raise ``Transient``, with growing waits.
 
     Args:
-        ask: what to call.
-        what: what is asked for, as the messages name it: ``the index https://...``.
+        ask: the request.
+        what: the thing asked for, as messages name it: ``the index https://...``.
         notify: told before each wait what went wrong and how long the wait is.
-        retry: how long to go on.
-        wait: sleeps that many seconds; by default the plain sleep. One that can be cut short raises.
+        retry: the waits, and when to stop.
+        wait: sleeps for that many seconds; by default ``time.sleep``. It may raise to end the wait early.
 
     Raises:
-        IndexUnreachable: when patience runs out.
+        IndexUnreachable: if the last try fails.
     """
 
     def tell(state: tenacity.RetryCallState) -> None:

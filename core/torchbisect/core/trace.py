@@ -1,4 +1,4 @@
-"""What an eager run of a script did, as the minimizer needs it: lines, calls, and what would rebuild their values.
+"""Record of a script's eager run, for the minimizer: lines, calls, and source text that rebuilds their values.
 
 The agent's ``tracing`` module writes the JSON that ``Trace.from_json`` reads; the two change together.
 """
@@ -14,11 +14,11 @@ class Argument:
     """One argument of a recorded call.
 
     Attributes:
-        name: the parameter's name; ``*args`` and ``**kwargs`` entries are named ``*0``, ``*1``, ``**key``.
+        name: the parameter's name; entries of ``*args`` and ``**kwargs`` are named ``*0``, ``*1``, ``**key``.
         text: an expression that rebuilds the value in a fresh script (``torch.randn(2, 3)``, ``Config(width=4)``,
-            ``0.5``), or ``None`` where there is none. Tensors are rebuilt by shape, dtype, stride, ``requires_grad``;
-            small tensors that are not random-looking are rebuilt by value.
-        exact: the expression rebuilds the same value and not only one of the same form.
+            ``0.5``), or ``None`` if there is none. Tensors are rebuilt by shape, dtype, stride and ``requires_grad``.
+            Small tensors that do not look random are rebuilt by value.
+        exact: whether the expression rebuilds the same value, and not only one of the same form.
     """
 
     name: str
@@ -28,18 +28,18 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a function, method or module that the script itself defines (or a torch.nn module it compiles).
+    """One call of a function, method or module that the script defines, or of a torch.nn module that it compiles.
 
     Attributes:
-        number: calls are numbered in the order they began.
+        number: the call's place in the order in which calls began.
         parent: the number of the script's call that made it; ``None`` at module level.
-        function: the qualified name as ``__qualname__`` has it: ``train``, ``Net.forward``, ``make.<locals>.f``.
-        line: first line of the definition, decorators included, as ``co_firstlineno`` says.
-        arguments: in the order of the parameters, ``self`` left out.
-        owner: for a method the class's name, else ``None``.
+        function: the ``__qualname__``: ``train``, ``Net.forward``, ``make.<locals>.f``.
+        line: first line of the definition with its decorators, as ``co_firstlineno`` has it.
+        arguments: in the order of the parameters, without ``self``.
+        owner: the class's name for a method, else ``None``.
         owner_text: an expression that rebuilds ``self``, or ``None``.
         compiled: whether it ran inside a region that the script compiles.
-        root: whether it is itself what was handed to ``torch.compile`` (for a module: its forward).
+        root: whether it is the function that was passed to ``torch.compile``; for a module, its forward.
         seconds: wall time of the call.
         raised: the built-in class of the exception that ended it, or of its nearest base; empty if it returned.
     """
@@ -59,14 +59,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Value:
-    """What a plain name held after an assignment on a line of the script ran for the last time.
+    """Last value that an assignment on a line of the script gave to a name.
 
     Attributes:
-        line: the line of the assignment's end.
+        line: the last line of the assignment.
         function: the qualified name of the scope; ``<module>`` at module level.
         name: the name, or a dotted ``self.x``.
         text: an expression that rebuilds the value.
-        exact: the expression rebuilds the same value and not only one of the same form.
+        exact: whether the expression rebuilds the same value, and not only one of the same form.
     """
 
     line: int
@@ -78,12 +78,12 @@ class Value:
 
 @dataclass(frozen=True)
 class Trace:
-    """What an eager run did.
+    """Record of one eager run.
 
     Attributes:
-        lines: numbers of the script's lines that ran, from 1.
-        calls: the calls, in the order they began; a bounded number of each function's.
-        values: what assigned names held.
+        lines: the numbers of the script's lines that ran, from 1.
+        calls: the calls in the order they began; at most a fixed number for each function.
+        values: the values of assigned names.
     """
 
     lines: frozenset[int]
@@ -91,12 +91,12 @@ class Trace:
     values: tuple[Value, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """What ``from_json`` reads."""
+        """Return the JSON that ``from_json`` reads."""
         return {**asdict(self), "lines": sorted(self.lines)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Trace:
-        """Read what the agent wrote. Raises ``KeyError`` or ``TypeError`` if it has another shape."""
+        """Read the JSON that the agent wrote. Raise ``KeyError`` or ``TypeError`` if it has another shape."""
         return cls(
             lines=frozenset(data["lines"]),
             calls=tuple(

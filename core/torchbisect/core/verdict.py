@@ -1,4 +1,4 @@
-"""The answer to the one question."""
+"""Verdict: the answer to whether a script still shows the mismatch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Answer(str, enum.Enum):
-    """What an ask can come to; only ``SAME`` and ``NONE`` are evidence."""
+    """Possible answers; only ``SAME`` and ``NONE`` are evidence."""
 
     SAME = "same"
     NONE = "none"
@@ -20,13 +20,13 @@ class Answer(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """An answer, and why.
+    """An answer with its reason.
 
     Attributes:
         answer: the answer.
-        reason: for ``UNTESTABLE`` and ``OTHER`` a short named reason (``import-failed``, ``timed-out``); else ``None``.
-        detail: one line in words: what was seen.
-        seconds: what it took.
+        reason: a short named reason for ``UNTESTABLE`` and ``OTHER`` (``import-failed``, ``timed-out``), else ``None``.
+        detail: one line that describes the observation.
+        seconds: the time the question took.
     """
 
     answer: Answer
@@ -36,5 +36,5 @@ class Verdict:
 
     @property
     def same(self) -> bool:
-        """Whether this mismatch was seen."""
+        """True if this mismatch was seen."""
         return self.answer is Answer.SAME

@@ -1,3 +1,3 @@
-"""The one place that says which torchbisect this is."""
+"""Version of torchbisect."""
 
 __version__ = "0.1.0"

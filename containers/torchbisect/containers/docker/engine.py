@@ -1,4 +1,4 @@
-"""A container engine: reached or not and why, its faults named, what is made in it labelled and removed."""
+"""Container engine: connection, errors with a clear message, labels, and removal of leftovers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from torchbisect.containers.process.processes import owner, owner_is_dead
 from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.core.errors import DiskFull, MachineError
 
-#: Marks everything that torchbisect makes in an engine; the value says what for.
+#: Label of everything that torchbisect makes in an engine; its value is the purpose.
 LABEL = "torchbisect"
-#: Says who made a container: the host and the process, so that the next run can tell whether its maker is dead.
+#: Label with the host and process that made a container, so that a later run can tell if its maker is dead.
 OWNER_LABEL = "torchbisect.owner"
 
-#: Seconds that an engine may say nothing while something is done in it: a download of gigabytes prints no progress.
+#: Seconds that an engine may take for one answer: a download of gigabytes prints no progress.
 _SILENCE = 3600
-#: What docker-py and what it stands on raise.
+#: Exceptions of docker-py and of the libraries below it.
 ENGINE_EXCEPTIONS = (
     docker.errors.DockerException,
     requests.exceptions.RequestException,
@@ -37,9 +37,8 @@ class Engine:
     """The engine that ``DOCKER_HOST`` names, or the local one."""
 
     def __init__(self) -> None:
-        """
-        Raises:
-            MachineError: if no engine answers; a stranger's script is never run outside of a container for that.
+        """Raises:
+        MachineError: if no engine answers. A stranger's script is never run outside a container instead.
         """
         try:
             self.client = docker.from_env(timeout=30)
@@ -56,15 +55,15 @@ class Engine:
 
     @property
     def identity(self) -> str:
-        """A name for this engine, the same every time, as part of the names of local lock files."""
+        """A name for this engine, the same every time; part of the names of local lock files."""
         return str(self.information.get("ID") or self.information.get("Name") or "engine").replace(":", "")[:12]
 
     def labels(self, purpose: str) -> dict[str, str]:
-        """The labels of something made now, by this process."""
+        """Return the labels of an object that this process makes now."""
         return {LABEL: purpose, OWNER_LABEL: f"{platform.node()}/{owner()}"}
 
     def sweep(self) -> int:
-        """Remove the containers that dead runs on this host left; returns how many that were."""
+        """Remove the containers that dead runs on this host left; return their number."""
         removed = 0
         with engine_errors("sweeping the engine"):
             for container in self.client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
@@ -75,24 +74,24 @@ class Engine:
         return removed
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         with contextlib.suppress(*ENGINE_EXCEPTIONS):
             self.client.close()
 
 
 def remove(container: Container) -> None:
-    """Kill and remove a container with its nameless volumes; one that is gone already is fine."""
+    """Kill and remove a container with its anonymous volumes; do nothing if it is removed already."""
     with contextlib.suppress(*ENGINE_EXCEPTIONS):
         container.remove(force=True, v=True)
 
 
 @contextlib.contextmanager
 def engine_errors(what: str) -> Iterator[None]:
-    """Turn an engine's faults into errors with a clear line.
+    """Turn an engine's errors into errors with a clear message.
 
     Raises:
         DiskFull: if the engine's disk is full.
-        MachineError: for everything else that the engine refuses or fails at.
+        MachineError: for any other failure of the engine.
     """
     try:
         yield
@@ -104,7 +103,7 @@ def engine_errors(what: str) -> Iterator[None]:
 
 
 def volume_full() -> DiskFull:
-    """The error for an engine whose disk has no room left."""
+    """Return the error for an engine whose disk is full."""
     return DiskFull(
         "the container engine's disk is full: free some space there, for example with `torchbisect cache --prune`, "
         "then give the same command again"

@@ -1,4 +1,4 @@
-"""Environments in containers: the same as ``VenvEnvironments`` gives, for scripts that must not touch this machine."""
+"""Environments in containers, for scripts that must not touch this machine."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
-#: Where the files of a folder are put that a command is run in.
+#: The folder in a container that gets the files of a command's working directory.
 WORK = f"{SCRATCH}/work"
 
-#: Unpacks the files that come first on standard input, then becomes the command, which has nothing to read.
+#: Script that unpacks files from standard input, then becomes the command, whose standard input is empty.
 _UNPACK = f"""
 import io, os, struct, sys, tarfile
 size = struct.unpack(">Q", sys.stdin.buffer.read(8))[0]
@@ -55,14 +55,14 @@ os.execv(sys.executable, [sys.executable] + sys.argv[1:])
 
 @dataclass(frozen=True)
 class DockerEnvironment:
-    """A build in the volume, run in containers that may do nothing but compute; see ``Environment``.
+    """A build in the volume, run in containers that may only compute; see ``Environment``.
 
     Attributes:
         build: the build that was asked for.
-        facts: what was read back after the install.
+        facts: the facts read back after the install.
         python: the path of its Python in a container.
-        store: the volume, and the image to run in.
-        confinement: the limits.
+        volume: the volume, and the image to run in.
+        confinement: the limits of its containers.
     """
 
     build: Build
@@ -84,16 +84,16 @@ class DockerEnvironment:
         directory: str | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Run this environment's Python to its end in a container of its own.
+        """Run this environment's Python until it ends, in a container of its own.
 
-        The files of ``directory`` are copied in, and its name in arguments and variables replaced; nothing comes back
-        but what is printed.
+        The files of ``directory`` are copied in, and its path in arguments and variables is replaced. Only the output
+        comes back.
         """
         packed: bytes | None = None
         if directory is not None:
             packed = _pack(Path(directory))
-            arguments = ["-c", _UNPACK, *(_moved(argument, directory) for argument in arguments)]
-            extra = {name: _moved(value, directory) for name, value in (extra or {}).items()}
+            arguments = ["-c", _UNPACK, *(_in_container(argument, directory) for argument in arguments)]
+            extra = {name: _in_container(value, directory) for name, value in (extra or {}).items()}
         begun = time.monotonic()
         container = self._create([*arguments], extra, stdin=packed is not None)
         output, errors = CappedText(OUTPUT_LIMIT), CappedText(OUTPUT_LIMIT)
@@ -130,7 +130,7 @@ class DockerEnvironment:
             )
 
 
-#: All variables in a container that come from here; nothing of this machine's are among them.
+#: The variables in a container; none of this machine's are among them.
 _ENVIRONMENT = {
     "HOME": SCRATCH,
     "TMPDIR": SCRATCH,
@@ -144,7 +144,7 @@ _ENVIRONMENT = {
 class DockerEnvironments:
     """The environments of one run, in a container engine's volume; see ``Environments``.
 
-    Locks are files of this machine's: two machines that use one engine at a time don't see each other's.
+    Lock files lie on this machine: two machines that use one engine at the same time don't see each other's locks.
     """
 
     replaces_packages: ClassVar[bool] = False
@@ -161,16 +161,15 @@ class DockerEnvironments:
         notify: Notify = silent,
         retry: RetryPolicy = DEFAULT_RETRY,
     ) -> None:
-        """
-        Args:
+        """Args:
             cache: where the lock files are.
             indexes: where packages come from.
-            image: which image environments are made and run in; by default torchbisect's own for the CPU.
+            image: the image that environments are made and run in; by default torchbisect's own for the CPU.
             packages: requirements that are installed in every environment beside torch.
             confinement: the limits that foreign code runs under.
-            volume: the volume that environments and wheels are kept in.
-            notify: told of what takes long.
-            retry: how long to go on asking an index that does not answer.
+            volume: the volume for environments and wheels.
+            notify: told of long operations.
+            retry: how long to try again when an index does not answer.
 
         Raises:
             MachineError: if no engine answers, or the image can't be built.
@@ -194,24 +193,24 @@ class DockerEnvironments:
 
     @property
     def interpreter(self) -> Interpreter:
-        """The image's Python: which wheels can be had is a question to it, and not to this machine's."""
+        """The image's Python; it decides which wheels fit, and not this machine's."""
         return self.image.interpreter
 
     def environment(self, build: Build) -> DockerEnvironment:
-        """The environment of a build, made if it isn't there; see ``Environments``."""
+        """Return the environment of a build, made if it isn't there; see ``Environments``."""
         found = self._lease(build, None)
         if found is None:
             raise Cancelled
         return found
 
     def prefetch(self, build: Build, cancel: threading.Event) -> None:
-        """Make an environment that may be asked for soon, without a lease; says nothing of what fails."""
+        """Make an environment that may be needed soon, without a lease; failures are not reported."""
         with contextlib.suppress(TorchbisectError, Cancelled):
             if not self.has(build) and self._lease(build, cancel) is not None:
                 self.release(build)
 
     def has(self, build: Build) -> bool:
-        """Whether the environment of a build is there already."""
+        """Return true if the environment is installed already."""
         return self.volume.facts(self.key(build)) is not None
 
     def release(self, build: Build) -> None:
@@ -219,7 +218,7 @@ class DockerEnvironments:
         self._leases.release(self._lock_name(self.key(build)))
 
     def close(self) -> None:
-        """Give back all leases, and remove what was made but the volume and the image."""
+        """Give back all leases, and remove everything that was made except the volume and the image."""
         self._leases.close()
         self.volume.close()
         self.engine.close()
@@ -230,12 +229,15 @@ class DockerEnvironments:
 
     @contextlib.contextmanager
     def with_overlay(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[DockerEnvironment]:
-        """A copy of a build's environment in the volume, with other files in it; see ``Environments``."""
+        """Make a copy of a build's environment in the volume, with other files in it; see ``Environments``."""
         base = self.environment(build)
         name = copy_name(commit, base.python)
         place, lock = f"{MAKING}/{name}", self._cache.install_lock(self._lock_name(name))
         try:
-            lock.acquire(waiting=f"waiting for another run that asks the Python of {commit[:10]}", notify=self._notify)
+            lock.acquire(
+                waiting=f"another run uses the copy with the Python of {commit[:10]}: waiting for it",
+                notify=self._notify,
+            )
             try:
                 self.volume.overlay_files(f"{VENVS}/{self.key(build)}", place, layer, commit)
                 stands_for, facts = overlay_identity(build, base.facts, commit)
@@ -255,7 +257,7 @@ class DockerEnvironments:
         raise InputError(f"torch {build} is in a container and not in a virtual environment: use --sandbox venv")
 
     def evict_oldest(self) -> bool:
-        """Throw away the environment that was longest unused among those that nobody leases; whether there was one."""
+        """Remove the environment unused longest among those that no run leases; return true if there was one."""
         for kept in self.volume.environments():
             lock = self._cache.lease_lock(self._lock_name(kept.key), shared=False)
             if lock.try_acquire():
@@ -296,7 +298,7 @@ class DockerEnvironments:
         )
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
-        """Install, try the import as foreign code would run, and only then give the environment its name."""
+        """Install, import torch as foreign code would be run, and only then name the environment."""
         while True:
             try:
                 place = self._installer.make(key, build, cancel)
@@ -321,7 +323,7 @@ class DockerEnvironments:
             raise
 
     def _discard(self, place: str) -> None:
-        """Remove what was made by halves; if even that fails, the next install of the same build does it."""
+        """Remove an unfinished environment; if that fails, the next install of the build removes it."""
         with contextlib.suppress(TorchbisectError):
             self.volume.remove(place)
 
@@ -334,13 +336,13 @@ class DockerEnvironments:
 
 
 def _pack(folder: Path) -> bytes:
-    """A tar of a folder's files and folders; links and other things stay behind."""
+    """Return a tar of a folder's files and folders, without links and special files."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as packed:
         packed.add(folder, ".", filter=lambda entry: entry if entry.isfile() or entry.isdir() else None)
     return whole.getvalue()
 
 
-def _moved(text: str, directory: str) -> str:
-    """Text in which a folder of this machine's is named, for the container."""
+def _in_container(text: str, directory: str) -> str:
+    """Return text with the path of a folder on this machine replaced by its path in the container."""
     return text.replace(os.path.abspath(directory), WORK)

@@ -1,4 +1,4 @@
-"""Images: built on first use from the Dockerfiles beside this module, or anybody's that has what is needed."""
+"""Images: torchbisect's own, built on first use from the Dockerfiles beside this module, or one the user names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.core.retry import Notify, silent
 
-#: Prints what an image lacks, then what its Python is.
+#: Script that prints the programs an image lacks; ``INTERPRETER_QUERY`` follows it.
 IMAGE_QUERY = r"""
 import os, shutil, sysconfig
 missing = []
@@ -50,11 +50,11 @@ class ImageOptions:
 
 @dataclass(frozen=True)
 class Image:
-    """An image that environments can be made and run in.
+    """An image in which environments can be made and run.
 
     Attributes:
-        name: as it was named or tagged.
-        identity: the engine's own id of it.
+        name: its name or tag.
+        identity: the engine's id of it.
         interpreter: its Python; the path is the one inside.
     """
 
@@ -98,7 +98,7 @@ def build_image(engine: Engine, kind: str, *, base: str | None = None, notify: N
     """Build one of torchbisect's own images unless it is there, and return its tag.
 
     Raises:
-        MachineError: if it can't be built: the base can't be fetched, or the engine has another architecture than uv.
+        MachineError: if it can't be built: its base can't be fetched, or the engine's architecture is not uv's.
     """
     dockerfile = (
         importlib.resources.files("torchbisect.containers.docker")
@@ -136,7 +136,7 @@ def build_image(engine: Engine, kind: str, *, base: str | None = None, notify: N
 
 
 def check_image(engine: Engine, name: str) -> Image:
-    """Look into an image. Raises ``InputError`` if it lacks something that environments need."""
+    """Inspect an image. Raise ``InputError`` if it lacks something that environments need."""
     with engine_errors(f"looking into the image {name}"):
         identity = str(engine.client.images.get(name).id)
         container = engine.client.containers.create(
@@ -169,7 +169,7 @@ def check_image(engine: Engine, name: str) -> Image:
 
 
 def _tar(files: dict[str, tuple[bytes, int]]) -> bytes:
-    """An archive of these files: their contents and permissions."""
+    """Return a tar of these files, given by name as contents and permissions."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as archive:
         for name, (body, mode) in files.items():

@@ -1,4 +1,4 @@
-"""The first of the two steps in containers: installing, with a network and without any foreign code being run."""
+"""Installation in containers, the first of two steps: with a network, and without running foreign code."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
-#: The network of an install; another name, such as ``host``, where the engine's default leads nowhere.
+#: The variable that names the network of installs, such as ``host``, if the engine's default does not work.
 NETWORK_VARIABLE = "TORCHBISECT_DOCKER_NETWORK"
 
 _LOCAL = "/opt/torchbisect-local"
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _CERTIFICATES = f"{_LOCAL}/certificates.pem"
-#: Seconds after which an install container ends by itself, should its maker have died and no other run have come.
-_LONGEST = "14400"
+#: Seconds after which an install container ends by itself, if its maker died and no other run removed it.
+_LIFETIME = "14400"
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class ContainerInstaller:
     """Makes environments in the volume.
 
     Attributes:
-        store: the volume, and the image to install with.
-        indexes: where packages come from; folders of this machine's are copied into the container.
-        packages: what is installed beside torch.
+        volume: the volume, and the image to install with.
+        indexes: where packages come from; folders of this machine are copied into the container.
+        packages: requirements that are installed beside torch.
         notify: told of each wait for a network that fails.
-        retry: how long to go on asking an index that does not answer.
+        retry: how long to try again when an index does not answer.
     """
 
     volume: Volume
@@ -56,7 +56,7 @@ class ContainerInstaller:
     retry: RetryPolicy = DEFAULT_RETRY
 
     def make(self, key: str, build: Build, cancel: threading.Event | None = None) -> str:
-        """Make the environment of a build in the volume, under a temporary name, which is returned.
+        """Make the environment of a build in the volume, and return its temporary path.
 
         Raises:
             InstallFailed, InputError, IndexUnreachable, DiskFull, MachineError, Cancelled: as ``Installer.make``.
@@ -64,7 +64,7 @@ class ContainerInstaller:
         place = f"{MAKING}/{key}"
         with engine_errors("making a container to install in"):
             container = self.volume.create(
-                ["sleep", _LONGEST],
+                ["sleep", _LIFETIME],
                 network_mode=os.environ.get(NETWORK_VARIABLE) or "bridge",
                 environment=self._variables(),
                 init=True,
@@ -73,7 +73,7 @@ class ContainerInstaller:
         try:
             with engine_errors("starting a container to install in"):
                 container.start()
-            self._bring(container, build)
+            self._copy_in(container, build)
             if cancel is not None:
                 threading.Thread(target=_watch, args=(container, cancel, watching), daemon=True).start()
             self._install(container, place, build, cancel)
@@ -92,7 +92,7 @@ class ContainerInstaller:
             raise volume_full()
         if made.status:
             raise MachineError(f"no environment could be made in the volume: {main_line(made.errors)}")
-        wanted = requirements(self._localised(build), self.packages)
+        wanted = requirements(self._localized(build), self.packages)
         command = ["uv", "pip", "install", "--python", f"{place}/bin/python", "--compile-bytecode"]
         # Building a source package would run its code here, where there is a network and a writable volume.
         command += ["--only-binary", ":all:", "--no-progress", "--color", "never", *wanted]
@@ -110,7 +110,7 @@ class ContainerInstaller:
         retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
 
     def _run(self, container: Container, command: list[str]) -> Completed:
-        """Run a program in the container, its output and errors apart."""
+        """Run a program in the container, with output and errors apart."""
         output, errors = CappedText(1 << 20), CappedText(1 << 20)
         api = container.client.api if container.client else self.volume.engine.client.api
         with engine_errors("installing in a container"):
@@ -124,7 +124,7 @@ class ContainerInstaller:
         return Completed(status, output.text(), errors.text(), 0.0)
 
     def _variables(self) -> dict[str, str]:
-        """What uv needs in the container: the indexes, and this machine's proxies, which lead to them."""
+        """Return uv's variables in the container: the indexes, and this machine's proxies, which lead to them."""
         variables = self._reachable().uv_variables()
         for name in _PROXIES:
             for spelled in (name, name.lower()):
@@ -142,10 +142,10 @@ class ContainerInstaller:
         }
 
     def _reachable(self) -> Indexes:
-        """The indexes as the container sees them: folders of links are copied into it, indexes on disk are not.
+        """Return the indexes as the container can use them: with folders of links, but without indexes on disk.
 
         Raises:
-            InputError: if the chief index is a folder on this machine.
+            InputError: if the main index is a folder on this machine.
         """
         if self.indexes.index_url.startswith("file://"):
             raise InputError(
@@ -160,8 +160,8 @@ class ContainerInstaller:
         local = [_LOCAL] if len(pages) < len(self.indexes.find_links) else []
         return Indexes(self.indexes.index_url, extras, tuple(pages + local))
 
-    def _bring(self, container: Container, build: Build) -> None:
-        """Copy into the container what it needs of this machine's: certificates, and wheels that lie on its disk."""
+    def _copy_in(self, container: Container, build: Build) -> None:
+        """Copy certificates, and wheels from this machine's disk, into the container."""
         certificates = _certificates()
         files = {"certificates.pem": certificates} if certificates is not None else {}
         with engine_errors("copying into a container"), tempfile.TemporaryFile() as packed:
@@ -176,7 +176,7 @@ class ContainerInstaller:
                 )
 
     def _wheels(self, build: Build) -> list[Path]:
-        """The wheels on this machine's disk that this build may want: its own, and packages other than torch."""
+        """Return the wheels on this machine's disk for this build: its own, and packages other than torch."""
         found = [file_path(build.wheel)] if build.wheel and build.wheel.startswith("file://") else []
         for folder in filter(None, map(_local_folder, self.indexes.find_links)):
             for wheel in sorted(folder.glob("*.whl")):
@@ -187,8 +187,8 @@ class ContainerInstaller:
                         found.append(wheel)
         return found
 
-    def _localised(self, build: Build) -> Build:
-        """A build whose wheel lies on this machine's disk, at the place in the container where it was copied to."""
+    def _localized(self, build: Build) -> Build:
+        """Return a build with its wheel's path in the container, if the wheel is on this machine's disk."""
         if not build.wheel or not build.wheel.startswith("file://"):
             return build
         name = file_path(build.wheel).name.replace("+", "%2B")
@@ -196,7 +196,7 @@ class ContainerInstaller:
 
 
 def _watch(container: Container, cancel: threading.Event, done: threading.Event) -> None:
-    """End a container when the wish to stop comes."""
+    """Remove a container when ``cancel`` is set."""
     while not done.wait(0.1):
         if cancel.is_set():
             remove(container)
@@ -204,7 +204,7 @@ def _watch(container: Container, cancel: threading.Event, done: threading.Event)
 
 
 def _local_folder(link: str) -> Path | None:
-    """The folder of this machine that a ``--find-links`` names, or ``None`` if it names a page."""
+    """Return the folder of this machine that a ``--find-links`` names, or ``None`` for a page."""
     if "://" in link and not link.startswith("file://"):
         return None
     folder = file_path(link) if link.startswith("file://") else Path(link).expanduser()
@@ -212,7 +212,7 @@ def _local_folder(link: str) -> Path | None:
 
 
 def _certificates() -> bytes | None:
-    """The certificates that this machine was told to trust in place of the usual ones, as behind some proxies."""
+    """Return the certificates that this machine was told to trust, as behind some proxies, or ``None``."""
     for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"):
         with contextlib.suppress(OSError):
             if os.environ.get(name):

@@ -1,4 +1,4 @@
-"""What a container may do while foreign code runs in it, as the engine is told."""
+"""Limits of a container that runs foreign code."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 import docker.types
 
-#: The user and group that foreign code runs as: nobody's, on every Debian and on most others.
+#: The user and group of foreign code: nobody, on Debian and most other systems.
 NOBODY = "65534:65534"
-#: Where foreign code may write, in memory; compilers need to run what they write there.
+#: The only writable folder, in memory; compilers also run what they write there.
 SCRATCH = "/tmp"
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """The limits of one container.
+    """Limits of one container.
 
     Attributes:
-        memory: bytes, files in the scratch folder included; there is no swap beyond it.
+        memory: bytes, with the files in the scratch folder; there is no swap.
         scratch: bytes of files in the scratch folder.
-        processes: how many there may be at a time, threads counted.
-        cpus: how many CPUs' worth of time, or ``None`` for all.
-        gpu: which GPU is let in: its number or UUID; ``None`` for none.
+        processes: how many processes and threads there may be at a time.
+        cpus: how many CPUs it may use, or ``None`` for all.
+        gpu: the number or UUID of the GPU that is let in; ``None`` for none.
         runtime: another runtime than the engine's default, such as gVisor's ``runsc``.
     """
 
@@ -34,10 +34,11 @@ class Confinement:
     runtime: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """The keyword arguments of ``containers.create`` that hold foreign code in.
+        """Return the keyword arguments of ``containers.create`` that confine foreign code.
 
-        No network, no capability and none to gain by a set-uid program, nothing writable but memory, nobody's rights,
-        limits on memory, processes and files, an init that reaps, no log that could fill the engine's disk.
+        The container has no network and no capabilities, gains none by set-uid programs, and runs as nobody.
+        Only memory is writable. Memory, processes and files are limited.
+        An init reaps zombies, and no log can fill the engine's disk.
         """
         options: dict[str, Any] = {
             "network_mode": "none",

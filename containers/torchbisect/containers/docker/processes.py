@@ -17,7 +17,7 @@ from docker.models.containers import Container
 from torchbisect.containers.docker.engine import ENGINE_EXCEPTIONS, engine_errors, remove
 from torchbisect.containers.process.processes import LINE_LIMIT, STDERR_LIMIT, StreamTail
 
-#: Added to standard error when the limit on memory was met, for nothing in the container can say it any more.
+#: Added to standard error when the memory limit was reached, since nothing in the container can report it.
 OUT_OF_MEMORY_MESSAGE = b"\nKilled: the container's limit on memory was reached (out of memory)\n"
 
 _STDERR = 2
@@ -26,19 +26,19 @@ _CHUNK = 1 << 16
 
 
 class Streams:
-    """The attached streams of one container, taken apart in a thread.
+    """The attached streams of one container, read in a thread.
 
-    Without a terminal the engine sends frames: a byte for the stream, three of nothing, four for the length, the data
-    (Docker Engine API, "Attach to a container", stream format).
+    Without a terminal the engine sends frames: one byte for the stream, three zero bytes, four bytes for the length,
+    and the data (Docker Engine API, "Attach to a container", stream format).
     """
 
     def __init__(
         self, container: Container, output: Callable[[bytes], None], errors: Callable[[bytes], None], *, stdin: bool
     ) -> None:
-        """Attach to a container that has not been started yet, so that nothing of its output is missed."""
+        """Attach to a container that has not been started yet, so that none of its output is missed."""
         wanted = {"stdin": int(stdin), "stdout": 1, "stderr": 1, "stream": 1}
         self._holder: Any = container.attach_socket(params=wanted)
-        # Over a Unix socket and TCP the raw socket lies below a file object; over TLS and SSH it is the object itself.
+        # Over a Unix socket and TCP the raw socket is inside a file object; over TLS and SSH it is the object itself.
         self._socket: Any = getattr(self._holder, "_sock", self._holder)
         self._socket.settimeout(None)
         self._take = {1: output, _STDERR: errors}
@@ -52,7 +52,7 @@ class Streams:
         self._thread.start()
 
     def send(self, data: bytes) -> None:
-        """Write to standard input. Raises ``BrokenPipeError`` if nothing takes it."""
+        """Write to standard input. Raise ``BrokenPipeError`` if it is not read."""
         if self.ended.is_set():
             raise BrokenPipeError("the container has ended")
         done = threading.Timer(_SEND_PATIENCE, self.close)
@@ -66,17 +66,17 @@ class Streams:
             done.cancel()
 
     def close(self) -> None:
-        """Let the connection go; the thread ends with it."""
+        """Close the connection; the thread ends then."""
         with contextlib.suppress(OSError, AttributeError):
             self._socket.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(OSError):
             self._holder.close()
-        # docker-py keeps the HTTP answer, which has the connection, on the holder.
+        # docker-py keeps the HTTP response, which has the connection, on the holder.
         with contextlib.suppress(OSError, AttributeError, ValueError):
             self._holder._response.close()
 
     def join(self, timeout: float) -> None:
-        """Wait until all that was written has been read."""
+        """Wait until all output has been read."""
         self.ended.wait(timeout)
 
     def _pump(self) -> None:
@@ -115,7 +115,7 @@ class DockerProcess:
         """Start a container that was created with an open standard input.
 
         Raises:
-            MachineError: if the engine fails at it.
+            MachineError: if the engine fails.
         """
         self._container = container
         self._lines = threading.Condition()
@@ -134,13 +134,13 @@ class DockerProcess:
         self._streams.begin(self._wake)
 
     def send(self, data: bytes) -> None:
-        """Write to its standard input. Raises ``BrokenPipeError`` if it has gone or reads nothing for a minute."""
+        """Write to its standard input. Raise ``BrokenPipeError`` if it has ended or reads nothing for a minute."""
         if self._killed:
             raise BrokenPipeError("the container was ended")
         self._streams.send(data)
 
     def read_line(self, timeout: float) -> bytes | None:
-        """The next line of its standard output; ``b""`` at its end, ``None`` when ``timeout`` seconds pass first."""
+        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds."""
         until = time.monotonic() + timeout
         with self._lines:
             while True:
@@ -157,11 +157,11 @@ class DockerProcess:
                     return None
 
     def errors(self) -> str:
-        """The last part of what it wrote to standard error."""
+        """Return the last part of its standard error."""
         return self._tail.text()
 
     def kill(self) -> int | None:
-        """End the container and all in it, and remove it; returns the exit status. May be called twice."""
+        """End the container and remove it; return the exit status. May be called twice."""
         if not self._killed:
             self._killed = True
             ended = kill_container(self._container)
@@ -187,11 +187,11 @@ class DockerProcess:
 
 @dataclass(frozen=True)
 class ContainerExit:
-    """How a container ended.
+    """The end of a container.
 
     Attributes:
         status: the exit status as a host process's would be; ``None`` if the engine could not tell.
-        out_of_memory: whether something in it was killed because its memory was spent.
+        out_of_memory: whether a process in it was killed because the memory limit was reached.
     """
 
     status: int | None
@@ -199,7 +199,7 @@ class ContainerExit:
 
 
 def kill_container(container: Container) -> ContainerExit:
-    """Kill a container that may have ended by itself, remove it, and tell how it ended."""
+    """Kill a container that may have ended by itself, remove it, and return how it ended."""
     status: int | None = None
     out_of_memory = False
     try:
@@ -216,7 +216,7 @@ def kill_container(container: Container) -> ContainerExit:
 
 
 def signal_status(code: int) -> int:
-    """An engine's exit code as a host process's: 128 and a signal's number there is the negative number here.
+    """Return an engine's exit code as a host process's: 128 plus a signal number becomes the negative signal number.
 
     A script that exits with such a code by itself can't be told from one that a signal ended.
     """

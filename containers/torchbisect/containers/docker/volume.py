@@ -1,7 +1,7 @@
-"""The volume that environments and wheels are kept in: one, so that files of both can be hard links of each other.
+"""Volume for environments and wheels: only one, so that files of both can be hard links of each other.
 
-Whoever installs has it with write access and runs no foreign code; whoever runs foreign code has it read-only. Docker
-can mount a part of a volume only since version 26, so that code sees the other environments too; none holds a secret.
+The installer mounts it writable and runs no foreign code. Foreign code sees it read-only. Docker can mount a part of
+a volume only since version 26, so that code also sees the other environments; none contains a secret.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.core.errors import MachineError
 
 VOLUME_NAME = "torchbisect-store"
-#: Where it is mounted; environments hold this path, so it is the same in every container.
+#: The mount point; environments contain this path, so it is the same in every container.
 ROOT = "/torchbisect"
 VENVS = f"{ROOT}/venvs"
 MAKING = f"{ROOT}/making"
@@ -43,7 +43,7 @@ for archive in pathlib.Path({WHEELS!r}, "archive-v0").glob("*"):
         print(*names)
 """
 
-#: Follows the text of ``overlay`` in a container.
+#: Script that follows the text of the module ``overlay`` in a container.
 _OVERLAY_FILES = """
 import base64, json, sys
 source, place, files, commit = sys.argv[1:]
@@ -65,26 +65,26 @@ class VolumeEnvironment:
 
 
 class Volume:
-    """The volume, seen through short-lived containers: it may be on another machine."""
+    """The volume, used through short-lived containers, since it may be on another machine."""
 
     def __init__(self, engine: Engine, image: Image, volume: str = VOLUME_NAME) -> None:
-        """Make the volume if it isn't there. Raises ``MachineError`` or ``DiskFull`` if the engine fails at it."""
+        """Make the volume if it isn't there. Raise ``MachineError`` or ``DiskFull`` if the engine fails."""
         self.engine = engine
         self.image = image
         self.name = volume
-        self._keeper: Container | None = None
+        self._container_for_copies: Container | None = None
         with engine_errors("making the volume"):
             engine.client.volumes.create(volume, labels={LABEL: "store"})
 
     def mount(self, *, writable: bool) -> dict[str, dict[str, str]]:
-        """The volume as ``containers.create`` is told of it."""
+        """Return the volume as an argument of ``containers.create``."""
         return {self.name: {"bind": ROOT, "mode": "rw" if writable else "ro"}}
 
     def facts(self, key: str) -> str | None:
-        """What was written down of a finished environment, or ``None`` if there is none of this key."""
+        """Return the facts file of a finished environment, or ``None`` if there is no environment of this key."""
         with engine_errors("reading from the volume"):
             try:
-                chunks, _ = self._holder().get_archive(f"{VENVS}/{key}/{FACTS_FILE}")
+                chunks, _ = self._copy_container().get_archive(f"{VENVS}/{key}/{FACTS_FILE}")
             except docker.errors.NotFound:
                 return None
             with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
@@ -92,43 +92,43 @@ class Volume:
                 return member.read().decode("utf-8") if member else None
 
     def write_facts(self, folder: str, facts: str) -> None:
-        """Write the facts into an environment; their time is when it was last used."""
+        """Write the facts into an environment; the time of the file is when the environment was last used."""
         with engine_errors("writing to the volume"):
-            self._holder().put_archive(folder, archive({FACTS_FILE: facts.encode()}))
+            self._copy_container().put_archive(folder, archive({FACTS_FILE: facts.encode()}))
 
     def environments(self) -> list[VolumeEnvironment]:
-        """All finished environments, the longest unused first."""
+        """Return all finished environments, the one unused longest first."""
         told = self.run_program(["sh", "-c", f"stat -c '%Y %n' {VENVS}/*/{FACTS_FILE} 2>/dev/null || true"])
         pairs = [line.split(" ", 1) for line in told.splitlines() if " " in line]
         found = [VolumeEnvironment(path.split("/")[-2], float(moment)) for moment, path in pairs]
         return sorted(found, key=lambda kept: kept.used)
 
     def remove(self, path: str) -> None:
-        """Remove a folder of the volume: first from its place, so that nobody sees half of it, then for good."""
+        """Remove a folder of the volume; it is moved away first, so that nobody sees half of it."""
         gone = f"{MAKING}/gone-{time.time_ns()}"
         script = f'mkdir -p {MAKING}; if [ -e "$1" ]; then mv "$1" {gone} && rm -rf {gone}; fi; rm -rf {MAKING}/gone-*'
         self.run_program(["sh", "-c", script, "sh", path])
 
     def overlay_files(self, source: str, place: str, layer: Mapping[str, bytes | None], commit: str) -> None:
-        """Make a copy of an environment that costs no room, with other files in its packages; see ``overlay``."""
+        """Copy an environment by hard links, with other files in its packages; see the module ``overlay``."""
         told = {path: None if body is None else base64.b64encode(body).decode() for path, body in layer.items()}
         files = f"{place}.json"
         with engine_errors("writing to the volume"):
             body = json.dumps(told).encode()
-            self._holder().put_archive(ROOT, archive({files[len(ROOT) + 1 :]: body}))
+            self._copy_container().put_archive(ROOT, archive({files[len(ROOT) + 1 :]: body}))
         self.run_program(["python3", "-c", inspect.getsource(overlay) + _OVERLAY_FILES, source, place, files, commit])
 
     def remove_unused_wheels(self) -> None:
-        """Take packages out of the wheels of which no environment holds a link any more."""
+        """Remove the packages among the wheels that no environment holds a link to."""
         names = self.run_program(["python3", "-c", _UNLINKED]).split()
         if names:
             self.run_program(["uv", "cache", "clean", "--cache-dir", WHEELS, *sorted(set(names))])
 
     def run_program(self, command: list[str]) -> str:
-        """Run a program of the image's with write access to the volume and nothing else; returns what it printed.
+        """Run a program of the image with write access to the volume only; return its output.
 
         Raises:
-            DiskFull: if it found no room.
+            DiskFull: if there was no room.
             MachineError: if it fails.
         """
         with engine_errors(f"running {command[0]} on the volume"):
@@ -147,7 +147,7 @@ class Volume:
         return output
 
     def create(self, command: list[str], **options: Any) -> Container:
-        """A container, not started, that may write to the volume and has no capability."""
+        """Return a container, not started, that may write to the volume and has no capability."""
         return self.engine.client.containers.create(
             self.image.identity,
             command=command[1:],
@@ -161,21 +161,21 @@ class Volume:
         )
 
     def close(self) -> None:
-        """Remove what was made to look into the volume; the volume itself stays."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
+        """Remove the container that was made for copies; the volume itself stays."""
+        container, self._container_for_copies = self._container_for_copies, None
+        if container is not None:
             with contextlib.suppress(MachineError):
-                remove(keeper)
+                remove(container)
 
-    def _holder(self) -> Container:
-        """A container that is never started: files of its volume can be copied in and out all the same."""
-        if self._keeper is None:
-            self._keeper = self.create(["true"], network_mode="none")
-        return self._keeper
+    def _copy_container(self) -> Container:
+        """Return a container that is never started; files of its volume can still be copied in and out."""
+        if self._container_for_copies is None:
+            self._container_for_copies = self.create(["true"], network_mode="none")
+        return self._container_for_copies
 
 
 def archive(files: dict[str, bytes]) -> bytes:
-    """A tar of these files, as the engine takes them; everybody may read them."""
+    """Return a tar of these files, as the engine takes it; everybody may read them."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as packed:
         for name, body in files.items():

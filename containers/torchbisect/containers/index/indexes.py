@@ -1,7 +1,7 @@
-"""Where packages come from: what the user typed, else what uv and pip are set to, else the public index.
+"""Settings of package indexes: the command line's, else uv's, else pip's, else the public index.
 
-The order and the meaning are pip's: one index that stands for the rest, more of them beside it, and folders or pages
-of links. Whoever has set up a mirror for pip or uv gets that mirror here without saying it again.
+Order and meaning are pip's: one main index, extra indexes beside it, and folders or pages of links. A mirror that is
+set up for pip or uv is used here without further options.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if sys.version_info >= (3, 11):
 else:
 
     def read_toml(text: str) -> dict[str, Any]:
-        """Python 3.10 has nothing that reads TOML: uv's own file says nothing there, its variables still do."""
+        """Return nothing: Python 3.10 has no TOML reader, so uv's file is ignored there; its variables are read."""
         return {}
 
 
@@ -33,7 +33,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 
 
 def redact_url(url: str) -> str:
-    """An address as it may be printed: the name and password in it replaced by ``****``."""
+    """Return an address for messages: the name and password in it become ``****``."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -44,7 +44,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """A message of another program with what is secret in its addresses replaced."""
+    """Return another program's message with the secrets in its addresses replaced."""
     return _ADDRESS.sub(lambda found: redact_url(found.group()), text)
 
 
@@ -54,7 +54,7 @@ class Indexes:
 
     Attributes:
         index_url: the PEP 503 or PEP 691 index, ``http(s)://`` or ``file://``.
-        extra_index_urls: more of the same; the best version of all of them is taken, as pip does.
+        extra_index_urls: more indexes; the best version of all of them is taken, as pip does.
         find_links: folders of wheels or pages of links.
     """
 
@@ -70,15 +70,15 @@ class Indexes:
         environ: Mapping[str, str] | None = None,
         python: str = sys.executable,
     ) -> Indexes:
-        """What the user typed, else what uv is set to, else what pip is set to, else the public index.
+        """Return the indexes of the command line, else of uv's settings, else of pip's, else the public index.
 
-        As with pip, a typed index doesn't silence the extra indexes and links of the configuration: they are where a
-        nightly's requirements may have to come from.
+        As with pip, ``--index-url`` does not turn off the configured extra indexes and links: a nightly's requirements
+        may have to come from there.
 
         Args:
-            index_url: what ``--index-url`` says.
-            extra: what each ``--extra-index-url`` says; stands beside the configured ones.
-            environ: the variables to read; the process's own by default.
+            index_url: the value of ``--index-url``.
+            extra: the values of ``--extra-index-url``; used together with the configured ones.
+            environ: the variables to read; by default the process's own.
             python: the interpreter whose pip is asked for its configuration.
         """
         variables = os.environ if environ is None else environ
@@ -87,15 +87,15 @@ class Indexes:
         extras = next((source.extra for source in sources if source.extra), ())
         links = next((source.links for source in sources if source.links), ())
         chosen = index_url or found or pypi_simple.PYPI_SIMPLE_ENDPOINT
-        return cls(_tidy(chosen), tuple(dict.fromkeys(map(_tidy, (*extra, *extras)))), tuple(dict.fromkeys(links)))
+        return cls(_as_url(chosen), tuple(dict.fromkeys(map(_as_url, (*extra, *extras)))), tuple(dict.fromkeys(links)))
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """All indexes, the chief one first."""
+        """All indexes, the main one first."""
         return (self.index_url, *self.extra_index_urls)
 
     def uv_variables(self) -> dict[str, str]:
-        """What tells uv of these places: variables and not options, for every user can read a process's options."""
+        """Return the variables that give uv these places; its options would be visible to other users."""
         variables = {"UV_DEFAULT_INDEX": self.index_url, "UV_INDEX_STRATEGY": "unsafe-best-match"}
         if self.extra_index_urls:
             variables["UV_INDEX"] = " ".join(self.extra_index_urls)
@@ -104,39 +104,39 @@ class Indexes:
         return variables
 
     def __str__(self) -> str:
-        """The places as they may be printed."""
+        """Return the places for a message, without secrets."""
         return ", ".join(redact_url(place) for place in (*self.urls, *self.find_links))
 
 
 @dataclass(frozen=True)
-class _Source:
-    """What one configuration says; empty where it says nothing."""
+class _IndexSettings:
+    """Settings from one source; empty where the source has none."""
 
     index_url: str | None = None
     extra: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
 
 
-def _tidy(url: str) -> str:
-    """An index's address, or the folder of one on this disk as an address."""
+def _as_url(url: str) -> str:
+    """Return an index as an address; a path on this disk becomes a ``file://`` address."""
     return url if "://" in url else Path(url).expanduser().absolute().as_uri()
 
 
-def _unnamed(entry: str) -> str:
-    """uv lets an index have a name in front: ``pytorch=https://...``."""
+def _without_name(entry: str) -> str:
+    """Return an index without the name that uv allows before it: ``pytorch=https://...``."""
     name, equals, url = entry.partition("=")
     return url if equals and re.fullmatch(r"[A-Za-z0-9_.-]+", name) else entry
 
 
-def _uv_variables(environ: Mapping[str, str]) -> _Source:
+def _uv_variables(environ: Mapping[str, str]) -> _IndexSettings:
     default = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
     extra = f"{environ.get('UV_INDEX', '')} {environ.get('UV_EXTRA_INDEX_URL', '')}".split()
     links = [link.strip() for link in environ.get("UV_FIND_LINKS", "").split(",") if link.strip()]
-    return _Source(_unnamed(default) if default else None, tuple(map(_unnamed, extra)), tuple(links))
+    return _IndexSettings(_without_name(default) if default else None, tuple(map(_without_name, extra)), tuple(links))
 
 
-def _uv_files(environ: Mapping[str, str]) -> _Source:
-    """uv's settings for this user, or else for this machine; a project's are left alone: it isn't what is installed."""
+def _uv_files(environ: Mapping[str, str]) -> _IndexSettings:
+    """Read uv's settings of this user, else of this machine; a project's settings do not count here."""
     named = environ.get("UV_CONFIG_FILE")
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", os.path.expanduser("~")), ".config")
     places = [Path(named)] if named else [Path(home) / "uv/uv.toml", *_machine_files()]
@@ -144,10 +144,10 @@ def _uv_files(environ: Mapping[str, str]) -> _Source:
         try:
             source = _read_uv(read_toml(place.read_text(encoding="utf-8")))
         except (OSError, ValueError):
-            continue  # uv itself will say what is wrong with its file
-        if source != _Source():
+            continue  # uv itself reports a broken file
+        if source != _IndexSettings():
             return source
-    return _Source()
+    return _IndexSettings()
 
 
 def _machine_files() -> list[Path]:
@@ -155,8 +155,8 @@ def _machine_files() -> list[Path]:
     return [Path(folder) / "uv.toml" for folder in dict.fromkeys([*folders, "/etc/uv"])]
 
 
-def _read_uv(settings: Mapping[str, Any]) -> _Source:
-    """The three ways in which uv's file names indexes: at the top, under ``[pip]``, and as ``[[index]]`` tables."""
+def _read_uv(settings: Mapping[str, Any]) -> _IndexSettings:
+    """Read the three forms in which uv's file names indexes: at the top, in ``[pip]``, in ``[[index]]``."""
     default: str | None = None
     extra: list[str] = []
     links: list[str] = []
@@ -172,18 +172,18 @@ def _read_uv(settings: Mapping[str, Any]) -> _Source:
                 default = default or table["url"]
             else:
                 extra.append(table["url"])
-    return _Source(default, tuple(extra), tuple(links))
+    return _IndexSettings(default, tuple(extra), tuple(links))
 
 
-def _pip_settings(environ: Mapping[str, str], python: str) -> _Source:
-    """pip's variables, and its files by way of ``pip config list``, which knows where they are on every system."""
+def _pip_settings(environ: Mapping[str, str], python: str) -> _IndexSettings:
+    """Read pip's variables, and its files through ``pip config list``, which finds them on every system."""
     settings = parse_pip_config(_pip_config(environ, python))
     for option in ("index-url", "extra-index-url", "find-links"):
         value = environ.get("PIP_" + option.upper().replace("-", "_"))
         if value and value.strip():
             settings[option] = value
     # pip reads several values from one variable or line by splitting at white space.
-    return _Source(
+    return _IndexSettings(
         (settings.get("index-url") or "").strip() or None,
         tuple(settings.get("extra-index-url", "").split()),
         tuple(settings.get("find-links", "").split()),
@@ -200,10 +200,10 @@ def _pip_config(environ: Mapping[str, str], python: str) -> str:
 
 
 def parse_pip_config(listing: str) -> dict[str, str]:
-    """The options in what ``pip config list`` prints, one ``section.option='value'`` a line.
+    """Return the options in the output of ``pip config list``, which has one ``section.option='value'`` a line.
 
-    pip prints values as Python's ``repr`` does. ``install`` wins over ``global``, and a variable over both, as in pip.
-    A line that isn't of this form is passed over.
+    pip prints values with ``repr``. ``install`` wins over ``global``, and a variable over both, as in pip. Lines of
+    another form are ignored.
     """
     rank = {"global": 0, "install": 1, ":env:": 2}
     found: dict[str, tuple[int, str]] = {}

@@ -1,7 +1,7 @@
-"""The pages of a package index: which wheels of a project there are, and what the index says of each.
+"""Pages of a package index: the wheels of a project, and what the index says of each.
 
-PEP 503 (HTML) and PEP 691 (JSON) pages, over HTTP or from a folder on disk. PyTorch's own index has HTML only, gives
-absolute links at some times and relative ones at others, and writes ``+`` as ``%2B`` in them; pypi-simple reads all.
+Pages are PEP 503 (HTML) or PEP 691 (JSON), over HTTP or from a folder on disk. PyTorch's own index has HTML only,
+with absolute or relative links, and writes ``+`` as ``%2B`` in them; pypi-simple reads all of these.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ def project_page(
     retry: RetryPolicy = DEFAULT_RETRY,
     client: httpx.Client | None = None,
 ) -> ProjectPage | None:
-    """What one index says of one project, or ``None`` if it doesn't have it.
+    """Return an index's page of one project, or ``None`` if the index doesn't have the project.
 
     Args:
         url: the index, without the project: ``https://host/simple``, ``file:///folder/simple``.
         project: any spelling of the project's name.
         notify: told of each wait before another try.
-        retry: how long to go on asking an index that does not answer.
-        client: a client to use again; by default one for this call.
+        retry: how long to try again when the index does not answer.
+        client: an open client; by default one for this call.
 
     Raises:
-        IndexUnreachable: if the index gives no usable answer: it is down, refuses, or what it sends isn't a page.
+        IndexUnreachable: if the index is down, refuses, or sends something that isn't a page.
     """
     name = canonicalize_name(project)
     page_url = f"{url.rstrip('/')}/{name}/"
@@ -72,10 +72,10 @@ def packages(
     notify: Notify = silent,
     retry: RetryPolicy = DEFAULT_RETRY,
 ) -> list[DistributionPackage]:
-    """All files of a project in all these places, as an installer would see them; the chief index's first.
+    """Return all files of a project in all these places, as an installer would see them; the main index's come first.
 
     Raises:
-        IndexUnreachable: if one of the places gives no usable answer: a list with a hole in it would be a wrong list.
+        IndexUnreachable: if one of the places gives no usable answer, since the list would then be incomplete.
     """
     found: list[DistributionPackage] = []
     with new_client() as client:
@@ -88,20 +88,20 @@ def packages(
 
 
 def new_client() -> httpx.Client:
-    """A client set as all requests to indexes need it; follows redirects, and the proxies of the environment."""
+    """Return a client for requests to indexes; it follows redirects and uses the proxies of the environment."""
     return httpx.Client(timeout=_TIMEOUT, follow_redirects=True, headers={"Accept": ACCEPT_ANY}, verify=_trusted())
 
 
 @functools.cache
 def _trusted() -> ssl.SSLContext:
-    """The certificates that are trusted; reading them takes longer than a request does, so it is done once."""
+    """Return the trusted certificates; reading them takes longer than a request, so it is done once."""
     return httpx.create_ssl_context()
 
 
 def _links(
     place: str, project: str, notify: Notify, retry: RetryPolicy, client: httpx.Client
 ) -> list[DistributionPackage]:
-    """The files that one ``--find-links`` place has: a folder of wheels, or a page of links."""
+    """Return the files of one ``--find-links`` place: a folder of wheels, or a page of links."""
     name = canonicalize_name(project)
     folder = file_path(place) if place.startswith("file://") else Path(place).expanduser()
     if "://" in place and not place.startswith("file://"):
@@ -127,7 +127,7 @@ def _page(
 
 
 def _fetch(client: httpx.Client, url: str, name: str, what: str) -> ProjectPage | None:
-    """One try. Raises ``Transient`` for what another try may heal and ``IndexUnreachable`` for what it can't."""
+    """Ask once. Raise ``Transient`` if another try may succeed, and ``IndexUnreachable`` if it can't."""
     try:
         response = client.get(url)
     except httpx.ConnectError as error:
@@ -169,7 +169,7 @@ def _parse(response: httpx.Response, name: str, what: str) -> ProjectPage:
 
 
 def _read_page(path: Path, name: str) -> ProjectPage | None:
-    """A page on this disk; a folder stands for the ``index.html`` in it."""
+    """Read a page on this disk; a folder stands for the ``index.html`` in it."""
     page = path / "index.html" if path.is_dir() else path
     try:
         return ProjectPage.from_html(name, page.read_bytes(), page.absolute().as_uri())
@@ -180,5 +180,5 @@ def _read_page(path: Path, name: str) -> ProjectPage | None:
 
 
 def file_path(url: str) -> Path:
-    """The path that a ``file://`` address stands for."""
+    """Return the path in a ``file://`` address."""
     return Path(url2pathname(urlsplit(url).path))

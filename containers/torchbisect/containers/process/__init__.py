@@ -1,1 +1,1 @@
-"""Start processes under limits and end them with all their children."""
+"""Processes under limits, ended together with all their children."""

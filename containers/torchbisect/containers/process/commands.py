@@ -1,4 +1,4 @@
-"""Commands that run to their end, with a time limit, capped output and none of the user's secrets."""
+"""Commands that run to their end: with a time limit, limited output, and none of the user's secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torchbisect.containers.process.processes import drain, kill_process_tree, n
 #: Bytes of each output stream that are kept: the first half and the last.
 OUTPUT_LIMIT = 1 << 20
 
-#: The user's variables that reach a repro: they say how this machine computes, and nothing about the user.
+#: The user's variables that a repro gets: they describe how this machine computes, and nothing about the user.
 PASSED_VARIABLES = (
     "PATH",
     "LD_LIBRARY_PATH",
@@ -37,8 +37,8 @@ PASSED_VARIABLES = (
     "TZ",
 )
 
-#: Seconds between looks at the clock and at the wish to stop.
-_LOOK = 0.1
+#: Seconds between checks of the time and of ``cancel``.
+_POLL = 0.1
 
 
 class Cancelled(Exception):
@@ -48,15 +48,15 @@ class Cancelled(Exception):
 def clean_environment(
     home: Path | str, extra: Mapping[str, str] | None = None, *, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The variables that a repro is run with: a few of the user's, folders of its own, and what ``extra`` adds.
+    """Return the variables of a repro's process: a few of the user's, its own folders, and ``extra``.
 
-    No secret, no ``PYTHON*`` and no ``TORCH*`` of the user's shell gets in but through ``extra``: a verdict must not
-    hang on what somebody once exported.
+    Only ``extra`` can bring in a secret, a ``PYTHON*`` or a ``TORCH*`` variable. A verdict must not depend on the
+    user's shell.
 
     Args:
-        home: an empty folder that stands for the home and the temporary folder.
+        home: an empty folder, used as home and as temporary folder.
         extra: more variables; they win.
-        base: the variables to take from; the process's own by default.
+        base: the variables to select from; by default the process's own.
     """
     own = os.environ if base is None else base
     environment = {name: own[name] for name in PASSED_VARIABLES if name in own}
@@ -67,7 +67,7 @@ def clean_environment(
 
 
 class CappedText:
-    """The beginning and the end of a stream, with a line between that says how much was left out."""
+    """The beginning and the end of a stream, with a line between them that gives the length of the gap."""
 
     def __init__(self, size: int) -> None:
         self._half = max(size // 2, 1)
@@ -86,7 +86,7 @@ class CappedText:
             self._left_out += surplus
 
     def text(self) -> str:
-        """What was kept; bytes that aren't UTF-8 are replaced."""
+        """Return the kept text; bytes that aren't UTF-8 are replaced."""
         surplus = max(len(self._end) - self._half, 0)
         end = bytes(self._end[surplus:])
         if not self._left_out + surplus:
@@ -105,16 +105,16 @@ def run_command(
     cap: int = OUTPUT_LIMIT,
     on_errors: Callable[[bytes], None] | None = None,
 ) -> Completed:
-    """Run a command to its end, or to the end of its time, and then kill whatever is left of it.
+    """Run a command until it ends or its time is up, then kill all processes that it left.
 
     Args:
         command: the program and its arguments.
         environment: all its variables.
-        directory: where it starts.
+        directory: its working directory.
         timeout: seconds; ``None`` for no limit.
         cancel: ends it early.
         cap: bytes of each stream that are kept.
-        on_errors: given what comes on standard error as it comes.
+        on_errors: given the chunks of standard error as they come.
 
     Raises:
         Cancelled: if ``cancel`` was set.
@@ -145,12 +145,12 @@ def run_command(
 
 
 def _wait(process: subprocess.Popen[bytes], until: float | None, cancel: threading.Event | None) -> bool:
-    """Wait for a process; whether it ended before ``until``. Raises ``Cancelled`` if that was wished first."""
+    """Wait for a process; return true if it ended before ``until``. Raise ``Cancelled`` if ``cancel`` was set."""
     while process.poll() is None:
         if cancel is not None and cancel.is_set():
             raise Cancelled
         if until is not None and time.monotonic() > until:
             return False
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_LOOK)
+            process.wait(timeout=_POLL)
     return True

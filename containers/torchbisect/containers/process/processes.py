@@ -1,9 +1,11 @@
-"""A process on this machine with its streams held, and the killing of everything that came of it.
+"""A process on this machine with its streams held, and the killing of everything that it started.
 
-What runs here is a stranger's script or something that runs one. Each start gets a session of its own, so that one
-signal reaches all that didn't leave it, and a variable of its own in the environment, by which those that did leave
-are found. A process that has also wiped its environment and lost its parent escapes: this much a plain process can
-promise, and no more; the container sandbox promises the rest.
+The process runs a stranger's script. Each start gets a session of its own, so that one signal reaches every process
+that stays in the session. It also gets a variable of its own, by which the processes that left the session are found.
+A process that wiped its variables and lost its parent escapes. Only the container sandbox prevents that.
+
+Owners are identified by the start time in ``/proc/PID/stat``, which never changes. psutil's ``create_time`` does not
+fit: it adds the boot time, so setting the clock would make a living owner look dead and end its processes.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ import psutil
 
 from torchbisect.core.errors import MachineError
 
-#: The variable that marks all processes that came of one start.
+#: The variable that marks all processes of one start.
 MARK = "TORCHBISECT_PROCESS"
 
-#: Bytes of standard error that are kept, the last ones.
+#: The last bytes of standard error, this many, are kept.
 STDERR_LIMIT = 64 * 1024
 
-#: Bytes that one line on standard output may have; the agent's largest answers are a small part of it.
+#: Bytes that one line on standard output may have; the agent's largest answers are far smaller.
 LINE_LIMIT = 256 * 1024 * 1024
 
 _SEND_PATIENCE = 60.0
@@ -50,12 +52,11 @@ class HostProcess:
         directory: Path | str | None = None,
         after: Callable[[], None] | None = None,
     ) -> None:
-        """
-        Args:
+        """Args:
             command: the program and its arguments.
             environment: all its variables; the mark is added.
-            directory: where it starts; its own folder is never the user's by accident, so callers name one.
-            after: called once when it has been killed, to take away what was made for it.
+            directory: its working directory.
+            after: called once after the kill, to remove what was made for the process.
 
         Raises:
             MachineError: if it can't be started.
@@ -63,15 +64,15 @@ class HostProcess:
         self._mark = new_mark()
         self._after = after
         self._process = spawn(command, environment, self._mark, directory)
-        self._input: IO[bytes] = _held(self._process.stdin)
-        self._output: IO[bytes] = _held(self._process.stdout)
+        self._input: IO[bytes] = _opened(self._process.stdin)
+        self._output: IO[bytes] = _opened(self._process.stdout)
         os.set_blocking(self._input.fileno(), False)
         os.set_blocking(self._output.fileno(), False)
         self._buffer = bytearray()
         self._searched = 0
         self._ended = False
         self._tail = StreamTail(STDERR_LIMIT)
-        self._drain = drain(_held(self._process.stderr), self._tail.add)
+        self._drain = drain(_opened(self._process.stderr), self._tail.add)
 
     @property
     def pid(self) -> int:
@@ -82,7 +83,7 @@ class HostProcess:
         """Write to its standard input.
 
         Raises:
-            BrokenPipeError: if it has gone, or hasn't read for a minute.
+            BrokenPipeError: if the process has ended, or hasn't read for a minute.
         """
         view = memoryview(data)
         while view:
@@ -95,7 +96,7 @@ class HostProcess:
                 raise BrokenPipeError("the process was ended") from None
 
     def read_line(self, timeout: float) -> bytes | None:
-        """The next line of its standard output; ``b""`` at its end, ``None`` when ``timeout`` seconds pass first."""
+        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds."""
         until = time.monotonic() + timeout
         while True:
             line = self._line()
@@ -114,13 +115,13 @@ class HostProcess:
             self._read()
 
     def errors(self) -> str:
-        """The last part of what it wrote to standard error."""
+        """Return the last part of its standard error."""
         if self._process.poll() is not None:
             self._drain.join(timeout=1.0)
         return self._tail.text()
 
     def kill(self) -> int | None:
-        """End it and all it started; returns the exit status, the negative number of the signal if one ended it."""
+        """End it and everything it started; return the exit status, negative for a signal."""
         kill_process_tree(self._process, self._mark)
         for stream in (self._input, self._output):
             with contextlib.suppress(OSError):
@@ -132,7 +133,7 @@ class HostProcess:
         return self._process.returncode
 
     def _line(self) -> bytes | None:
-        """A whole line out of the buffer, or at the end what is left there."""
+        """Take a whole line from the buffer, or the rest of the buffer at the end of the stream."""
         found = self._buffer.find(b"\n", self._searched)
         if found < 0 and not self._ended:
             self._searched = len(self._buffer)
@@ -159,7 +160,7 @@ class HostProcess:
 
 
 class StreamTail:
-    """The last bytes of a stream, however long it was."""
+    """The last bytes of a stream."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -174,7 +175,7 @@ class StreamTail:
                 del self._kept[: -self._size]
 
     def text(self) -> str:
-        """What was kept; bytes that aren't UTF-8 are replaced."""
+        """Return the kept text; bytes that aren't UTF-8 are replaced."""
         with self._lock:
             return bytes(self._kept[-self._size :]).decode("utf-8", "replace")
 
@@ -182,7 +183,7 @@ class StreamTail:
 def spawn(
     command: Sequence[str], environment: Mapping[str, str], mark: str, directory: Path | str | None
 ) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, with pipes for its three streams and ``mark`` in its environment.
+    """Start a command in a session of its own, with pipes for its three streams and ``mark`` in its variables.
 
     Raises:
         MachineError: if it can't be started.
@@ -203,7 +204,7 @@ def spawn(
 
 
 def drain(stream: IO[bytes], take: Callable[[bytes], None]) -> threading.Thread:
-    """Read a stream to its end in a thread, so that its writer never has to wait; the thread closes it."""
+    """Read a stream to its end in a thread, so that its writer never waits; the thread closes the stream."""
 
     def pump() -> None:
         with stream:
@@ -222,10 +223,10 @@ def drain(stream: IO[bytes], take: Callable[[bytes], None]) -> threading.Thread:
 
 
 def kill_process_tree(process: subprocess.Popen[bytes], mark: str) -> None:
-    """Kill a process, its group, its descendants and whoever carries the mark, until a look round finds none.
+    """Kill a process, its group, its descendants and all that carry the mark, until none is found.
 
-    A fork bomb makes new ones faster than a single look can kill them: all that are found are stopped first, so that
-    they make no more, and killed after.
+    A fork bomb starts processes faster than one round can kill them. So each round stops all that it finds, which then
+    start no more, and kills them after that.
     """
     leader = process.pid
     running = process.poll() is None
@@ -250,14 +251,14 @@ def kill_process_tree(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def new_mark() -> str:
-    """A mark for one start, which also says who starts: this process, by its namespace, number and time of birth."""
+    """Return a mark for one start; it contains the name of this process (see ``owner``)."""
     return f"{owner()}.{uuid.uuid4().hex}"
 
 
 def sweep_processes() -> int:
-    """Kill what runs of torchbisect that were killed themselves left running here; returns how many that were.
+    """Kill processes that killed runs of torchbisect left on this machine; return their number.
 
-    Only processes that this one's namespace numbers are looked at: a container's owner seems dead from outside it.
+    Only processes in this process-id namespace are looked at: from outside, a container's owner would look dead.
     """
     orphans = []
     for one in psutil.process_iter():
@@ -270,12 +271,12 @@ def sweep_processes() -> int:
 
 @functools.cache
 def owner() -> str:
-    """This process as others may name it: its namespace of process numbers, its number and its time of birth."""
+    """Return a name for this process: its process-id namespace, its process id and its start time."""
     return f"{_namespace()}.{_identity(os.getpid())}"
 
 
 def owner_is_dead(owner: str) -> bool:
-    """Whether the process of this name, of this namespace, is no more; ``False`` where that can't be known."""
+    """Return true if the named process has ended; false if that can't be known from this namespace."""
     namespace, _, identity = owner.partition(".")
     number = identity.partition(".")[0]
     return number.isdigit() and namespace == _namespace() and _identity(int(number)) != identity
@@ -289,16 +290,16 @@ def _namespace() -> str:
 
 
 def _identity(pid: int) -> str:
-    """A process's number and the tick it was born at, by which it is told from a later one of the same number."""
+    """Return a process id with its start time, by which a later process of the same id is told apart."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return f"{pid}.none" if not psutil.pid_exists(pid) else f"{pid}.0"
-    # The name of the program stands in brackets and may hold anything; the birth is the 20th field after it.
+    # The name of the program is in brackets and may contain anything; the start time is the 20th field after it.
     return f"{pid}.{stat.rpartition(')')[2].split()[19]}"
 
 
-def _held(stream: IO[bytes] | None) -> IO[bytes]:
+def _opened(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise MachineError("a process was started without its streams")
     return stream
@@ -317,7 +318,7 @@ def _descendants(pid: int) -> list[psutil.Process]:
 
 
 def _marked(mark: str) -> list[psutil.Process]:
-    """All live processes that carry the mark, those that already wait to be reaped left out."""
+    """Return all live processes that carry the mark, without zombies."""
     found = []
     for one in psutil.process_iter():
         try:

@@ -1,1 +1,1 @@
-"""Python interpreters, and the build variants that suit them."""
+"""Python interpreters, and the build variants that fit them."""

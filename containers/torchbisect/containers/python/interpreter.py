@@ -1,6 +1,6 @@
-"""A Python to run things with: what it is, which wheels it takes, whether it has a torch already.
+"""A Python interpreter: its version, the wheels that it takes, and the torch installed beside it.
 
-All of it is asked of the interpreter itself, once: the one that runs torchbisect may be another version.
+The interpreter itself is asked, once: the one that runs torchbisect may be another version.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from packaging.version import Version
 
 from torchbisect.core.errors import InputError
 
-#: The oldest Python that the agent, which runs beside torch, can be read by.
+#: The oldest Python that can run the agent, which runs beside torch.
 OLDEST_PYTHON = (3, 8)
 
-#: Asks a Python what it is; the answer is the last line of its output, as JSON.
+#: Script that prints a description of its Python; the answer is the last line of its output, as JSON.
 INTERPRETER_QUERY = r"""
 import json, os, platform, site, sys, sysconfig
 try:
@@ -58,9 +58,9 @@ class Interpreter:
     """One Python on this machine.
 
     Attributes:
-        path: how to start it; in a virtual environment the path inside it, for what it points to has other packages.
+        path: the executable; in a virtual environment the path inside it, since its target has other packages.
         version: ``3.11.7``.
-        abi: the tag of its own binary interface: ``cp311``, ``cp313t``.
+        abi: the tag of its binary interface: ``cp311``, ``cp313t``.
         platforms: the platform tags of wheels that it takes, best first.
         installed_torch: the version of the torch beside it, or ``None``.
         base: the executable it was made from, links followed; environments are made from that one.
@@ -77,17 +77,17 @@ class Interpreter:
 
     @classmethod
     def of(cls, path: str | Path) -> Interpreter:
-        """Ask the Python at ``path`` what it is; a virtual environment's folder and a bare name will do too.
+        """Return the interpreter at ``path``: an executable, a virtual environment's folder, or a name on ``PATH``.
 
         Raises:
-            InputError: if there is no Python of a known kind, 3.8 or newer, that starts.
+            InputError: if there is no CPython 3.8 or newer that starts.
         """
         place = _locate(path)
         return cls.from_answer(place, _ask(place))
 
     @classmethod
     def from_answer(cls, place: Path, answer: dict[str, Any]) -> Interpreter:
-        """The interpreter at ``place`` from what it answered to ``INTERPRETER_QUERY``. Raises ``InputError`` if it won't do."""
+        """Return the interpreter with this answer to ``INTERPRETER_QUERY``. Raise ``InputError`` if it is unfit."""
         version: tuple[int, int, int] = tuple(answer["version"])
         written = ".".join(map(str, version))
         if version[:2] < OLDEST_PYTHON:
@@ -121,7 +121,7 @@ class Interpreter:
         return frozenset([*own, *compatible_tags(self.major_minor, name, list(self.platforms))])
 
     def accepts(self, filename: str) -> bool:
-        """Whether a file of this name is a wheel for this Python on this machine."""
+        """Return true if a file of this name is a wheel for this Python on this machine."""
         try:
             return not self.tags.isdisjoint(parse_wheel_filename(filename)[3])
         except (InvalidWheelFilename, ValueError):
@@ -129,13 +129,13 @@ class Interpreter:
 
     @property
     def identity(self) -> str:
-        """What makes environments of two Pythons interchangeable, in a few letters: version, ABI and executable."""
+        """A short digest of version, ABI and executable; environments of equal digests are interchangeable."""
         told = f"{self.base}|{self.version}|{self.abi}|{self.platforms[:1]}"
         return hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
 def _locate(path: str | Path) -> Path:
-    """The absolute path, links not followed; a folder stands for the environment in it, a bare name is looked up."""
+    """Return the absolute path, links not followed; a folder means the environment in it, a bare name is looked up."""
     written = Path(path).expanduser()
     if written.is_dir():
         for name in ("bin/python", "bin/python3"):
@@ -169,7 +169,7 @@ def _ask(place: Path) -> dict[str, Any]:
         except subprocess.TimeoutExpired as error:
             raise InputError(f"{place} did not answer in a minute: name another Python with --python") from error
     try:
-        # What a site hook prints comes before; the answer is the last line.
+        # Site hooks may print first; the answer is the last line.
         answer = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
         answer = None
@@ -183,7 +183,7 @@ def _ask(place: Path) -> dict[str, Any]:
 
 
 def _platforms(platform: str, libc: str | None, mac: str) -> Iterator[str]:
-    """The platform tags, best first: PEP 600 for Linux with glibc, PEP 656 is left out (torch has no musl wheels)."""
+    """Yield the platform tags, best first: PEP 600 for Linux with glibc, none of PEP 656 (torch has no musl wheels)."""
     plain = platform.replace("-", "_").replace(".", "_")
     if plain.startswith("macosx") and mac:
         machine = platform.rpartition("-")[2]

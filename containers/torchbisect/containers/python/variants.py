@@ -1,7 +1,7 @@
-"""Which CUDA a machine can run: from the driver and the GPU to the variant of torch, and back to why a build can't.
+"""CUDA variants of torch that fit a machine, by its driver and GPU.
 
-The choice is a good first guess from published tables. Whether a build really has kernels for a GPU is asked of the
-build itself once it is installed.
+The choice is a first guess from published tables. Once a build is installed, the build itself is asked whether it has
+kernels for the GPU.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, InstallFailed
 
-#: The oldest Linux driver for each major version of CUDA; all its minor versions run on it ("CUDA minor version
-#: compatibility", NVIDIA's CUDA compatibility guide).
+#: The oldest Linux driver for each major version of CUDA, which runs all its minor versions.
+#: Source: "CUDA minor version compatibility" in NVIDIA's CUDA compatibility guide.
 OLDEST_DRIVER = {11: Version("450.80.2"), 12: Version("525.60.13"), 13: Version("580.65.6")}
 
-#: The compute capabilities from and up to whose generation the wheels of a CUDA version have kernels.
+#: Lowest compute capability and newest GPU generation that the wheels of a CUDA version have kernels for.
 _CAPABILITIES = {
     (11, 0): ((3, 7), 8),
     (11, 8): ((3, 7), 9),
@@ -35,7 +35,7 @@ _CAPABILITIES = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU as the driver tells of it.
+    """One GPU, as the driver describes it.
 
     Attributes:
         name: ``NVIDIA H100 80GB HBM3``.
@@ -49,7 +49,7 @@ class Gpu:
 
 
 def find_gpus() -> list[Gpu]:
-    """The GPUs of this machine, as ``nvidia-smi`` lists them; none where there is no driver."""
+    """Return the GPUs of this machine, as ``nvidia-smi`` lists them; none if there is no driver."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -62,7 +62,7 @@ def find_gpus() -> list[Gpu]:
 
 
 def parse_gpus(listing: str) -> list[Gpu]:
-    """GPUs from ``nvidia-smi``'s list of names, drivers and compute capabilities; other lines are passed over."""
+    """Return the GPUs in ``nvidia-smi``'s list of names, drivers and compute capabilities; ignore other lines."""
     found = []
     for line in listing.splitlines():
         parts = [part.strip() for part in line.split(",")]
@@ -77,13 +77,13 @@ def parse_gpus(listing: str) -> list[Gpu]:
 
 
 def cuda_version(variant: str) -> tuple[int, int] | None:
-    """The CUDA version of a variant: ``cu126`` is 12.6; ``None`` for ``cpu`` and what isn't CUDA."""
+    """Return the CUDA version of a variant: 12.6 for ``cu126``; ``None`` for ``cpu`` and others without CUDA."""
     found = re.fullmatch(r"cu(\d+)(\d)", variant)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def incompatibility(variant: str, gpu: Gpu) -> str | None:
-    """Why a variant can't run on a GPU, as far as tables tell; ``None`` if it should."""
+    """Return the reason why a variant can't run on a GPU, by the tables; ``None`` if it should run."""
     cuda = cuda_version(variant)
     if cuda is None:
         return None
@@ -102,7 +102,7 @@ def incompatibility(variant: str, gpu: Gpu) -> str | None:
 
 
 def choose_variant(offered: Sequence[str], gpus: Sequence[Gpu]) -> str:
-    """The variant to use: the newest CUDA among those offered that runs on the first GPU; ``cpu`` without a GPU.
+    """Return the newest offered CUDA variant that runs on the first GPU; ``cpu`` without a GPU.
 
     Raises:
         InputError: if there is a GPU and none of the offered variants runs on it.
@@ -119,7 +119,7 @@ def choose_variant(offered: Sequence[str], gpus: Sequence[Gpu]) -> str:
     return max(fitting, key=lambda variant: cuda_version(variant) or (0, 0))
 
 
-#: Asks a build in its own environment what it can do on the GPU it sees, and to do a little of it.
+#: Script that runs a small computation on the GPU in a build's own environment, and prints what it found.
 GPU_QUERY = r"""
 import json
 import torch
@@ -136,14 +136,14 @@ print(json.dumps(told))
 
 
 def check_gpu(environment: Environment) -> None:
-    """Have a build compute on the GPU that it sees. Raises ``InstallFailed`` if it can't, with the reason."""
+    """Compute on the GPU with a build in its environment. Raise ``InstallFailed`` with the reason if it can't."""
     refused = gpu_failure(environment.run(["-c", GPU_QUERY], timeout=300).output, environment.build)
     if refused:
         raise refused
 
 
 def gpu_failure(answer: str, build: Build) -> InstallFailed | None:
-    """Why a build can't compute on the GPU, from its own answer to ``GPU_QUERY``; ``None`` if it can."""
+    """Return the reason why a build can't compute on the GPU, from its answer to ``GPU_QUERY``; ``None`` if it can."""
     try:
         told = json.loads(answer.splitlines()[-1])
     except (ValueError, IndexError):

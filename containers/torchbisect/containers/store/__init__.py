@@ -1,1 +1,1 @@
-"""The cache on disk: locks, leases, sizes, shared files."""
+"""Cache on disk: locks, leases, sizes, shared files."""

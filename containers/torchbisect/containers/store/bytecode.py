@@ -1,8 +1,8 @@
-"""Byte code that environments share: what was compiled for one is linked into the next that has the same source.
+"""Byte code that environments share: compiled in one, and linked into the next that has the same source.
 
-To compile the modules that torch.compile imports, torch's own and sympy's above all, takes ten seconds, and two
-nightlies differ in a few dozen of two thousand files. What is kept is byte code that Python itself holds against its
-source at each import (PEP 552, checked): a wrong one would be noticed and not run.
+Compiling the modules that torch.compile imports, mostly torch's own and sympy's, takes ten seconds. Two nightlies
+differ in a few dozen of two thousand files. Python checks the kept byte code against its source at each import
+(PEP 552, checked hash), so wrong byte code would not be run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torchbisect.containers.python.interpreter import Interpreter
 
-#: Runs in an environment, of Python 3.8 and up: keeps its byte code under the digest of the source.
+#: Script for Python 3.8 and up that saves the byte code of its environment under the digests of the sources.
 SAVE_BYTECODE = r"""
 import hashlib, os, struct, sys
 from importlib.util import source_from_cache, source_hash
@@ -42,20 +42,20 @@ for folder, _, names in os.walk(site):
 
 
 def bytecode_folder(root: Path, interpreter: Interpreter) -> Path:
-    """Where the byte code of one Python is kept: another's would not be understood."""
+    """Return the folder for the byte code of one Python; another Python couldn't read it."""
     return root / interpreter.identity
 
 
 def link_known_bytecode(store: Path, site: Path, interpreter: Interpreter) -> float:
-    """Link the byte code that is known into an environment that has none yet.
+    """Link known byte code into an environment that has none yet.
 
     Args:
-        store: what ``SAVE_BYTECODE`` filled.
+        store: the folder that ``SAVE_BYTECODE`` filled.
         site: the environment's site-packages, on the same filesystem.
         interpreter: the environment's Python.
 
     Returns:
-        The share of the modules that have their byte code now.
+        The share of the modules that have byte code now, from 0 to 1.
     """
     known = frozenset(os.listdir(store)) if store.is_dir() else frozenset[str]()
     if not known:
@@ -70,7 +70,7 @@ def link_known_bytecode(store: Path, site: Path, interpreter: Interpreter) -> fl
             digest = hashlib.sha256(Path(folder, name).read_bytes()).hexdigest()
             if digest in known:
                 place = Path(folder, "__pycache__", f"{name[:-3]}.{tag}.pyc")
-                with contextlib.suppress(OSError):  # without it the module is compiled, no more
+                with contextlib.suppress(OSError):  # Python compiles a module without byte code itself
                     place.parent.mkdir(exist_ok=True)
                     os.link(store / digest, place)
                     linked += 1
@@ -78,7 +78,7 @@ def link_known_bytecode(store: Path, site: Path, interpreter: Interpreter) -> fl
 
 
 def remove_unused_bytecode(root: Path) -> None:
-    """Remove what no environment holds a link to any more."""
+    """Remove the byte code that no environment holds a link to."""
     for place in root.glob("*/*"):
         with contextlib.suppress(OSError):
             if place.stat().st_nlink == 1:

@@ -1,7 +1,7 @@
-"""What is kept between runs: environments, the installer's wheels, journals; and how a full disk gets room.
+"""Cache folder: environments, the installer's wheels and journals, kept between runs; and room on a full disk.
 
-Environments and wheels lie in one folder on purpose: between them files are hard links, and a release costs its few
-gigabytes once, however many environments hold parts of it.
+Environments and wheels lie in one folder, because their files are hard links of each other. A release takes its few
+gigabytes once, however many environments contain parts of it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from torchbisect.containers.store.disk import (
 from torchbisect.containers.store.locks import FileLock
 from torchbisect.core.retry import Notify, silent
 
-#: Names the folder where no ``--cache-dir`` does.
+#: The variable that names the folder if ``--cache-dir`` is not given.
 VARIABLE = "TORCHBISECT_CACHE_DIR"
 
-#: Written into an environment as the last thing before it gets its name.
+#: Written into an environment last, before it gets its name.
 FACTS_FILE = "torchbisect-facts.json"
 
 _REMOVED = "gone-"
@@ -43,7 +43,7 @@ class CachedEnvironment:
     """One environment in the cache.
 
     Attributes:
-        key: its name there.
+        key: its name in the cache.
         path: its folder.
         used: when it was last used, in seconds since the epoch.
     """
@@ -54,13 +54,12 @@ class CachedEnvironment:
 
 
 class Cache:
-    """One folder on one filesystem; shared by all runs of this user, also by ones that run at the same time."""
+    """One folder on one filesystem, shared by all of this user's runs, at the same time too."""
 
     def __init__(self, directory: Path | str | None = None, *, limit: int | None = None) -> None:
-        """
-        Args:
-            directory: the folder; by default what ``TORCHBISECT_CACHE_DIR`` names, else the system's place for caches.
-            limit: bytes that the folder is to keep under; environments go for it as they do for a full disk.
+        """Args:
+            directory: the folder; by default ``TORCHBISECT_CACHE_DIR``, else the system's folder for caches.
+            limit: bytes that the folder may take; environments are removed to stay below it.
 
         Raises:
             InputError: if it can't be made or written to.
@@ -80,7 +79,7 @@ class Cache:
 
     @property
     def unfinished(self) -> Path:
-        """Environments that aren't finished, and ones that are being thrown away; nothing in here is ever used."""
+        """Environments that are being made or removed; nothing in here is ever used."""
         return self.root / "making"
 
     @property
@@ -95,12 +94,12 @@ class Cache:
 
     @property
     def journal(self) -> Path:
-        """What was answered before, kept by the probe."""
+        """The probe's earlier answers."""
         return self.root / "journal"
 
     @property
     def locks(self) -> Path:
-        """The lock files; never removed, they are empty."""
+        """The lock files; they are empty and never removed."""
         return self.root / "locks"
 
     def lease_lock(self, key: str, *, shared: bool = True) -> FileLock:
@@ -116,16 +115,16 @@ class Cache:
         return FileLock(self.locks / "wheels", shared=shared)
 
     def has_environment(self, key: str) -> bool:
-        """Whether an environment is there, whole."""
+        """Return true if an environment is there and complete."""
         return (self.venvs / key / FACTS_FILE).exists()
 
     def mark_used(self, key: str) -> None:
-        """Note that an environment is used now, for the order in which they are thrown away."""
+        """Note that an environment is used now; the environment unused longest is removed first."""
         with contextlib.suppress(OSError):
             os.utime(self.venvs / key / FACTS_FILE)
 
     def environments(self) -> list[CachedEnvironment]:
-        """All finished environments, the longest unused first."""
+        """Return all finished environments, the one unused longest first."""
         found = []
         for place in self.venvs.iterdir():
             with contextlib.suppress(OSError):
@@ -133,15 +132,15 @@ class Cache:
         return sorted(found, key=lambda kept: kept.used)
 
     def free(self) -> int:
-        """The bytes that can still be written here."""
+        """Return the bytes that can still be written here."""
         return free_bytes(self.root)
 
     def available(self) -> int:
-        """The bytes that can still be kept here: what the disk has free, and no more than the limit leaves."""
+        """Return the bytes that can still be kept here, within the free disk and the limit."""
         return self.free() if self.limit is None else min(self.free(), self.limit - folder_size(self.root))
 
     def evict(self, key: str) -> bool:
-        """Throw one environment away, unless somebody leases it; whether it was done."""
+        """Remove one environment unless a run leases it; return true if it was removed."""
         lock = self.lease_lock(key, shared=False)
         if not lock.try_acquire():
             return False
@@ -157,11 +156,11 @@ class Cache:
             lock.release()
 
     def evict_oldest(self, notify: Notify = silent, *, sparing: str | None = None) -> bool:
-        """Throw away the environment that was longest unused among those that nobody leases; whether there was one.
+        """Remove the environment that was unused longest among those that no run leases; return true if there was one.
 
         Args:
-            notify: told which.
-            sparing: the one that is about to be used and not leased yet.
+            notify: told which one.
+            sparing: the environment that will be leased next, which stays.
         """
         for kept in self.environments():
             if kept.key != sparing and self.evict(kept.key):
@@ -172,16 +171,16 @@ class Cache:
     def make_room(
         self, needed: int, *, notify: Notify = silent, reclaim: Callable[[list[str]], None] | None = None
     ) -> None:
-        """Throw environments away, longest unused first, until ``needed`` bytes are free.
+        """Remove environments, the one unused longest first, until ``needed`` bytes are free.
 
         Args:
             needed: bytes.
-            notify: told of each that goes.
-            reclaim: takes these packages out of the wheels; most of what an environment holds is linked from there and
-                becomes free only then.
+            notify: told of each environment that is removed.
+            reclaim: removes these packages from the wheels. Most files of an environment are links to there, and their
+                room is free only after that.
 
         Raises:
-            DiskFull: if there is nothing more to throw away and still too little room.
+            DiskFull: if nothing more can be removed and there is still too little room.
         """
         while self.free() < needed:
             if not self._evict_one(notify, reclaim):
@@ -194,7 +193,7 @@ class Cache:
         notify: Notify = silent,
         reclaim: Callable[[list[str]], None] | None = None,
     ) -> None:
-        """Throw environments away, longest unused first, until the folder is under its limit or nothing more can go.
+        """Remove environments, the one unused longest first, until the folder is below its limit or none is left.
 
         The arguments are those of ``make_room`` and ``evict_oldest``.
         """
@@ -206,7 +205,7 @@ class Cache:
     def _evict_one(
         self, notify: Notify, reclaim: Callable[[list[str]], None] | None, sparing: str | None = None
     ) -> bool:
-        """Throw one environment away, and the packages that none of the others holds; whether that freed anything."""
+        """Remove one environment and the packages that no other holds; return true if that freed anything."""
         gone = self.evict_oldest(notify, sparing=sparing)
         remove_unused_bytecode(self.bytecode)
         unused = self.unlinked_packages() if reclaim else []
@@ -217,7 +216,7 @@ class Cache:
         return gone
 
     def unlinked_packages(self) -> list[str]:
-        """The packages among the wheels of which no environment holds a link any more."""
+        """Return the packages among the wheels that no environment holds a link to."""
         names: set[str] = set()
         for archive in (self.wheels / "archive-v0").glob("*"):
             infos = [place.name for place in archive.glob("*.dist-info")]
@@ -226,7 +225,7 @@ class Cache:
         return sorted(names)
 
     def sweep(self) -> None:
-        """Remove what a run that died left half made; what a living one is making stays."""
+        """Remove the unfinished work of dead runs; that of a living run stays."""
         with disk_errors(self.unfinished):
             for place in list(self.unfinished.iterdir()):
                 lock = self.install_lock("gone" if place.name.startswith(_REMOVED) else place.name)
@@ -245,7 +244,7 @@ class Cache:
 
 
 def remove_tree(place: Path) -> None:
-    """Remove a folder and all in it, folders without write permission too; what can't be removed stays."""
+    """Remove a folder with everything in it, also where write permission is missing; ignore failures."""
     if place.is_dir() and not place.is_symlink():
         for folder, _, _ in os.walk(place):
             with contextlib.suppress(OSError):
@@ -257,7 +256,7 @@ def remove_tree(place: Path) -> None:
 
 
 def _linked(folder: Path) -> bool:
-    """Whether any file in a folder has another name elsewhere."""
+    """Return true if any file in a folder has a hard link elsewhere."""
     return any(status.st_nlink > 1 for status in _statuses(folder))
 
 

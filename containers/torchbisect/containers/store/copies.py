@@ -1,4 +1,4 @@
-"""Copies of virtual environments that live as long as they are asked: with other files laid over them, or changed."""
+"""Temporary copies of virtual environments, with other files in them or with a changed package."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from torchbisect.core.retry import Notify, silent
 def overlaid_environment(
     cache: Cache, base: Venv, layer: Mapping[str, bytes | None], commit: str, build: Build | None = None
 ) -> Iterator[Venv]:
-    """A copy of an environment with these files in its site-packages, for as long as the context lasts.
+    """Make a copy of an environment with these files in its site-packages, for as long as the context lasts.
 
     Args:
-        cache: the cache that ``base`` lies in.
-        base: the environment that lends its binaries; nothing in it is changed.
-        layer: the contents of files by their path in site-packages; ``None`` for files to take away.
-        commit: whose Python it is; it is written into ``torch/version.py``, so that what is read back is true.
-        build: what the copy stands for; by default that commit with the version of ``base``.
+        cache: the cache that ``base`` is in.
+        base: the environment that provides the binaries; nothing in it is changed.
+        layer: new contents of files by their path in site-packages; ``None`` removes a file.
+        commit: the commit that the Python files are from; it is written into ``torch/version.py`` and read back.
+        build: the build that the copy represents; by default that commit with the version of ``base``.
 
     Raises:
         DiskFull: if there is no room.
-        MachineError: if the environment is not a virtual one that can be copied.
+        MachineError: if the environment is not a virtual environment, which could be copied.
     """
     site_packages_of(base)
     with copied_environment(cache, base, copy_name(commit, str(base.python)), f"the Python of {commit[:10]}") as python:
@@ -45,20 +45,23 @@ def overlaid_environment(
 
 @contextmanager
 def copied_environment(cache: Cache, base: Venv, name: str, what: str, notify: Notify = silent) -> Iterator[Path]:
-    """The Python of a copy of an environment, in which every file is still the same file, for as long as it is needed.
+    """Make a copy of an environment out of hard links, and yield its Python, for as long as the context lasts.
 
-    It lies where the cache keeps what is unfinished, under a lock, so that what a killed run leaves is swept away and
-    what a living one uses is not.
+    The copy lies among the cache's unfinished environments, under a lock. A killed run's copy is swept away from there,
+    and a living run's is not.
 
     Args:
-        name: of its folder; two copies of one name are made one after the other.
-        what: what it is for, in words.
+        cache: the cache that ``base`` is in.
+        base: the environment to copy.
+        name: the name of the copy's folder; two copies of one name are made one after the other.
+        what: the purpose of the copy, for the message of a wait.
+        notify: told of the wait for another run's copy.
 
     Raises:
         DiskFull: if there is no room.
     """
     lock, place = cache.install_lock(name), cache.unfinished / name
-    lock.acquire(waiting=f"waiting for another run that asks {what}", notify=notify)
+    lock.acquire(waiting=f"another run uses the copy with {what}: waiting for it", notify=notify)
     source = base.python.parents[1]
     try:
         remove_tree(place)
@@ -71,19 +74,19 @@ def copied_environment(cache: Cache, base: Venv, name: str, what: str, notify: N
 
 
 def copy_name(commit: str, base: str) -> str:
-    """What the copy with a commit's Python is called, the same in each run."""
+    """Return the name of the copy with a commit's Python, the same in each run."""
     return f"overlay-{hashlib.sha256(f'{commit} {base}'.encode()).hexdigest()[:12]}"
 
 
 def overlay_identity(base: Build, facts: Facts, commit: str, build: Build | None = None) -> tuple[Build, Facts]:
-    """What a copy with a commit's Python is called, and what will be read back from it."""
+    """Return the build that a copy with a commit's Python represents, and the facts it will report."""
     stands_for = build or Build(base.version, Channel.COMMIT, date=base.date, commit=commit)
     return stands_for, replace(facts, torch=stands_for.version if build else facts.torch, git_version=commit)
 
 
 def site_packages_of(environment: Venv) -> Path:
-    """Where an environment's packages lie. Raises ``MachineError`` if it is no virtual environment."""
+    """Return an environment's site-packages. Raise ``MachineError`` if it is no virtual environment."""
     try:
         return site_packages(environment.python.parents[1])
     except FileNotFoundError as error:
-        raise MachineError(f"{error}: files are laid over one that torchbisect made") from error
+        raise MachineError(f"{error}, and nothing can be laid over it: name a build to install with --torch") from error

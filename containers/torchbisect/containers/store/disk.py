@@ -1,4 +1,4 @@
-"""Room on disk: how much there is, and the one place that turns the system's refusals into errors with a clear line."""
+"""Room on disk, and clear errors for writes that the system refuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torchbisect.core.errors import DiskFull, InputError, MachineError
 
-#: What the C library's ``strerror`` says of a full disk or a spent quota; programs in between pass these words on.
+#: Texts of the C library's ``strerror`` for a full disk or a spent quota, as other programs repeat them.
 DISK_FULL_PHRASES = ("no space left on device", "disk quota exceeded", "os error 28", "os error 122")
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -20,13 +20,13 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def is_disk_full_message(text: str) -> bool:
-    """Whether a program's message is about a full disk."""
+    """Return true if a program's message is about a full disk."""
     low = text.lower()
     return any(words in low for words in DISK_FULL_PHRASES)
 
 
 def disk_full(where: Path | str) -> DiskFull:
-    """The error for a disk that has no room left, with how much there is and what to do."""
+    """Return the error for a full disk, with the free bytes and what to do."""
     try:
         free = f"{format_bytes(free_bytes(Path(where)))} free"
     except OSError:
@@ -43,7 +43,7 @@ def disk_errors(where: Path | str) -> Iterator[None]:
 
     Raises:
         DiskFull: for a full disk or a spent quota.
-        MachineError: where writing isn't allowed, something else is in the way, or the device fails.
+        MachineError: if writing isn't allowed, something else is in the way, or the device fails.
     """
     try:
         yield
@@ -58,14 +58,14 @@ def disk_errors(where: Path | str) -> Iterator[None]:
 
 
 def free_bytes(where: Path) -> int:
-    """The bytes that this user can still write on the filesystem of ``where``, or of its nearest parent that exists."""
+    """Return the bytes that this user can write on the filesystem of ``where``, or of its nearest parent."""
     while not where.exists() and where != where.parent:
         where = where.parent
     return shutil.disk_usage(where).free
 
 
 def folder_size(folder: Path) -> int:
-    """The bytes that a folder's files take on disk, each file once however many names it has in there."""
+    """Return the bytes that a folder's files take on disk; a file with several names counts once."""
     seen: set[tuple[int, int]] = set()
     size = 0
     for place, _, names in os.walk(folder):
@@ -79,14 +79,14 @@ def folder_size(folder: Path) -> int:
 
 
 def writable_directory(where: Path, *, option: str) -> Path:
-    """Make a directory if it isn't there and try that it can be written to.
+    """Make a directory if it isn't there, and try to write to it.
 
     Args:
         where: the directory.
         option: the command-line option or variable that names it, for the message.
 
     Raises:
-        InputError: if it can't be a directory that this user writes to.
+        InputError: if this user can't make the directory or write to it.
         DiskFull: if there is no room even for an empty file.
     """
     trial = where / f".trial-{os.getpid()}"
@@ -103,10 +103,10 @@ def writable_directory(where: Path, *, option: str) -> Path:
 
 
 def parse_size(text: str) -> int:
-    """Bytes from what people write: ``20GB``, ``500 MB``, ``1.5T``; units are those of ``format_bytes``, powers of 1000.
+    """Return the bytes of a written size: ``20GB``, ``500 MB``, ``1.5T``; units are powers of 1000.
 
     Raises:
-        ValueError: it is no size above nothing.
+        ValueError: if it is no size above zero.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", text.lower())
     size = int(float(found[1]) * 1000 ** " kmgt".index(found[2] or " ")) if found else 0
@@ -116,7 +116,7 @@ def parse_size(text: str) -> int:
 
 
 def format_bytes(size: float) -> str:
-    """A number of bytes as people read it: ``846 MB``, ``6.1 GB``."""
+    """Return a number of bytes as people read it: ``846 MB``, ``6.1 GB``."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}"

@@ -1,6 +1,9 @@
-"""Locks on files: shared or alone, across threads and processes, and given up by the system when their holder dies.
+"""File locks, shared or exclusive, between threads and processes; the system releases a dead holder's lock.
 
-``flock`` and not a file that merely exists: a process that was killed leaves nothing to clean up.
+They use ``flock`` on a file that stays: a process that was killed leaves nothing to clean up.
+
+fasteners' reader-writer lock does not fit: it uses ``lockf``, by which two threads of one process do not exclude each
+other and closing one lock releases all. filelock's keeps an SQLite database, which a forked process can't use.
 """
 
 from __future__ import annotations
@@ -18,28 +21,27 @@ from torchbisect.core.errors import MachineError
 from torchbisect.core.retry import Notify, silent
 
 _BUSY = frozenset({errno.EWOULDBLOCK, errno.EACCES})
-_STEP = 0.05
-_QUIET = 1.0
+_POLL_SECONDS = 0.05
+_QUIET_SECONDS = 1.0
 
 
 class FileLock:
-    """One holding of a lock file: made for one use by one thread; two of the same path exclude each other.
+    """One holding of a lock file, by one thread; another ``FileLock`` of the same path excludes it.
 
-    The file itself stays: removing it would let two holders lock two different files of one name.
+    The file itself stays: if it were removed, two holders could lock two different files of one name.
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        """
-        Args:
-            path: the lock file; made if it isn't there.
-            shared: whether others may hold it too, as long as they also share.
+        """Args:
+        path: the lock file; made if it isn't there.
+        shared: whether other holders that also share are let in.
         """
         self.path = path
         self._mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         self._descriptor: int | None = None
 
     def try_acquire(self) -> bool:
-        """Take the lock if it is free. Raises ``MachineError`` where the file can't be made or doesn't take locks."""
+        """Take the lock if it is free. Raise ``MachineError`` if the file can't be made or locked."""
         with disk_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -56,10 +58,10 @@ class FileLock:
         return True
 
     def acquire(self, *, waiting: str = "", notify: Notify = silent, cancel: threading.Event | None = None) -> bool:
-        """Take the lock, waiting for it; ``False`` if ``cancel`` was set first.
+        """Wait for the lock and take it; return false if ``cancel`` was set first.
 
         Args:
-            waiting: what to tell the user once it takes more than a second: why there is a wait.
+            waiting: the reason for the wait, told to the user after a second.
             notify: told ``waiting``.
             cancel: ends the wait.
         """
@@ -68,14 +70,14 @@ class FileLock:
         while not self.try_acquire():
             if cancel is not None and cancel.is_set():
                 return False
-            if not told and time.monotonic() - begun > _QUIET:
+            if not told and time.monotonic() - begun > _QUIET_SECONDS:
                 notify(waiting)
                 told = True
-            time.sleep(_STEP)
+            time.sleep(_POLL_SECONDS)
         return True
 
     def release(self) -> None:
-        """Give the lock up; nothing happens if it isn't held."""
+        """Release the lock; do nothing if it isn't held."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

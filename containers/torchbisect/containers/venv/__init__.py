@@ -1,1 +1,1 @@
-"""Install a torch into a virtual environment with uv."""
+"""Virtual environments on this machine, made with uv."""

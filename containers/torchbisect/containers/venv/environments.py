@@ -1,4 +1,4 @@
-"""Virtual environments, one a build, kept in the cache and leased to whoever runs something in them."""
+"""Virtual environments on this machine, one for each build, kept in the cache and leased to runs."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
-#: Bytes that are kept free for the next install where old environments can be thrown away for it: a CUDA release's.
+#: Bytes that are kept free for the next install by removing unused environments; a CUDA release takes this much.
 FREE_SPACE_TARGET = 8 * 10**9
-#: With byte code for this share of its modules an environment needs no import for the sake of it: many of the others
-#: are never imported.
+#: Share of modules with known byte code above which no import is needed to compile more; many modules are never
+#: imported.
 _ENOUGH_BYTECODE = 0.25
 
 
 class VenvEnvironments:
-    """The environments of one run. Safe to use from several threads, and beside other processes on the same cache."""
+    """The virtual environments of one run. Safe to use from several threads and processes."""
 
     replaces_packages: ClassVar[bool] = True
 
@@ -57,15 +57,14 @@ class VenvEnvironments:
         retry: RetryPolicy = DEFAULT_RETRY,
         free_space: int = FREE_SPACE_TARGET,
     ) -> None:
-        """
-        Args:
-            cache: where environments are kept.
-            interpreter: the Python they are made from.
-            indexes: where packages come from.
-            packages: requirements that are installed in every environment beside torch.
-            notify: told of what takes long.
-            retry: how long to go on asking an index that does not answer.
-            free_space: bytes to keep free for an install, where unused environments can be thrown away for it.
+        """Args:
+        cache: where environments are kept.
+        interpreter: the Python they are made from.
+        indexes: where packages come from.
+        packages: requirements that are installed in every environment beside torch.
+        notify: told of long operations.
+        retry: how long to try again when an index does not answer.
+        free_space: bytes to keep free for an install; unused environments are removed for that.
         """
         self._cache = cache
         self._interpreter = interpreter
@@ -83,16 +82,16 @@ class VenvEnvironments:
 
     @property
     def interpreter(self) -> Interpreter:
-        """The Python that environments are made from: which wheels can be had is a question to it."""
+        """The Python that environments are made from; it decides which wheels fit."""
         return self._interpreter
 
     def environment(self, build: Build) -> Venv:
-        """The environment of a build, made if it isn't there; leased until ``release`` or ``close``.
+        """Return the environment of a build, made if it isn't there; leased until ``release`` or ``close``.
 
         Raises:
-            InstallFailed: if the build can't be had here, with the reason.
+            InstallFailed: if the build can't be installed here, with the reason.
             InputError: if the interpreter has no torch (for an ``installed`` build), or a package doesn't exist.
-            IndexUnreachable, DiskFull, MachineError: if this machine fails; no build is to blame for it.
+            IndexUnreachable, DiskFull, MachineError: if this machine fails; no build is at fault.
         """
         if build.channel is Channel.INSTALLED:
             return self._installed(build)
@@ -102,9 +101,9 @@ class VenvEnvironments:
         return made
 
     def prefetch(self, build: Build, cancel: threading.Event) -> None:
-        """Make an environment that may be asked for soon, without a lease.
+        """Make an environment that may be needed soon, without a lease.
 
-        Says nothing of what fails: whoever asks for the environment will be told, and nobody may ever ask.
+        Failures are not reported here: a later call of ``environment`` will raise them, if there is one.
         """
         if build.channel is Channel.INSTALLED or self.has(build):
             return
@@ -113,7 +112,7 @@ class VenvEnvironments:
                 self.release(build)
 
     def has(self, build: Build) -> bool:
-        """Whether the environment of a build is there already, so that asking for it costs nothing."""
+        """Return true if the environment is installed already."""
         return build.channel is Channel.INSTALLED or self._cache.has_environment(self.key(build))
 
     def host_venv(self, build: Build) -> Venv:
@@ -122,7 +121,7 @@ class VenvEnvironments:
 
     @contextlib.contextmanager
     def with_package(self, build: Build, requirement: str) -> Iterator[Venv]:
-        """A copy of a build's environment with one package in another version, for as long as the context lasts.
+        """Make a copy of a build's environment with one package in another version, for as long as the context lasts.
 
         Raises:
             InstallFailed: if the index has no such package, or torch can't be imported beside it.
@@ -139,7 +138,7 @@ class VenvEnvironments:
 
     @contextlib.contextmanager
     def with_overlay(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[Venv]:
-        """A copy of a build's environment with other files in it; see ``Environments``."""
+        """Make a copy of a build's environment with other files in it; see ``Environments``."""
         base = self.environment(build)
         try:
             with overlaid_environment(self._cache, base, layer, commit) as environment:
@@ -154,7 +153,7 @@ class VenvEnvironments:
             self._cache.mark_used(key)
 
     def close(self) -> None:
-        """Give back all leases and remove the processes' homes."""
+        """Give back all leases and remove the processes' home folders."""
         self._leases.close()
         with self._guard:
             homes, self._homes = self._homes, None
@@ -176,7 +175,7 @@ class VenvEnvironments:
                 return None
             facts = self._facts(build, self._cache.venvs / key)
             self._cache.mark_used(key)
-            return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._home_of_homes())
+            return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._homes_folder())
 
         def make() -> None:
             notify(f"installing torch {build}")
@@ -193,16 +192,18 @@ class VenvEnvironments:
         )
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
-        """Make an environment under a temporary name and give it its own when it is whole."""
+        """Make an environment under a temporary name, and rename it when it is complete."""
         place = self._cache.unfinished / key
         shared = self._cache.wheels_lock(shared=True)
         with contextlib.suppress(DiskFull):
-            # A guess at what may be needed; whether it is too little only the install itself can tell.
+            # An estimate; only the install itself can tell if it is too little.
             self._cache.make_room(self._free_space, notify=self._notify, reclaim=self._installer.remove_wheels)
         try:
             for attempt in itertools.count():
                 remove_tree(place)
-                shared.acquire(waiting="waiting for another run that is clearing the cache", notify=self._notify)
+                shared.acquire(
+                    waiting="another run is removing wheels from the cache: waiting for it", notify=self._notify
+                )
                 try:
                     self._fill(place, build, cancel)
                     break
@@ -222,10 +223,10 @@ class VenvEnvironments:
         self._cache.keep_to_limit(sparing=key, notify=self._notify, reclaim=self._installer.remove_wheels)
 
     def _more_room(self, *, first: bool) -> bool:
-        """Give up an environment for an install that found the disk full; whether another try may come further.
+        """Remove an environment for an install that found the disk full; return true if another try may get further.
 
-        Wheels that no environment holds are given back too. With no environment less that helps once at the most: from
-        then on they are what the install itself had fetched.
+        Wheels that no environment holds are removed too. Without an environment to remove, that helps only at the first
+        try: after it, these wheels are the ones that the install itself fetched.
         """
         gone = self._cache.evict_oldest(self._notify)
         unused = self._cache.unlinked_packages()
@@ -247,7 +248,7 @@ class VenvEnvironments:
             (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
 
     def _facts(self, build: Build, place: Path) -> Facts:
-        """What was written down after the install; read back again if the system under it has changed since."""
+        """Read the facts written after the install; ask again if the system has changed since."""
         facts = load_facts(place / FACTS_FILE)
         if facts is None or platform.release() not in facts.platform:
             facts = self._read(build, place / "bin" / "python")
@@ -264,7 +265,7 @@ class VenvEnvironments:
         cancel: threading.Event | None = None,
         warm: bool = False,
     ) -> Facts:
-        """Import torch with this Python, as a run would."""
+        """Import torch with this Python, as a run would, and return the facts."""
 
         def run(arguments: list[str], timeout: float) -> Completed:
             return self._run(python, arguments, timeout, user_base, cancel=cancel)
@@ -280,8 +281,8 @@ class VenvEnvironments:
         *,
         cancel: threading.Event | None = None,
     ) -> Completed:
-        """Run a Python to its end in a home of its own."""
-        homes = self._home_of_homes()
+        """Run a Python until it ends, in a home folder of its own."""
+        homes = self._homes_folder()
         with disk_errors(homes):
             home = Path(tempfile.mkdtemp(prefix="home-", dir=homes))
         variables = clean_environment(home, {"PYTHONUSERBASE": user_base} if user_base else None)
@@ -296,10 +297,10 @@ class VenvEnvironments:
         if interpreter.installed_torch is None:
             raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
         facts = self._read(build, interpreter.path, interpreter.user_base)
-        return Venv(build, facts, interpreter.path, self._home_of_homes(), interpreter.user_base)
+        return Venv(build, facts, interpreter.path, self._homes_folder(), interpreter.user_base)
 
-    def _home_of_homes(self) -> Path:
-        """The folder of this run's processes' homes; locked, so that no other run takes it for a dead one's."""
+    def _homes_folder(self) -> Path:
+        """Return the folder of this run's home folders; its lock tells other runs that this one is alive."""
         with self._guard:
             if self._homes is None:
                 with disk_errors(tempfile.gettempdir()):
@@ -319,7 +320,7 @@ _ALIVE = ".alive"
 
 
 def remove_stale_homes() -> None:
-    """Remove the homes of runs that died."""
+    """Remove the home folders of dead runs."""
     for place in Path(tempfile.gettempdir()).glob(f"{_HOMES}*"):
         mark = place / _ALIVE
         if mark.exists() and place.stat().st_uid == os.getuid():

@@ -1,4 +1,4 @@
-"""Installing with uv: one virtual environment, one exact build, nothing else's fault taken for the build's."""
+"""Installation with uv: one virtual environment, one exact build, and errors that name the real cause."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineErro
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, Transient, retry_transient, silent
 
 _PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_SECOND_LOOKS = 3
+_BROKEN_WHEEL_RETRIES = 3
 _DOWNLOADING = re.compile(rb"^\s*Downloading (torch\S* \([^)]*\))", re.MULTILINE)
 
 
 def find_uv() -> str:
-    """The uv that was installed with torchbisect. Raises ``MachineError`` if it isn't there."""
+    """Return the path of the uv that was installed with torchbisect. Raise ``MachineError`` if it isn't there."""
     try:
         return str(uv.find_uv_bin())
     except FileNotFoundError as error:
@@ -45,9 +45,9 @@ class Installer:
         cache: where the wheels are kept.
         interpreter: the Python that environments are made from.
         indexes: where packages come from.
-        packages: what is installed beside torch, as requirements.
-        notify: told of downloads that take long, and of each wait for a network that fails.
-        retry: how long to go on asking an index that does not answer.
+        packages: requirements that are installed beside torch.
+        notify: told of long downloads, and of each wait for a network that fails.
+        retry: how long to try again when an index does not answer.
     """
 
     cache: Cache
@@ -59,14 +59,14 @@ class Installer:
     program: str = field(default_factory=find_uv)
 
     def make(self, place: Path, build: Build, requirements: list[str], cancel: threading.Event | None = None) -> None:
-        """Make an environment at ``place`` and put these requirements in it.
+        """Make an environment at ``place`` and install these requirements in it.
 
-        It can be moved afterwards: it is made under a temporary name.
+        It is relocatable, so that it can be made under a temporary name.
 
         Raises:
-            InstallFailed: if the build can't be had here, with the reason.
-            InputError: if a package that the user asked for beside it does not exist.
-            IndexUnreachable: if an index doesn't answer, also after the retries.
+            InstallFailed: if the build can't be installed here, with the reason.
+            InputError: if a package that the user asked for does not exist.
+            IndexUnreachable: if an index doesn't answer, even after retries.
             DiskFull: if there is no room.
             MachineError: if this machine fails in another way.
             Cancelled: if ``cancel`` was set.
@@ -82,7 +82,7 @@ class Installer:
         )
 
     def replace_package(self, python: Path, build: Build, requirement: str) -> None:
-        """Put one package into an environment in place of its other version, whatever torch itself asks for.
+        """Install one package in place of its other version, whatever torch requires.
 
         Raises: as ``make`` does.
         """
@@ -96,7 +96,7 @@ class Installer:
         )
 
     def remove_wheels(self, packages: list[str]) -> None:
-        """Take these packages out of the wheels, if no install is under way; their space is free after that."""
+        """Remove these packages from the wheels, unless an install is running."""
         lock = self.cache.wheels_lock(shared=False)
         if not lock.try_acquire():
             return
@@ -109,9 +109,11 @@ class Installer:
         done = self._run(["venv", "--relocatable", "--python", str(self.interpreter.path), str(place)], cancel)
         if done.status:
             trouble = error_from_uv(done.errors, build, place)
-            # No build is to blame for an empty environment that could not be made.
+            # An empty environment that can't be made is not the build's fault.
             words = main_line(done.errors)
-            failed = MachineError(f"no environment could be made with {self.interpreter.path}: {words}")
+            failed = MachineError(
+                f"no environment could be made with {self.interpreter.path} ({words}): name another --python"
+            )
             raise failed if isinstance(trouble, (InstallFailed, Transient)) else trouble
 
     def _try(self, arguments: list[str], place: Path, build: Build, cancel: threading.Event | None) -> Completed:
@@ -128,21 +130,21 @@ class Installer:
     def _run(
         self, arguments: list[str], cancel: threading.Event | None, on_errors: Callable[[bytes], None] | None = None
     ) -> Completed:
-        """Run uv away from the user's folder, so that no project's settings there are taken for this install's."""
+        """Run uv in the cache folder, so that it finds no project's settings."""
         command = [self.program, *arguments, "--no-progress", "--color", "never"]
         return run_command(
             command, environment=self._environment(), directory=self.cache.root, cancel=cancel, on_errors=on_errors
         )
 
     def _environment(self) -> dict[str, str]:
-        """The user's own variables: uv is trusted, and needs the proxies, certificates and credentials in them."""
-        mine = {name: value for name, value in os.environ.items() if not _gets_in_the_way(name)}
+        """Return the user's variables for uv, which is trusted and needs their proxies and credentials."""
+        mine = {name: value for name, value in os.environ.items() if not _overrides_options(name)}
         mine.setdefault("UV_HTTP_TIMEOUT", "120")
         mine.update(self.indexes.uv_variables())
         mine.update(
             UV_CACHE_DIR=str(self.cache.wheels),
             UV_LINK_MODE=mine.get("UV_LINK_MODE", "hardlink"),
-            UV_HTTP_RETRIES="0",  # the waits between tries are ours, and told
+            UV_HTTP_RETRIES="0",  # retry_install waits between tries, and reports the waits
             UV_PYTHON_DOWNLOADS="never",
         )
         return mine
@@ -160,10 +162,10 @@ def retry_install(
     retry: RetryPolicy,
     cancel: threading.Event | None,
 ) -> None:
-    """Call ``install`` until it is done or refused for good, with growing waits while the network fails.
+    """Call ``install`` until it succeeds or fails for good, with growing waits while the network fails.
 
     Raises:
-        IndexUnreachable: when patience runs out.
+        IndexUnreachable: if the network still fails after the last try.
         Cancelled: if ``cancel`` is set during a wait.
     """
     broken: list[InstallFailed] = []
@@ -172,9 +174,9 @@ def retry_install(
         try:
             install()
         except InstallFailed as failed:
-            # A download that was cut off looks to uv like a broken file: only one that stays broken is one.
+            # To uv a cut-off download looks like a broken file; only a file that stays broken is one.
             broken.append(failed)
-            if failed.reason != "broken-wheel" or len(broken) > _SECOND_LOOKS:
+            if failed.reason != "broken-wheel" or len(broken) > _BROKEN_WHEEL_RETRIES:
                 raise
             raise Transient(str(failed)) from failed
 
@@ -192,12 +194,12 @@ def retry_install(
 
 
 def package_names(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in these requirements."""
+    """Return the names in these requirements."""
     return tuple(found.group() for package in packages if (found := _PACKAGE.match(package)))
 
 
-def _gets_in_the_way(name: str) -> bool:
-    """Whether a variable of the user's would send uv elsewhere than where it is told to go."""
+def _overrides_options(name: str) -> bool:
+    """Return true if a user's variable would make uv ignore the options that it is given."""
     return (
         name in {"VIRTUAL_ENV", "CONDA_PREFIX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_PYTHON", "UV_SYSTEM_PYTHON"}
         or name in {"UV_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE_NEWER", "UV_TARGET", "UV_PREFIX", "UV_OFFLINE", MARK}

@@ -1,4 +1,4 @@
-"""What an environment really holds, asked of its own Python: what is there is what gets reported."""
+"""Facts of an environment, read back from its own Python after the install."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ IMPORT_TIMEOUT = 300.0
 
 _MARK = "torchbisect-facts:"
 
-#: Runs in the environment under test, from Python 3.8 and torch 2.0 on. After an install the compile stack is imported
-#: too: it is what every run needs, and its byte code is written once here instead of in the first run's time.
+#: Script for Python 3.8 and torch 2.0 up that prints an environment's facts. With ``warm`` it also imports the compile
+#: stack, so that its byte code is written during the install and not during the first run.
 FACTS_QUERY = r"""
 import json, platform, sys
 import torch
@@ -50,29 +50,29 @@ print("torchbisect-facts:" + json.dumps({
 
 
 def read_facts(run: Callable[[list[str], float], Completed], build: Build, *, warm: bool = False) -> Facts:
-    """Import torch in an environment and tell what it is.
+    """Import torch in an environment and return its facts.
 
     Args:
-        run: runs the environment's Python with these arguments for at most so many seconds.
-        build: what should be there.
-        warm: whether to import the compile stack too, so that its byte code is written.
+        run: runs the environment's Python with these arguments for at most that many seconds.
+        build: the build that should be there.
+        warm: import the compile stack too, so that its byte code is written.
 
     Raises:
-        InstallFailed: ``import-failed`` if torch can't be imported, ``other-version`` if it is another one.
+        InstallFailed: ``import-failed`` if torch can't be imported, ``other-version`` if it is another version.
     """
     done = run(["-c", FACTS_QUERY, *(["warm"] if warm else [])], IMPORT_TIMEOUT)
     answers = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not answers:
         raise InstallFailed("import-failed", f"torch {build} was installed but can't be imported ({_why(done)})")
     facts = parse_facts(answers[-1][len(_MARK) :])
-    # What a commit's torch calls itself is not known before it is built.
+    # The version that a commit's torch reports is not known before it is built.
     if build.channel is not Channel.COMMIT and not same_version(build.version, facts.torch):
         raise InstallFailed("other-version", f"torch {build.version} was asked for and {facts.torch} came")
     return facts
 
 
 def parse_facts(text: str) -> Facts:
-    """Facts from their JSON; what is unknown is passed over, what is missing is ``None``. Raises ``ValueError``."""
+    """Parse facts from JSON; unknown entries are ignored, missing ones are ``None``. Raise ``ValueError``."""
     told = json.loads(text)
     if not isinstance(told, dict) or not all(
         isinstance(told.get(name), str) for name in ("torch", "python", "platform")
@@ -83,7 +83,7 @@ def parse_facts(text: str) -> Facts:
 
 
 def load_facts(path: Path) -> Facts | None:
-    """Facts that were written down earlier, or ``None`` if they can't be read."""
+    """Read facts from a file, or return ``None`` if they can't be read."""
     try:
         return parse_facts(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError):
@@ -91,12 +91,12 @@ def load_facts(path: Path) -> Facts | None:
 
 
 def dump_facts(facts: Facts) -> str:
-    """Facts as they are written down."""
+    """Return facts as JSON."""
     return json.dumps(dataclasses.asdict(facts), indent=1)
 
 
 def same_version(asked: str, got: str) -> bool:
-    """Whether ``got`` is what was asked for: a local part such as ``+cpu`` counts only if it was asked for."""
+    """Return true if ``got`` is the version ``asked``; a local part such as ``+cpu`` counts only if asked for."""
     try:
         wanted, there = Version(asked), Version(got)
     except InvalidVersion:

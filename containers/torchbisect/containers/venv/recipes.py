@@ -1,10 +1,9 @@
-"""What a build is installed with beside its own requirements: older releases forgot some of theirs.
+"""Packages installed beside a build's own requirements, since older releases don't declare all of theirs.
 
-- Up to 2.2, torch is compiled against numpy 1 and can't exchange arrays with numpy 2; it does not say so in its
-  metadata.
-- ``torch.utils.cpp_extension``, which inductor's C++ builder imports in older releases, imports ``pkg_resources``; in
-  setuptools 70 its ``packaging`` moved away, and later all of it went. torch asks for setuptools, if at all,
-  without an upper bound.
+- Up to 2.2, torch is compiled against numpy 1 and can't exchange arrays with numpy 2. Its metadata do not say so.
+- ``torch.utils.cpp_extension``, which older releases of inductor import, imports ``pkg_resources``.
+  setuptools 70 moved the ``packaging`` in it, and later versions removed all of it. torch requires setuptools
+  without an upper bound, if at all.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.core.build import Build
 
-#: Counted up with every change to what goes into an environment, so that older ones are not used any more.
+#: Raised with every change to the contents of environments, so that older ones are not used any more.
 RECIPE = 1
 
 
@@ -35,11 +34,11 @@ def environment_key(build: Build, abi: str, base: str, packages: Sequence[str], 
 
 
 def requirements(build: Build, packages: tuple[str, ...] = ()) -> list[str]:
-    """What the installer is told to put into an environment.
+    """Return the requirements of an environment.
 
     Args:
-        build: always pinned exactly; the installer must fail and not take a neighbour.
-        packages: what the user wants beside it; a version of ``numpy`` or ``setuptools`` given here is joined to ours.
+        build: always pinned exactly, so that the installer fails and does not take another build.
+        packages: the user's requirements; versions of ``numpy`` or ``setuptools`` in them are combined with ours.
     """
     if build.minor < (2, 7):
         setuptools = "setuptools<70"

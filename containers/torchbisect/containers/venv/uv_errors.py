@@ -1,8 +1,8 @@
-"""Why uv refused: its message read, and given the name that the rest of torchbisect acts on.
+"""Meaning of uv's error messages, as errors that the rest of torchbisect acts on.
 
-Three things are told apart, because mixing them would make wrong answers. A build that can't be had (``InstallFailed``)
-is skipped by a search. A network that fails for now (``Transient``) is asked again. A machine that fails for good
-(``MachineError``) ends the run: no build is to blame for it. The words are uv's; the tests make the real uv say them.
+Three kinds are told apart, since mixing them would give wrong answers. A build that can't be installed
+(``InstallFailed``) is skipped by a search. A network that fails for now (``Transient``) is tried again. A machine that
+fails for good (``MachineError``) ends the run. The patterns match uv's own words; the tests run the real uv.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _FRAME = str.maketrans(dict.fromkeys("×╰─▶│├→", " "))
 def error_from_uv(
     message: str, build: Build, where: Path, *, packages: tuple[str, ...] = (), indexes: str = ""
 ) -> Transient | TorchbisectError:
-    """What uv's message means for this build.
+    """Return the error that uv's message means for this build.
 
     Args:
-        message: all that uv wrote to standard error.
-        build: what was to be installed.
+        message: everything that uv wrote to standard error.
+        build: the build that was being installed.
         where: the folder it was written to, for the message of a full disk.
-        packages: the names of the packages that the user asked for beside it.
-        indexes: the places that were looked in, as they may be printed.
+        packages: the names of the packages that the user asked for.
+        indexes: the places that were searched, for messages.
 
     Returns:
-        ``Transient``, or a ``TorchbisectError``: ``InstallFailed`` if the build is to blame, ``InputError`` if a
-        package that the user named is, ``MachineError`` and its kin if this machine is.
+        ``Transient``, or a ``TorchbisectError``: ``InstallFailed`` if the build is at fault, ``InputError`` if one of
+        the user's packages is, ``MachineError`` or a subclass if this machine is.
     """
     text = re.sub(r"\s+", " ", redact_urls(message).translate(_FRAME)).strip()
     last = main_line(message)
@@ -70,11 +70,11 @@ def error_from_uv(
         return Transient(last)
     if "permission denied" in text.lower() or "read-only file system" in text.lower():
         return MachineError(f"the installer was refused by this machine ({last}): check who owns the cache folder")
-    return _of_resolution(text, build, packages, indexes, last)
+    return _resolution_error(text, build, packages, indexes, last)
 
 
-def _of_resolution(text: str, build: Build, packages: tuple[str, ...], indexes: str, last: str) -> TorchbisectError:
-    """The message of a resolver that found no solution; what it says of torch itself comes first."""
+def _resolution_error(text: str, build: Build, packages: tuple[str, ...], indexes: str, last: str) -> TorchbisectError:
+    """Return the error for a failed resolution; statements about torch itself come first."""
     named = {canonicalize_name(package) for package in packages}
     unknown = {canonicalize_name(name) for name in _UNKNOWN.findall(text)}
     if "torch" in unknown:
@@ -102,7 +102,7 @@ def _of_resolution(text: str, build: Build, packages: tuple[str, ...], indexes: 
 
 
 def main_line(message: str) -> str:
-    """The line of a message that says most: uv's innermost cause, else its last line; addresses are masked."""
+    """Return the most telling line of a message: uv's innermost cause, else the last line; addresses are redacted."""
     lines = [" ".join(line.translate(_FRAME).split()) for line in redact_urls(message).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("hint:", "warning:", "Using ", "Resolved "))]
     causes = [line for line in lines if line.startswith(("cause:", "Because ", "Caused by:"))]

@@ -1,4 +1,4 @@
-"""One virtual environment: the Python of a build on this machine, and how processes are started in it."""
+"""One virtual environment on this machine, and how processes start in it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from torchbisect.core.build import Build
 
 @dataclass(frozen=True)
 class Venv:
-    """A build in a virtual environment on this machine, or the one beside an interpreter that was there before.
+    """A build in a virtual environment on this machine, or in the one that an interpreter had already.
 
     Attributes:
         build: the build that was asked for.
-        facts: what was read back after the install.
+        facts: the facts read back after the install.
         python: the Python to start.
-        homes: where each process gets a home of its own.
+        homes: the folder that gets a home folder for each process.
         user_base: the user's own packages, for an interpreter that has its torch there.
     """
 
@@ -36,7 +36,7 @@ class Venv:
     local: ClassVar[bool] = True
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> HostProcess:
-        """Start this environment's Python, in its own process group and a clean environment; see ``Environment``."""
+        """Start this environment's Python in its own process group and clean variables; see ``Environment``."""
         home = self._home()
         return HostProcess(
             [str(self.python), *arguments],
@@ -53,7 +53,7 @@ class Venv:
         directory: str | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Run this environment's Python to its end, or to the end of ``timeout`` seconds; see ``Environment``."""
+        """Run this environment's Python until it ends or ``timeout`` seconds pass; see ``Environment``."""
         home = self._home()
         try:
             return run_command(
