@@ -1,7 +1,7 @@
-"""Two hundred issues as a maintainer meets them, and what each comes to: recorded shapes, small scripts of our own.
+"""Two hundred issues with the expected result of each: recorded forms, with small scripts of our own.
 
-Most have nothing that could be run. Of the scripts most agree, some fail without ``torch.compile`` too, and the rest
-show a handful of bugs, several times each in other words.
+Most have no script. Of the scripts, most have no mismatch and some fail without ``torch.compile`` too. The rest show a
+few bugs, each in several variants.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 BODIES = Path(__file__).parents[1] / "triage" / "issues" / "issue_bodies"
 COUNT = 200
 
-Shape = Callable[[str, int], str]
+BodyForm = Callable[[str, int], str]
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """An issue, and what is to be found out about it.
+class RecordedIssue:
+    """An issue and its expected result.
 
     Attributes:
-        data: as GitHub's API gives it.
-        state: its state in the end.
-        bug: which bug it shows; the same word for duplicates, empty for none.
+        data: the issue in the form of GitHub's API.
+        state: its final state.
+        bug: the name of its bug, the same for duplicates; empty for none.
     """
 
     data: dict[str, Any]
@@ -35,30 +35,30 @@ class Recorded:
 
     @property
     def name(self) -> str:
-        """Its name in the database."""
+        """The name of the issue in the database."""
         return f"someone/project#{self.data['number']}"
 
 
-def flood() -> list[Recorded]:
-    """All of them, the kinds mixed, the same in every run."""
+def flood() -> list[RecordedIssue]:
+    """Return all issues, with the kinds mixed, in the same order in every run."""
     kinds = [list(_with_bugs()), list(_agreeing()), list(_failing_in_eager())]
     runnable = [one for row in itertools.zip_longest(*kinds) for one in row if one is not None]
-    silent = list(itertools.islice(_silent(), COUNT - len(runnable)))
-    # Every so many silent ones there is one with a script.
-    step = len(silent) / len(runnable)
+    without_script = list(itertools.islice(_without_script(), COUNT - len(runnable)))
+    # Issues with a script are spread evenly among those without.
+    step = len(without_script) / len(runnable)
     order = sorted(
         [(number * step, *one) for number, one in enumerate(runnable)]
-        + [(number + 0.5, *one) for number, one in enumerate(silent)],
+        + [(number + 0.5, *one) for number, one in enumerate(without_script)],
         key=lambda entry: entry[0],
     )
     return [
-        Recorded(_issue(number, title, body), state, bug)
+        RecordedIssue(_issue(number, title, body), state, bug)
         for number, (_, title, body, state, bug) in enumerate(order, 1001)
     ]
 
 
-def as_lines(issues: list[Recorded]) -> str:
-    """The issues as a file of JSON lines."""
+def as_lines(issues: list[RecordedIssue]) -> str:
+    """Return the issues as JSON lines."""
     return "".join(json.dumps(one.data) + "\n" for one in issues)
 
 
@@ -67,7 +67,7 @@ def _issue(number: int, title: str, body: str) -> dict[str, Any]:
     return {"number": number, "title": title, "body": body, "html_url": url, "user": {"login": f"user{number}"}}
 
 
-# Shapes of bodies, as people fill in the form or don't.
+# Forms of bodies, with and without GitHub's issue form.
 
 
 def _form(script: str, number: int) -> str:
@@ -91,9 +91,9 @@ def _indented(script: str, number: int) -> str:
     return f"Minimal example ({number}):\n\n{lines}\nThanks!\n"
 
 
-_SHAPES: tuple[Shape, ...] = (_form, _folded, _unmarked, _indented)
+_FORMS: tuple[BodyForm, ...] = (_form, _folded, _unmarked, _indented)
 
-# Scripts. What is compiled with the ``eager`` backend costs a fraction of a second.
+# Scripts. With the ``eager`` backend each takes a fraction of a second.
 
 _AROUND = (
     "x = torch.ones({n})\n",
@@ -108,13 +108,13 @@ def _script(function: str, number: int, asked: str = 'backend="eager"') -> str:
 
 
 _BUGS = {
-    # A bug of torch up to 2.14: compiled keeps what a deque of no length is given.
+    # A bug of torch up to 2.14: a compiled deque with maxlen=0 keeps an appended item.
     "deque": (
         "import collections\n\n\ndef f(x):\n    kept = collections.deque([1.0, 2.0], maxlen=0)\n"
         "    kept.append(0.5)\n    return x.sin() * len(kept)\n",
         4,
     ),
-    # Code that asks whether it is compiled, as libraries do, and gets it wrong.
+    # Code that behaves differently under compilation, as in some libraries.
     "scaled": ("def f(x):\n    y = x.cos()\n    return y * 2 if torch.compiler.is_compiling() else y\n", 3),
     "rounded": ("def f(x):\n    y = x.floor()\n    return y.exp() if torch.compiler.is_compiling() else y\n", 2),
     "refused": (
@@ -140,7 +140,7 @@ def _with_bugs() -> Iterator[tuple[str, str, str, str]]:
         asked += ", fullgraph=True" if "graph_break" in function else ""
         for number in range(times):
             script = _script(function, number, asked)
-            yield f"wrong result, variant {number} of {bug}", _SHAPES[number % 4](script, number), "mismatch", bug
+            yield f"wrong result, variant {number} of {bug}", _FORMS[number % 4](script, number), "mismatch", bug
 
 
 def _agreeing() -> Iterator[tuple[str, str, str, str]]:
@@ -149,17 +149,17 @@ def _agreeing() -> Iterator[tuple[str, str, str, str]]:
         first, second = methods[number % 7], methods[(number * 3 + 1) % 7]
         function = f"def f(x):\n    y = x.{first}()\n    return y.{second}() + {number}\n"
         script = _script(function, number, f'backend="{"aot_eager" if number % 4 == 0 else "eager"}"')
-        yield f"slow or wrong {first}", _SHAPES[number % 4](script, number), "none", ""
+        yield f"slow or wrong {first}", _FORMS[number % 4](script, number), "none", ""
 
 
 def _failing_in_eager() -> Iterator[tuple[str, str, str, str]]:
     for number in range(8):
         function = f"def f(x):\n    return x.reshape({number + 40}, -1) + 1\n"
-        yield "shape error under compile", _SHAPES[number % 4](_script(function, number), number), "untestable", ""
+        yield "shape error under compile", _FORMS[number % 4](_script(function, number), number), "untestable", ""
 
 
-def _silent() -> Iterator[tuple[str, str, str, str]]:
-    """Issues with nothing to run: recorded bodies first, then what people write when they write little."""
+def _without_script() -> Iterator[tuple[str, str, str, str]]:
+    """Yield issues without a script: recorded bodies first, then very short ones."""
     for path in sorted(BODIES.glob("*.md")):
         first, _, body = path.read_text(encoding="utf-8").partition("\n")
         if '"missing"' in first:

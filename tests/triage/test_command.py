@@ -1,4 +1,4 @@
-"""Many issues in one command: killed in the middle, gone on with, and found to be done."""
+"""The triage of many issues: killed, continued, and complete in the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from issue_flood import as_lines, flood
 from running import Tool
 
 from torchbisect.triage.database import Database
-from torchbisect.triage.rows import Row
+from torchbisect.triage.issue_row import IssueRow
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(900)]
 
@@ -23,22 +23,22 @@ OUT = "torchbisect-triage"
 QUICK = ("--no-bisect", "--no-minimize")
 
 
-def rows(tool: Tool) -> dict[str, Row]:
+def rows(tool: Tool) -> dict[str, IssueRow]:
     with Database(tool.folder / OUT / "triage.sqlite") as database:
         return {row.name: row for row in database.rows()}
 
 
 def workers(tool: Tool) -> list[int]:
-    """Processes that work for a triage in this folder."""
+    """Return the ids of the worker processes of triages in the folder of this test."""
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         words = " ".join(process.info["cmdline"] or ())
-        if "triage.working" in words and str(tool.folder) in words:
+        if "triage.worker" in words and str(tool.folder) in words:
             found.append(process.info["pid"])
     return found
 
 
-def test_two_hundred_issues_with_a_kill_in_the_middle(tool: Tool) -> None:
+def test_two_hundred_issues_survive_a_kill(tool: Tool) -> None:
     recorded = flood()
     (tool.folder / "issues.jsonl").write_text(as_lines(recorded))
     command = ("triage", str(tool.folder / "issues.jsonl"), *QUICK, "--workers", "2", "--out", str(tool.folder / OUT))
@@ -52,13 +52,13 @@ def test_two_hundred_issues_with_a_kill_in_the_middle(tool: Tool) -> None:
     until = time.monotonic() + 30
     while workers(tool) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not workers(tool), "a worker outlives who started it"
+    assert not workers(tool), "a worker outlives its parent"
 
     second = tool.run(*command)
     assert second.returncode == 0, second.stderr
     assert f"200 issues, {runnable - len(ran)} of them new, {runnable - len(ran)} to run" in second.stderr
     after = rows(tool)
-    assert {name: after[name] for name in before} == before, "what was known was asked again"
+    assert {name: after[name] for name in before} == before, "a known result was computed again"
     assert {name: row.state for name, row in after.items()} == {one.name: one.state for one in recorded}
 
     same: dict[str, list[str]] = defaultdict(list)
@@ -97,7 +97,7 @@ print(torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2)))
 WORKS = "import torch\nprint(torch.compile(lambda x: x.sin(), backend='eager')(torch.ones(2)))\n"
 
 
-def test_one_that_kills_its_worker_stops_no_other(tool: Tool) -> None:
+def test_a_script_that_kills_its_worker_stops_no_other(tool: Tool) -> None:
     scripts = tool.folder / "scripts"
     scripts.mkdir()
     (scripts / "a_dies.py").write_text(DIES)
@@ -121,7 +121,7 @@ def test_one_that_kills_its_worker_stops_no_other(tool: Tool) -> None:
     assert rows(tool)["a_dies.py"].state == "none"
 
 
-def test_a_folder_in_use_and_a_database_of_somebody_elses(tool: Tool, tmp_path: Path) -> None:
+def test_a_database_of_another_program_or_version_is_rejected(tool: Tool, tmp_path: Path) -> None:
     (tool.folder / "x.py").write_text(WORKS)
     out = tool.folder / OUT
     out.mkdir()

@@ -1,4 +1,4 @@
-"""The client of GitHub's API, against a server on loopback that keeps issues and comments as GitHub does."""
+"""The client of GitHub's API, against a local server that stores issues and comments like GitHub."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PLACE = Reference("pytorch", "pytorch", 12)
 
 
 class Hub:
-    """What the server keeps: comments, and the troubles that it is to make next."""
+    """The state of the server: an issue, its comments, and the errors of the next answers."""
 
     def __init__(self) -> None:
         self.comments: list[dict[str, Any]] = []
         self.issue: dict[str, Any] = {"number": 12, "title": "t", "body": "b", "user": {"login": "ann"}, "labels": []}
-        self.troubles: list[tuple[int, dict[str, str], str]] = []
+        self.errors: list[tuple[int, dict[str, str], str]] = []
         self.lose_answers = 0
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
@@ -46,7 +46,7 @@ class Hub:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """GitHub's answers, one page holding three."""
+    """GitHub's answers, with three items a page."""
 
     hub: Hub
 
@@ -67,8 +67,8 @@ class Handler(BaseHTTPRequestHandler):
         split = urlsplit(self.path)
         self.hub.asked.append(f"{method} {split.path}")
         self.hub.tokens.add(self.headers.get("Authorization"))
-        if self.hub.troubles:
-            status, headers, text = self.hub.troubles.pop(0)
+        if self.hub.errors:
+            status, headers, text = self.hub.errors.pop(0)
             return self.send(status, {"message": text}, headers)
         body = json.loads(sent)["body"] if sent else ""
         path = split.path
@@ -121,7 +121,7 @@ def hub() -> Iterator[Hub]:
 
 
 class Waits(list[float]):
-    """Notes how long the client would have waited."""
+    """The waits that the client asked for, in seconds."""
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_references(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "12", "pytorch#12", "a/b#", "a/../b#1", "https://example.org/a/b/issues/1", "a/..#1"]
 )
-def test_what_is_no_reference(text: str) -> None:
+def test_other_texts_are_not_references(text: str) -> None:
     with pytest.raises(InputError, match="OWNER/REPO#NUMBER"):
         Reference.parse(text)
 
@@ -171,7 +171,7 @@ def test_all_pages_are_read(hub: Hub, github: GitHub) -> None:
     assert len(list(github.search("is:issue", most=2))) == 2
 
 
-def test_one_comment_edited_and_never_a_second(hub: Hub, github: GitHub) -> None:
+def test_a_second_call_edits_the_comment(hub: Hub, github: GitHub) -> None:
     for number in range(5):
         hub.say("ann", f"words {number}")
     first = github.comment_once(PLACE, "<!-- m -->\none", "<!-- m -->")
@@ -183,39 +183,39 @@ def test_one_comment_edited_and_never_a_second(hub: Hub, github: GitHub) -> None
     assert not [line for line in hub.asked if not line.startswith("GET")]
 
 
-def test_a_strangers_comment_is_not_taken_for_it(hub: Hub, github: GitHub) -> None:
+def test_a_strangers_comment_is_not_edited(hub: Hub, github: GitHub) -> None:
     hub.say("mallory", "<!-- m -->\nmine")
     github.comment_once(PLACE, "<!-- m -->\none", "<!-- m -->")
     assert [c["body"] for c in hub.comments] == ["<!-- m -->\nmine", "<!-- m -->\none"]
 
 
-def test_an_answer_that_is_lost_does_not_write_twice(hub: Hub, github: GitHub, waits: Waits) -> None:
+def test_a_lost_answer_does_not_write_twice(hub: Hub, github: GitHub, waits: Waits) -> None:
     hub.lose_answers = 1
     github.comment_once(PLACE, "<!-- m -->\none", "<!-- m -->")
     assert [c["body"] for c in hub.comments] == ["<!-- m -->\none"]
     assert waits == [1.0]
 
 
-def test_server_errors_are_asked_again(hub: Hub, github: GitHub, waits: Waits) -> None:
-    hub.troubles = [(502, {}, ""), (503, {}, ""), (500, {}, "")]
+def test_server_errors_are_retried(hub: Hub, github: GitHub, waits: Waits) -> None:
+    hub.errors = [(502, {}, ""), (503, {}, ""), (500, {}, "")]
     assert github.issue(PLACE).title == "t"
     assert waits == [1.0, 2.0, 4.0]
 
 
-def test_a_server_that_stays_down_is_the_machines_fault(hub: Hub, github: GitHub) -> None:
-    hub.troubles = [(502, {}, "")] * 9
+def test_a_server_that_stays_down_is_a_machine_error(hub: Hub, github: GitHub) -> None:
+    hub.errors = [(502, {}, "")] * 9
     with pytest.raises(MachineError, match="GitHub answered 502: nothing was lost"):
         github.issue(PLACE)
 
 
-def test_nobody_there(waits: Waits) -> None:
+def test_an_unreachable_server_is_a_machine_error(waits: Waits) -> None:
     with GitHub(base="http://127.0.0.1:9", sleep=waits.append) as github, pytest.raises(MachineError, match="reached"):
         github.issue(PLACE)
 
 
-def test_a_short_rate_limit_is_waited_out(hub: Hub, github: GitHub, waits: Waits) -> None:
+def test_a_short_rate_limit_is_waited_for(hub: Hub, github: GitHub, waits: Waits) -> None:
     reset = str(int(time.time()) + 30)
-    hub.troubles = [
+    hub.errors = [
         (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}, "API rate limit exceeded"),
         (429, {"retry-after": "7"}, "slow down"),
         (403, {}, "You have exceeded a secondary rate limit"),
@@ -225,10 +225,10 @@ def test_a_short_rate_limit_is_waited_out(hub: Hub, github: GitHub, waits: Waits
     assert waits[1:] == [7.0, 60.0]
 
 
-def test_a_long_rate_limit_is_said(hub: Hub, github: GitHub, waits: Waits) -> None:
+def test_a_long_rate_limit_is_an_error(hub: Hub, github: GitHub, waits: Waits) -> None:
     reset = str(int(time.time()) + 1800)
-    hub.troubles = [(403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}, "API rate limit exceeded")]
-    with pytest.raises(MachineError, match="rate limit is used up; it can be asked again in 30 min"):
+    hub.errors = [(403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}, "API rate limit exceeded")]
+    with pytest.raises(MachineError, match="rate limit is used up; it ends in 30 min"):
         github.issue(PLACE)
     assert waits == []
 
@@ -237,14 +237,14 @@ def test_a_long_rate_limit_is_said(hub: Hub, github: GitHub, waits: Waits) -> No
     ("status", "words"),
     [
         (401, "token is not valid"),
-        (403, "no right to do this"),
+        (403, "lacks a permission"),
         (404, "no such issue"),
         (410, "deleted"),
-        (422, "not take"),
+        (422, "rejects the request"),
     ],
 )
 def test_refusals_say_what_to_do(hub: Hub, github: GitHub, waits: Waits, status: int, words: str) -> None:
-    hub.troubles = [(status, {}, "Bad \x1b[31mthing")]
+    hub.errors = [(status, {}, "Bad \x1b[31mthing")]
     with pytest.raises(InputError, match=words) as caught:
         github.issue(PLACE)
     assert "pytorch/pytorch#12" in str(caught.value)
@@ -252,15 +252,15 @@ def test_refusals_say_what_to_do(hub: Hub, github: GitHub, waits: Waits, status:
     assert waits == []
 
 
-def test_pages_elsewhere_are_not_followed(hub: Hub, github: GitHub) -> None:
+def test_pages_at_another_host_are_not_followed(hub: Hub, github: GitHub) -> None:
     for number in range(4):
         hub.say("ann", str(number))
     hub.base = "http://evil.example"
-    with pytest.raises(MachineError, match="another place"):
+    with pytest.raises(MachineError, match="at another host"):
         list(github.comments(PLACE))
 
 
-def test_what_would_not_fit_is_not_sent(hub: Hub, github: GitHub) -> None:
+def test_an_invalid_comment_is_not_sent(hub: Hub, github: GitHub) -> None:
     with pytest.raises(InputError, match="bytes"):
         github.comment_once(PLACE, "<!-- m -->" + "é" * LIMIT, "<!-- m -->")
     with pytest.raises(InputError, match="does not start"):
@@ -269,7 +269,7 @@ def test_what_would_not_fit_is_not_sent(hub: Hub, github: GitHub) -> None:
 
 
 def step(*arguments: str, **environment: str) -> Result:
-    """A step of the workflow, as it is run there."""
+    """Run a command of the workflow in this process."""
     return CliRunner().invoke(github_actions.main, arguments, env=environment, catch_exceptions=False)
 
 
@@ -308,7 +308,7 @@ def test_a_step_with_nothing_to_run(hub: Hub, tmp_path: Path) -> None:
     (tmp_path / "reply.md").write_text("tampered with")
     done = step("comment", "pytorch/pytorch#12", str(tmp_path), "--api", hub.base)
     assert done.exit_code == 0, done.output
-    assert hub.comments[0]["body"].startswith("<!-- torchbisect:issue -->\nThis issue can't be run as it stands")
+    assert hub.comments[0]["body"].startswith("<!-- torchbisect:issue -->\nThe script of this issue cannot be run yet")
 
 
 def test_a_step_with_bad_input(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_step_with_bad_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", '{"number": "x"}', '{"number": 1, "labels": [3]}'])
-def test_what_is_no_issue(tmp_path: Path, text: str) -> None:
+def test_other_json_is_not_an_issue(tmp_path: Path, text: str) -> None:
     (tmp_path / "issue.json").write_text(text)
-    with pytest.raises(InputError, match="no issue as GitHub's API gives it"):
+    with pytest.raises(InputError, match="not an issue in the form of GitHub's API"):
         step("read", str(tmp_path / "issue.json"), str(tmp_path))

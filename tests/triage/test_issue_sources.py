@@ -1,4 +1,4 @@
-"""Where issues come from, and what can't be used. No torch and no network."""
+"""Reading of issues, and rejected command lines. No torch and no network."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from torchbisect.minimizer.budget import Budget
 from torchbisect.pipeline.options import Options
 from torchbisect.reports.model.report import Report
 from torchbisect.triage.issue_sources import jobs_from, jobs_searched
-from torchbisect.triage.jobs import Done, Job, Task
+from torchbisect.triage.jobs import IssueJob, IssueTask, TaskResult
 
 SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
 
 
-def test_two_hundred_recorded_issues_are_read_for_what_they_are(tmp_path: Path) -> None:
+def test_two_hundred_recorded_issues_are_read(tmp_path: Path) -> None:
     recorded = flood()
     assert len(recorded) == 200
-    # The file as the API gives one list, and as people save them, one a line.
+    # A list, as the API returns it, and one issue a line.
     (tmp_path / "list.json").write_text(json.dumps([one.data for one in recorded]))
     (tmp_path / "lines.jsonl").write_text("\n".join(json.dumps(one.data) for one in recorded))
     jobs = jobs_from(tmp_path / "lines.jsonl")
     assert jobs == jobs_from(tmp_path / "list.json")
     assert [job.name for job in jobs] == [one.name for one in recorded]
     assert [job.source is None for job in jobs] == [one.state == "nothing-to-run" for one in recorded]
-    assert all(job.trouble for job in jobs if job.source is None)
+    assert all(job.problem for job in jobs if job.source is None)
 
 
-def test_what_the_command_line_of_github_prints(tmp_path: Path) -> None:
+def test_the_output_of_the_github_command_line_is_read(tmp_path: Path) -> None:
     url = "https://github.com/pytorch/pytorch/issues/9"
     issue = {"number": 9, "title": "x", "body": f"On 2.8.0:\n```python\n{SCRIPT}```", "url": url}
     (tmp_path / "gh.json").write_text(json.dumps([issue]))
@@ -47,17 +47,17 @@ def test_what_the_command_line_of_github_prints(tmp_path: Path) -> None:
     assert (job.name, job.url, job.source) == ("pytorch/pytorch#9", url, SCRIPT)
 
 
-def test_a_bad_line_is_an_issue_that_can_not_be_run(tmp_path: Path) -> None:
+def test_a_malformed_line_is_an_issue_without_a_script(tmp_path: Path) -> None:
     good = json.dumps({"number": 3, "body": f"```python\n{SCRIPT}```"})
     (tmp_path / "x.jsonl").write_text(f'{{"number": \n[1]\n\n"x"\n{good}\n')
     bad, odd, text, job = jobs_from(tmp_path / "x.jsonl")
-    assert "line 1 of x.jsonl" in bad.trouble
+    assert "line 1 of x.jsonl" in bad.problem
     assert odd.source is text.source is None
     assert (job.name, job.source) == ("#3", SCRIPT)
 
 
 @given(st.lists(st.text(max_size=30), max_size=5))
-def test_no_file_is_too_odd(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+def test_no_file_content_crashes_it(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     path = tmp_path_factory.getbasetemp() / "odd.jsonl"
     path.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
     try:
@@ -73,13 +73,13 @@ def test_a_folder_of_scripts(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("none")
     broken, job = jobs_from(tmp_path)
     assert (broken.name, broken.source) == ("a.py", None)
-    assert "line 1" in broken.trouble
+    assert "line 1" in broken.problem
     assert (job.name, job.source, job.path) == ("deep/b.py", SCRIPT, str(tmp_path / "deep" / "b.py"))
 
 
 @pytest.fixture
 def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """A server on loopback that finds three issues, two on its first page; the queries that it was asked."""
+    """Start a local server with three issues on two pages; return the queries that it receives."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -130,7 +130,7 @@ def test_a_search(github: list[str]) -> None:
         (("x.jsonl", "--gpus", "1"), "--gpus"),
     ],
 )
-def test_what_can_not_be_used(
+def test_unusable_command_lines_are_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -146,7 +146,7 @@ words = st.lists(st.text(max_size=5), max_size=3).map(tuple)
 
 
 @given(
-    st.from_type(Job),
+    st.from_type(IssueJob),
     st.builds(
         Options,
         budget=st.sampled_from([None, Budget.parsed("90s"), Budget.parsed("200q")]),
@@ -157,29 +157,29 @@ words = st.lists(st.text(max_size=5), max_size=3).map(tuple)
         torch=st.none() | st.text(),
     ),
 )
-def test_a_task_crosses_processes(job: Job, options: Options) -> None:
-    task = Task(job, options)
-    assert Task.from_json(json.loads(json.dumps(task.to_json()))) == task
+def test_a_task_crosses_processes(job: IssueJob, options: Options) -> None:
+    task = IssueTask(job, options)
+    assert IssueTask.from_json(json.loads(json.dumps(task.to_json()))) == task
 
 
 @pytest.mark.parametrize("report", [None, Report("complete", "none", None, "torchbisect run x.py")])
-def test_an_answer_crosses_processes(report: Report | None) -> None:
-    done = Done("a", report, "words", again=True)
-    assert Done.from_json(json.loads(json.dumps(done.to_json()))) == done
+def test_a_result_crosses_processes(report: Report | None) -> None:
+    done = TaskResult("a", report, "words", retry=True)
+    assert TaskResult.from_json(json.loads(json.dumps(done.to_json()))) == done
 
 
-def test_what_makes_it_another_question() -> None:
-    def key(job: Job, options: Options) -> str:
-        return Task.of(job, options, Path("out"), stated=False).key
+def test_the_script_and_the_options_are_in_the_key() -> None:
+    def key(job: IssueJob, options: Options) -> str:
+        return IssueTask.of(job, options, Path("out"), stated=False).key
 
-    job, options = Job("a", source=SCRIPT), Options(Path())
-    assert key(job, options) == key(Job("a", "another title", source=SCRIPT), options)
-    assert key(job, options) != key(Job("a", source=SCRIPT + "\n"), options)
+    job, options = IssueJob("a", source=SCRIPT), Options(Path())
+    assert key(job, options) == key(IssueJob("a", "another title", source=SCRIPT), options)
+    assert key(job, options) != key(IssueJob("a", source=SCRIPT + "\n"), options)
     assert key(job, options) != key(job, Options(Path(), torch="2.8.0"))
-    assert key(job, options) != key(Job("a", source=SCRIPT, packages=("numpy",)), options)
+    assert key(job, options) != key(IssueJob("a", source=SCRIPT, packages=("numpy",)), options)
 
 
-def test_the_torch_that_an_issue_states() -> None:
-    job, options = Job("a", source=SCRIPT, torch="2.8.0"), Options(Path(), torch=None)
-    assert Task.of(job, options, Path("out"), stated=True).options.torch == "2.8.0"
-    assert Task.of(job, options, Path("out"), stated=False).options.torch is None
+def test_the_version_that_an_issue_states_is_used_on_request() -> None:
+    job, options = IssueJob("a", source=SCRIPT, torch="2.8.0"), Options(Path(), torch=None)
+    assert IssueTask.of(job, options, Path("out"), stated=True).options.torch == "2.8.0"
+    assert IssueTask.of(job, options, Path("out"), stated=False).options.torch is None

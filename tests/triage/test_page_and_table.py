@@ -1,4 +1,4 @@
-"""What a triage shows: its page is safe whatever is in it, and its table has a line an issue."""
+"""The page of a triage is safe for any content, and its table has a line an issue."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from torchbisect.triage.issue_row import STATES, IssueRow
 from torchbisect.triage.page import render
-from torchbisect.triage.rows import STATES, Row
 from torchbisect.triage.terminal_table import table
 
 HARM = (
@@ -28,7 +28,7 @@ HARM = (
 texts = st.sampled_from(HARM) | st.text(max_size=20)
 rows = st.lists(
     st.builds(
-        Row,
+        IssueRow,
         **dict.fromkeys(("name", "title", "url", "reason", "summary", "signature", "report", "component"), texts),
         state=st.sampled_from(STATES),
         labels=st.lists(texts, max_size=2).map(tuple),
@@ -39,7 +39,7 @@ rows = st.lists(
 
 
 class Reader(HTMLParser):
-    """What could do harm on a page."""
+    """A parser that collects the tags and attributes of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Reader(HTMLParser):
 
 
 @given(rows)
-def test_the_page_is_safe(found: list[Row]) -> None:
+def test_the_page_is_safe(found: list[IssueRow]) -> None:
     page = render(found)
     read = Reader(page)
     tags = [tag for tag, _ in read.found]
@@ -71,14 +71,14 @@ def test_the_page_is_safe(found: list[Row]) -> None:
 
 def test_each_row_opens_its_report() -> None:
     page = render(
-        [Row("someone/project#7", state="mismatch", report="runs/a#b", url="https://github.com/a/b/issues/7")]
+        [IssueRow("someone/project#7", state="mismatch", report="runs/a#b", url="https://github.com/a/b/issues/7")]
     )
     assert 'href="runs/a%23b/report.html"' in page
     assert 'href="https://github.com/a/b/issues/7"' in page
 
 
 @given(rows)
-def test_the_table_has_a_line_for_each_that_came_to_something(found: list[Row]) -> None:
+def test_the_table_has_a_line_for_each_finding(found: list[IssueRow]) -> None:
     with Path("/dev/null").open("w") as nowhere:
         console = Console(file=nowhere, record=True, width=160)
         console.print(table(found))

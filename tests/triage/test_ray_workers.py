@@ -1,4 +1,4 @@
-"""The same jobs on a real Ray cluster: two nodes on loopback, one of which is killed in the middle."""
+"""Tasks on a real Ray cluster of two local nodes, one of which is killed during the run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ COUNT = 8
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes with one CPU each, on loopback."""
+    """Start two local nodes with one CPU each."""
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray takes 127.0.0.1 for a name of this machine and goes to its outer address, unless told that there is no other.
+    # Without this, Ray replaces 127.0.0.1 by the outer address of this machine.
     monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     here: dict[str, Any] = {"node_ip_address": "127.0.0.1", "num_cpus": 1, "object_store_memory": 80 << 20}
     made = Cluster(initialize_head=True, head_node_args={**here, "include_dashboard": False})
@@ -37,7 +37,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made.shutdown()
 
 
-def test_a_node_dies_and_nothing_is_lost(cluster: Any, tool: Tool) -> None:
+def test_the_death_of_a_node_loses_no_result(cluster: Any, tool: Tool) -> None:
     assert cluster.address.startswith("127.0.0.1:")
     scripts = tool.folder / "scripts"
     scripts.mkdir()
@@ -72,7 +72,7 @@ def test_a_node_dies_and_nothing_is_lost(cluster: Any, tool: Tool) -> None:
     assert "0 of them new, 0 to run" in again.stderr
 
 
-def test_no_cluster_there(tool: Tool) -> None:
+def test_a_missing_cluster_is_named(tool: Tool) -> None:
     tool.write(RIGHT.format(1) + CALL.format(2))
     done = tool.run("triage", ".", "--executor", "ray", "--address", "127.0.0.1:1", "--no-bisect")
     assert done.returncode == 5

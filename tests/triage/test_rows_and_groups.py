@@ -1,4 +1,4 @@
-"""What a triage keeps of an issue, and which issues it takes for one bug."""
+"""The rows of issues, and their groups of duplicates."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.reports.model.report import Report
-from torchbisect.triage.duplicate_groups import groups
-from torchbisect.triage.rows import STATES, Row
-from torchbisect.triage.script_operators import operators
+from torchbisect.triage.duplicate_groups import duplicate_groups
+from torchbisect.triage.issue_row import STATES, IssueRow
+from torchbisect.triage.script_operators import called_operators
 
-BUG = Row("a", state="mismatch", kind="raises", signature="s1", component="dynamo", operators="sin")
+BUG = IssueRow("a", state="mismatch", kind="raises", signature="s1", component="dynamo", operators="sin")
 
 
-def test_a_row_says_what_the_report_says(whole: Report) -> None:
-    row = Row("someone/project#7", key="k").with_report(whole, "runs/7")
+def test_a_row_has_the_facts_of_its_report(whole: Report) -> None:
+    row = IssueRow("someone/project#7", key="k").with_report(whole, "runs/7")
     assert (row.state, row.kind, row.signature) == ("mismatch", "metadata", "4d0a81f0c2b94f7ea2a1b3c5")
     assert (row.component, row.backend, row.first_bad, row.last_bad, row.first_fixed) == (
         "module: dynamo", "eager", "2.2.2", "2.8.0", "2.9.1",
@@ -30,7 +30,7 @@ def test_a_row_says_what_the_report_says(whole: Report) -> None:
 
 @given(st.from_type(Report))
 def test_every_report_makes_a_row(report: Report) -> None:
-    assert Row("x").with_report(report, "").state in STATES
+    assert IssueRow("x").with_report(report, "").state in STATES
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_every_report_makes_a_row(report: Report) -> None:
         (replace(BUG, name="b", state="failed"), False),
     ],
 )
-def test_one_signature_and_nothing_that_speaks_against_it(other: Row, together: bool) -> None:
-    assert bool(groups([BUG, other])) is together
+def test_issues_with_one_signature_are_grouped_unless_other_facts_differ(other: IssueRow, together: bool) -> None:
+    assert bool(duplicate_groups([BUG, other])) is together
 
 
 def test_wrong_numbers_alone_do_not_make_one_bug() -> None:
     wrong = replace(BUG, kind="values")
-    assert not groups([wrong, replace(wrong, name="b", operators="cos")])
-    assert groups([wrong, replace(wrong, name="b")])
+    assert not duplicate_groups([wrong, replace(wrong, name="b", operators="cos")])
+    assert duplicate_groups([wrong, replace(wrong, name="b")])
 
 
 def test_one_commit_joins_two_signatures() -> None:
@@ -63,7 +63,7 @@ def test_one_commit_joins_two_signatures() -> None:
         replace(BUG, name="c", signature="s2", component="inductor", bad_commit="c" * 40),
         replace(BUG, name="d", signature="s3"),
     ]
-    (group,) = groups(rows)
+    (group,) = duplicate_groups(rows)
     assert group.names == ("a", "b", "c")
     assert group.first == "a"
     assert set(group.reasons) == {"same signature", "same first bad commit"}
@@ -72,7 +72,7 @@ def test_one_commit_joins_two_signatures() -> None:
 few = st.sampled_from(["", "1", "2"])
 rows = st.lists(
     st.builds(
-        Row,
+        IssueRow,
         name=st.uuids().map(str),
         state=st.sampled_from(STATES),
         kind=st.sampled_from(["values", "raises"]),
@@ -86,9 +86,9 @@ rows = st.lists(
 
 
 @given(rows)
-def test_groups_are_disjoint_in_order_and_just(found: list[Row]) -> None:
-    """Whoever is in a group shares a signature or a commit with another one in it; whoever is in none with nobody."""
-    made = groups(found)
+def test_groups_are_disjoint_ordered_and_justified(found: list[IssueRow]) -> None:
+    """Members of a group share a signature or a commit with another member; other issues share no commit."""
+    made = duplicate_groups(found)
     names = [name for group in made for name in group.names]
     place = {row.name: number for number, row in enumerate(found)}
     assert len(set(names)) == len(names)
@@ -109,13 +109,13 @@ def test_groups_are_disjoint_in_order_and_just(found: list[Row]) -> None:
             assert not (one.bad_commit and one.bad_commit == other.bad_commit)
 
 
-def test_what_a_script_calls() -> None:
+def test_called_operators() -> None:
     source = (
         "import torch\ndef f(x):\n    y = x.sin() + torch.cumsum(x, 0)\n    y[0] = 1\n    return y\nf(torch.ones(3))\n"
     )
-    assert operators(source) == ("add", "cumsum", "setitem", "sin")
+    assert called_operators(source) == ("add", "cumsum", "setitem", "sin")
 
 
 @given(st.text(max_size=60))
-def test_no_text_is_too_odd(text: str) -> None:
-    operators(text)
+def test_no_text_crashes_it(text: str) -> None:
+    called_operators(text)

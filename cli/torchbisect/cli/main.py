@@ -136,7 +136,7 @@ def triage_command(**given: Any) -> None:
     What was run is kept: the same command goes on where it stopped. --torch stated runs each on the torch that it
     says it fails on.
     """
-    wanted = triage.Wanted(**{field.name: given.pop(field.name) for field in fields(triage.Wanted)})
+    wanted = triage.TriageOptions(**{field.name: given.pop(field.name) for field in fields(triage.TriageOptions)})
     options = options_from("run", {"script": Path(), **given})
     click.get_current_context().exit(triage.triage(wanted, options))
 

@@ -16,8 +16,8 @@ import pytest
 
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.html import render
+from torchbisect.triage.issue_row import IssueRow
 from torchbisect.triage.page import render as triage_page
-from torchbisect.triage.rows import Row
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 
@@ -94,10 +94,12 @@ def test_axe_finds_nothing(whole: Report, axe: str, tmp_path: Path, flags: tuple
 
 
 ISSUES = (
-    Row("a/b#1", state="mismatch", summary="wrong sum", signature="s", report="runs/1", seconds=9.0, first_bad="2.9.0"),
-    Row("a/b#2", state="none", title="is it slow?", report="runs/2", seconds=1.5),
-    Row("a/b#3", state="nothing-to-run", reason="no script", url="https://github.com/a/b/issues/3"),
-    Row(
+    IssueRow(
+        "a/b#1", state="mismatch", summary="wrong sum", signature="s", report="runs/1", seconds=9.0, first_bad="2.9.0"
+    ),
+    IssueRow("a/b#2", state="none", title="is it slow?", report="runs/2", seconds=1.5),
+    IssueRow("a/b#3", state="nothing-to-run", reason="no script", url="https://github.com/a/b/issues/3"),
+    IssueRow(
         "a/b#4", state="mismatch", summary="wrong sum", signature="s", report="runs/4", seconds=40.0, first_bad="2.9.0"
     ),
 )

@@ -1,4 +1,4 @@
-"""Issues as people write them. Each body in ``issue_bodies/`` says in its first line what should be read from it."""
+"""Bodies of issues. The first line of each file in ``issue_bodies/`` states the expected result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from torchbisect.triage.issues.body import Issue, read_issue, reply
-from torchbisect.triage.issues.code_blocks import blocks
+from torchbisect.triage.issues.code_blocks import code_blocks
 from torchbisect.triage.issues.script import unknown_names
 
 BODIES = sorted((Path(__file__).parent / "issue_bodies").glob("*.md"))
@@ -26,12 +26,12 @@ def read(path: Path) -> tuple[dict[str, Any], Issue]:
         return expect, read_issue(file.read())
 
 
-def test_there_are_forty() -> None:
+def test_there_are_at_least_forty_bodies() -> None:
     assert len(BODIES) >= 40
 
 
 @pytest.mark.parametrize("path", BODIES, ids=lambda path: path.stem)
-def test_what_is_read(path: Path) -> None:
+def test_a_body_is_read_as_expected(path: Path) -> None:
     expect, issue = read(path)
     text = issue.script.text if issue.script else ""
     for words in expect.get("has", ()):
@@ -89,7 +89,7 @@ def test_what_is_read(path: Path) -> None:
         max_size=25,
     ).map("\n".join)
 )
-def test_nothing_makes_it_fail(body: str) -> None:
+def test_no_body_crashes_it(body: str) -> None:
     issue = read_issue(body)
     assert issue.runnable or issue.missing
     if issue.runnable:
@@ -111,7 +111,7 @@ PROGRAMS = st.lists(
 @given(
     PROGRAMS, st.sampled_from(["python", "py", "", "Python3"]), st.sampled_from(["", "Some words.\n\n", "- list\n\n"])
 )
-def test_a_fenced_script_comes_out_as_it_went_in(program: str, language: str, before: str) -> None:
+def test_a_fenced_script_is_unchanged(program: str, language: str, before: str) -> None:
     body = f"### 🐛 Describe the bug\n\n{before}````{language}\n{program}\n````\n\n### Versions\n\nx\n"
     issue = read_issue(body)
     assert issue.script is not None
@@ -121,11 +121,11 @@ def test_a_fenced_script_comes_out_as_it_went_in(program: str, language: str, be
 @given(st.lists(st.sampled_from(["a = 1", "def f(x):", "    return x", "", "f(a)"]), min_size=1, max_size=8))
 def test_blocks_lose_no_line(lines: list[str]) -> None:
     text = "\n".join(lines)
-    (block,) = blocks(f"words\n\n```\n{text}\n```\nmore")
+    (block,) = code_blocks(f"words\n\n```\n{text}\n```\nmore")
     assert block.text == textwrap.dedent(text).strip("\n")
 
 
-def test_a_reply_is_safe() -> None:
+def test_a_reply_escapes_foreign_text() -> None:
     body = "```python\nimport torch\n@everyone\nclass X: pass\n```\nPyTorch version: 2.8.0"
     issue = read_issue(body + "\n```python\nimport evil_`x`\n```")
     rendered = MarkdownIt("commonmark", {"html": True}).render(reply(issue))

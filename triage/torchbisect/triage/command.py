@@ -1,4 +1,4 @@
-"""The ``triage`` command: reads issues, runs those that were not run yet, keeps what comes of each, and shows all."""
+"""The ``triage`` command: read issues, run the new ones, store the results, and show them all."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ from torchbisect.pipeline.progress import Display
 from torchbisect.reports.files import replace_text
 from torchbisect.triage import page
 from torchbisect.triage.database import Database
-from torchbisect.triage.duplicate_groups import groups
+from torchbisect.triage.duplicate_groups import duplicate_groups
+from torchbisect.triage.issue_row import FAILED, NOTHING_TO_RUN, OPEN, IssueRow
 from torchbisect.triage.issue_sources import jobs_from, jobs_searched
-from torchbisect.triage.jobs import Done, Job, Task
-from torchbisect.triage.local_workers import run_here
+from torchbisect.triage.jobs import IssueJob, IssueTask, TaskResult
+from torchbisect.triage.local_workers import run_on_this_machine
 from torchbisect.triage.ray_workers import run_on_ray
-from torchbisect.triage.rows import FAILED, NOTHING_TO_RUN, OPEN, Row
 from torchbisect.triage.terminal_table import table
 
 DATABASE, PAGE, RUNS, JOURNAL = "triage.sqlite", "triage.html", "runs", "journal.jsonl"
+#: The value of ``--torch`` that runs each script on the version that its issue states.
 STATED = "stated"
-#: Columns of the table where no terminal says how many there are.
-WIDE = 160
+#: Width of the table where standard output is not a terminal.
+WIDTH = 160
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What was typed beside the options that every script gets.
+class TriageOptions:
+    """The options of ``triage`` beside those that every script gets.
 
     Attributes:
         source: a file of issues or a folder of scripts.
-        search: a query for GitHub, in its place.
-        most: no more issues than this are taken from a search.
+        search: a GitHub query, instead of ``source``.
+        most: the maximum number of issues from a search.
         executor: ``local`` or ``ray``.
-        address: the Ray cluster's.
-        workers: so many at once on this machine.
-        gpus: that each issue takes of a Ray cluster.
+        address: the address of the Ray cluster.
+        workers: the number of workers on this machine.
+        gpus: the GPUs of a Ray node that each issue takes.
     """
 
     source: Path | None = None
@@ -61,27 +62,27 @@ class Wanted:
     gpus: float = 0.0
 
 
-def triage(wanted: Wanted, options: Options) -> int:
-    """Run the issues that were not run yet; returns the exit code.
+def triage(wanted: TriageOptions, options: Options) -> int:
+    """Run the issues that have no result yet, and return the exit code.
 
     Args:
-        wanted: where issues come from and where they run.
-        options: what every script is run with; ``out`` is the folder of all.
+        wanted: the source of the issues, and the machines to run them on.
+        options: the options for every script; ``out`` is the folder of the whole triage.
 
     Raises:
-        InputError: what was typed can't be used.
-        MachineError: this machine can't do its part.
+        InputError: the options cannot be used.
+        MachineError: this machine fails.
     """
     _check(wanted)
     display = Display(options.verbosity)
     out = writable_directory(options.out, option="--out")
     lock = FileLock(out / ".lock")
     if not lock.try_acquire():
-        raise InputError(f"--out {out}: another triage is at work there; wait for it, or name another folder")
+        raise InputError(f"--out {out}: another triage is running there; wait for it, or name another folder")
     try:
         with Database(out / DATABASE) as database:
-            jobs = _jobs(wanted, display)
-            _warn(jobs, options, display)
+            jobs = _read_jobs(wanted, display)
+            _warn_without_sandbox(jobs, options, display)
             try:
                 _run(wanted, _tasks(jobs, options, out), database, display)
             finally:
@@ -94,7 +95,7 @@ def triage(wanted: Wanted, options: Options) -> int:
     return Exit.PARTIAL if any(row.state in OPEN for row in rows if row.name in names) else Exit.FINISHED
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: TriageOptions) -> None:
     if (wanted.source is None) is (wanted.search is None):
         raise InputError("name the issues: either a file of them or a folder of scripts, or --search QUERY")
     if (wanted.executor == "ray") is (wanted.address is None):
@@ -103,81 +104,81 @@ def _check(wanted: Wanted) -> None:
         raise InputError("--gpus is for --executor ray: leave it out")
 
 
-def _jobs(wanted: Wanted, display: Display) -> list[Job]:
+def _read_jobs(wanted: TriageOptions, display: Display) -> list[IssueJob]:
     if wanted.source is not None:
         return jobs_from(wanted.source)
     return jobs_searched(wanted.search or "", wanted.most, display.warn)
 
 
-def _warn(jobs: Sequence[Job], options: Options, display: Display) -> None:
+def _warn_without_sandbox(jobs: Sequence[IssueJob], options: Options, display: Display) -> None:
     if options.sandbox == "venv" and any(job.source is not None and job.path is None for job in jobs):
-        display.warn("these scripts are strangers', and a venv is no sandbox: --sandbox docker keeps attackers in")
+        display.warn("these scripts come from strangers, and a venv is not a sandbox: use --sandbox docker")
 
 
-def _tasks(jobs: Sequence[Job], options: Options, out: Path) -> list[Task]:
+def _tasks(jobs: Sequence[IssueJob], options: Options, out: Path) -> list[IssueTask]:
     stated = options.torch == STATED
     shared = replace(options, torch=None) if stated else options
-    return [Task.of(job, shared, out / RUNS / _folder(job.name), stated=stated) for job in jobs]
+    return [IssueTask.of(job, shared, out / RUNS / _folder_name(job.name), stated=stated) for job in jobs]
 
 
-def _folder(name: str) -> str:
-    """A folder's name for an issue: readable, and another one for every other issue."""
+def _folder_name(name: str) -> str:
+    """Return a readable folder name that is different for every issue."""
     return f"{re.sub(r'[^A-Za-z0-9.]+', '-', name).strip('-.')[-60:]}-{fingerprint(name)[:6]}"
 
 
-def _run(wanted: Wanted, tasks: Sequence[Task], database: Database, display: Display) -> None:
+def _run(wanted: TriageOptions, tasks: Sequence[IssueTask], database: Database, display: Display) -> None:
     known = {row.name: row for row in database.rows()}
-    new = [task for task in tasks if not _answered(known.get(task.job.name), task)]
-    database.put(*(_begun(task) for task in new))
+    new = [task for task in tasks if not _has_result(known.get(task.job.name), task)]
+    database.put(*(_row_before_run(task) for task in new))
     runnable = {task.job.name: task for task in new if task.job.source is not None}
     display.line(f"{len(tasks)} issues, {len(new)} of them new, {len(runnable)} to run")
     if not runnable:
         return
-    with closing(_ended(wanted, list(runnable.values()))) as every:
-        for number, done in enumerate(every, 1):
-            row = _ended_row(_begun(runnable[done.name]), done)
+    with closing(_execute(wanted, list(runnable.values()))) as results:
+        for number, result in enumerate(results, 1):
+            row = _row_after_run(_row_before_run(runnable[result.name]), result)
             database.put(row)
-            display.line(f"[{number}/{len(runnable)}] {row.name}: {row.state}" + _because(row))
+            display.line(f"[{number}/{len(runnable)}] {row.name}: {row.state}" + _in_parentheses(row))
 
 
-def _answered(row: Row | None, task: Task) -> bool:
+def _has_result(row: IssueRow | None, task: IssueTask) -> bool:
     return row is not None and row.key == task.key and row.state not in OPEN
 
 
-def _because(row: Row) -> str:
+def _in_parentheses(row: IssueRow) -> str:
     words = row.summary or row.reason
     return f" ({words})" if words else ""
 
 
-def _begun(task: Task) -> Row:
-    """A job's row before it has run; that of one which can't be run is finished."""
+def _row_before_run(task: IssueTask) -> IssueRow:
+    """Return an issue's row before its run; an issue without a script has its final row at once."""
     job = task.job
-    row = Row(job.name, task.key, job.title, job.url)
-    return row if job.source is not None else _dated(replace(row, state=NOTHING_TO_RUN, reason=job.trouble))
+    row = IssueRow(job.name, task.key, job.title, job.url)
+    return row if job.source is not None else _with_time(replace(row, state=NOTHING_TO_RUN, reason=job.problem))
 
 
-def _ended(wanted: Wanted, tasks: Sequence[Task]) -> Generator[Done]:
+def _execute(wanted: TriageOptions, tasks: Sequence[IssueTask]) -> Generator[TaskResult]:
     out = tasks[0].options.out.parent.parent
     if wanted.executor == "ray":
         return run_on_ray(tasks, wanted.address or "", wanted.gpus)
-    return run_here(tasks, out / JOURNAL, wanted.workers)
+    return run_on_this_machine(tasks, out / JOURNAL, wanted.workers)
 
 
-def _ended_row(row: Row, done: Done) -> Row:
-    if done.report is not None:
-        row = row.with_report(done.report, f"{RUNS}/{_folder(row.name)}")
-    if done.trouble:
-        row = replace(row, state=FAILED if done.again else "untestable", reason=done.trouble)
-    return _dated(row)
+def _row_after_run(row: IssueRow, result: TaskResult) -> IssueRow:
+    if result.report is not None:
+        row = row.with_report(result.report, f"{RUNS}/{_folder_name(row.name)}")
+    if result.problem:
+        row = replace(row, state=FAILED if result.retry else "untestable", reason=result.problem)
+    return _with_time(row)
 
 
-def _dated(row: Row) -> Row:
+def _with_time(row: IssueRow) -> IssueRow:
     return replace(row, finished=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"))
 
 
-def _show(rows: Sequence[Row], options: Options, files: Sequence[Path]) -> None:
+def _show(rows: Sequence[IssueRow], options: Options, files: Sequence[Path]) -> None:
     if options.as_json:
-        same = [{"names": list(group.names), "reasons": list(group.reasons)} for group in groups(rows)]
-        click.echo(json.dumps({"issues": [row.to_json() for row in rows], "groups": same}, indent=2))
+        groups = [{"names": list(group.names), "reasons": list(group.reasons)} for group in duplicate_groups(rows)]
+        click.echo(json.dumps({"issues": [row.to_json() for row in rows], "groups": groups}, indent=2))
     else:
-        Console(highlight=False, width=None if sys.stdout.isatty() else WIDE).print(table(rows, files))
+        Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(table(rows, files))

@@ -1,4 +1,4 @@
-"""The database of a triage: one SQLite file, one table ``issue``, one row an issue, every result a transaction."""
+"""The database of a triage: one SQLite file whose table ``issue`` has one row an issue."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from types import TracebackType
 from typing import Any
 
 from torchbisect.core.errors import DiskFull, InputError, MachineError
-from torchbisect.triage.rows import Row
+from torchbisect.triage.issue_row import IssueRow
 
-#: Grows when a column is renamed, removed or changes its meaning; kept in the file as ``PRAGMA user_version``.
+#: Version of the columns and their meanings, stored in the file as ``PRAGMA user_version``.
 VERSION = 1
 _TYPES = {"seconds": "REAL NOT NULL"}
-_NAMES = tuple(field.name for field in fields(Row))
-# SQLite's own words for a file that is no database, and for a full disk.
+_NAMES = tuple(field.name for field in fields(IssueRow))
+# SQLite's messages for a file that is not a database, and for a full disk.
 _NO_DATABASE = "not a database"
 _FULL = ("disk is full", "disk I/O error")
 
 
 class Database:
-    """The rows of a triage, in the order in which the issues came. To be closed, or used with ``with``.
+    """The rows of a triage, in the order of their first ``put``. A context manager that closes the file.
 
     Raises:
-        InputError: the file is something else, or a newer torchbisect wrote it.
-        DiskFull, MachineError: it can't be written.
+        InputError: the file is not such a database, or a newer torchbisect wrote it.
+        DiskFull, MachineError: the file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._explained():
+        with self._errors_explained():
             self._connection = sqlite3.connect(path, timeout=30.0)
             version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
             if version > VERSION:
@@ -54,35 +54,37 @@ class Database:
         """Close the file."""
         self._connection.close()
 
-    def rows(self) -> tuple[Row, ...]:
-        """All rows, the one that came first first."""
-        with self._explained():
+    def rows(self) -> tuple[IssueRow, ...]:
+        """Return all rows, the oldest first."""
+        with self._errors_explained():
             found = self._connection.execute(f"SELECT {', '.join(_NAMES)} FROM issue ORDER BY rowid").fetchall()
         return tuple(_row(dict(zip(_NAMES, values))) for values in found)
 
-    def put(self, *rows: Row) -> None:
-        """Keep rows, all of them or none; one of the same name is replaced and stays where it stood."""
+    def put(self, *rows: IssueRow) -> None:
+        """Store rows in one transaction; a row replaces an older one with its name and keeps that one's position."""
         places = ", ".join(f":{name}" for name in _NAMES)
         changes = ", ".join(f"{name} = excluded.{name}" for name in _NAMES if name != "name")
-        words = f"INSERT INTO issue VALUES ({places}) ON CONFLICT (name) DO UPDATE SET {changes}"
-        with self._explained(), self._connection:
-            self._connection.executemany(words, [_values(row) for row in rows])
+        statement = f"INSERT INTO issue VALUES ({places}) ON CONFLICT (name) DO UPDATE SET {changes}"
+        with self._errors_explained(), self._connection:
+            self._connection.executemany(statement, [_values(row) for row in rows])
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _errors_explained(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
             said = str(error)
             if _NO_DATABASE in said:
-                raise InputError(f"{self.path} is no database of torchbisect triage: name another --out") from error
+                raise InputError(f"{self.path} is not a database of torchbisect triage: name another --out") from error
             if any(words in said for words in _FULL):
-                raise DiskFull(f"{self.path}: no room; free some space, then give the same command again") from error
-            raise MachineError(f"{self.path}: {said}; nothing was lost, give the same command again") from error
+                raise DiskFull(
+                    f"{self.path}: the disk is full; free some space, then run the same command again"
+                ) from error
+            raise MachineError(f"{self.path}: {said}; nothing was lost, run the same command again") from error
 
 
-def _values(row: Row) -> dict[str, Any]:
-    # A text of a stranger's may hold half a surrogate pair, which SQLite can't keep.
+def _values(row: IssueRow) -> dict[str, Any]:
+    # A text from an issue may have an unpaired surrogate, which SQLite cannot store.
     values = {
         name: value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
         for name, value in asdict(row).items()
@@ -90,5 +92,5 @@ def _values(row: Row) -> dict[str, Any]:
     return {**values, "labels": json.dumps(row.labels)}
 
 
-def _row(values: dict[str, Any]) -> Row:
-    return Row(**{**values, "labels": tuple(json.loads(values["labels"]))})
+def _row(values: dict[str, Any]) -> IssueRow:
+    return IssueRow(**{**values, "labels": tuple(json.loads(values["labels"]))})

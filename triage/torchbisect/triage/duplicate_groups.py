@@ -1,10 +1,9 @@
-"""Which issues are one bug: the same signature, or the same commit.
+"""Group issues that look like one bug: they share a signature or a commit.
 
-A bug that is taken for another one is lost, and a duplicate that is not named costs a person minutes. So what was
-measured and speaks against one bug keeps two issues with the same signature apart: another compiler stage, another
-range of builds. A signature without an exception says little (wrong numbers are wrong numbers), so there the smallest
-scripts have to call the same operators too. Two commits are one only if asking commits found them: two bugs that came
-with one release are no duplicates.
+A wrong grouping can lose a bug, while a missed duplicate costs a person a few minutes. So two issues with one
+signature stay apart if their compiler stages or their ranges of builds differ. A signature without an exception is
+weak evidence: then the smallest scripts have to call the same operators too. Commits count only if testing commits
+found them, because two bugs may come with one release.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from torchbisect.triage.rows import Row
+from torchbisect.triage.issue_row import IssueRow
 
-_SAYS_MUCH = frozenset({"raises", "raises-differently", "missing-raise", "crash"})
-_TELLING = ("component", "backend", "last_good", "first_bad", "last_bad", "first_fixed")
+_SPECIFIC_KINDS = frozenset({"raises", "raises-differently", "missing-raise", "crash"})
+_SAME_FIELDS = ("component", "backend", "last_good", "first_bad", "last_bad", "first_fixed")
 
 
 @dataclass(frozen=True)
-class Group:
+class DuplicateGroup:
     """Issues that look like one bug.
 
     Attributes:
-        names: of the issues, the first one first; at least two.
-        reasons: what they have in common, each in a few words.
+        names: the names of the issues in their order; at least two.
+        reasons: the facts that they have in common, each in a few words.
     """
 
     names: tuple[str, ...]
@@ -33,49 +32,51 @@ class Group:
 
     @property
     def first(self) -> str:
-        """The issue that the others look like duplicates of."""
+        """The oldest issue, of which the others look like duplicates."""
         return self.names[0]
 
 
-def groups(rows: Sequence[Row]) -> tuple[Group, ...]:
-    """The groups among issues, in the order of their first one; an issue is in one of them at most.
+def duplicate_groups(rows: Sequence[IssueRow]) -> tuple[DuplicateGroup, ...]:
+    """Return the groups among issues, in the order of their first issue; each issue is in one group at most.
 
     Args:
-        rows: in the order in which an earlier issue comes before its duplicates.
+        rows: the issues; an issue comes before its duplicates.
     """
     parent = {row.name: row.name for row in rows}
     position = {row.name: number for number, row in enumerate(rows)}
 
-    def top(name: str) -> str:
+    def root(name: str) -> str:
         while parent[name] != name:
             parent[name] = parent[parent[name]]
             name = parent[name]
         return name
 
     shared: dict[str, dict[str, None]] = defaultdict(dict)
-    for names, reason in _alike(rows):
+    for names, reason in _sets_in_common(rows):
         for name in names[1:]:
-            first, second = sorted((top(names[0]), top(name)), key=position.__getitem__)
+            first, second = sorted((root(names[0]), root(name)), key=position.__getitem__)
             parent[second] = first
         shared[names[0]][reason] = None
     members: dict[str, list[str]] = defaultdict(list)
     reasons: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows:
-        members[top(row.name)].append(row.name)
-        reasons[top(row.name)] |= shared.get(row.name, {})
-    return tuple(Group(tuple(names), tuple(reasons[first])) for first, names in members.items() if len(names) > 1)
+        members[root(row.name)].append(row.name)
+        reasons[root(row.name)] |= shared.get(row.name, {})
+    return tuple(
+        DuplicateGroup(tuple(names), tuple(reasons[first])) for first, names in members.items() if len(names) > 1
+    )
 
 
-def _alike(rows: Iterable[Row]) -> list[tuple[list[str], str]]:
-    """Names that share something that makes them one bug, and what it is."""
+def _sets_in_common(rows: Iterable[IssueRow]) -> list[tuple[list[str], str]]:
+    """Return lists of names that share evidence of one bug, each with that evidence."""
     found: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for row in rows:
         if row.state not in ("mismatch", "flaky"):
             continue
         if row.signature:
-            called = "" if row.kind in _SAYS_MUCH else row.operators
-            told = tuple(getattr(row, name) for name in _TELLING)
-            found[("same signature", row.signature, called, *told)].append(row.name)
+            operators = "" if row.kind in _SPECIFIC_KINDS else row.operators
+            same = tuple(getattr(row, name) for name in _SAME_FIELDS)
+            found[("same signature", row.signature, operators, *same)].append(row.name)
         if row.bad_commit:
             found["same first bad commit", row.bad_commit].append(row.name)
         if row.fix_commit:

@@ -1,7 +1,7 @@
-"""What the steps of a GitHub workflow call: ``python -m torchbisect.triage.github_actions``.
+"""Commands for the steps of a GitHub workflow: ``python -m torchbisect.triage.github_actions``.
 
-``read`` runs in the job that has no token and reads a stranger's issue; ``comment`` runs in the job that has one and
-takes nothing from the first but files, which it treats as a stranger's too.
+``read`` runs in a job without write permission and reads a stranger's issue. ``comment`` runs in the job with write
+permission. It takes only files from the other jobs, and does not trust them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from torchbisect.triage.github import ACTIONS_BOT, API, GitHub, Post, Reference
 from torchbisect.triage.issues import body
 from torchbisect.triage.issues.packages import installable
 
-SCRIPT, REPLY = "repro.py", "reply.md"
-#: What a version may look like before it goes on a command line.
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,60}")
+SCRIPT, REPLY, ISSUE = "repro.py", "reply.md", "issue.json"
+#: The versions that may reach a command line.
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,60}")
 
 
 @click.group()
@@ -35,7 +35,7 @@ def main() -> None:
 @click.argument("issue", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 def read(issue: Path, directory: Path) -> None:
-    """Find the script in ISSUE, the JSON of one as GitHub's API gives it; write repro.py and reply.md to DIRECTORY."""
+    """Read ISSUE, an issue as JSON of GitHub's API; write its script to DIRECTORY/repro.py and a reply to reply.md."""
     post = Post.of(_json(issue))
     found = body.read_issue(post.body, post.title)
     directory.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def read(issue: Path, directory: Path) -> None:
     packages, _ = installable(found.script.packages if found.script else ())
     outputs = {
         "runnable": "true" if found.runnable else "false",
-        "torch": _plain(found.torch),
+        "torch": _version_or_nothing(found.torch),
         "device": found.device,
         "packages": " ".join(packages),
     }
@@ -58,7 +58,7 @@ def read(issue: Path, directory: Path) -> None:
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--status", type=int, required=True, help="The exit status of torchbisect.")
 def outcome(directory: Path, status: int) -> None:
-    """Tell the workflow how a run that wrote to DIRECTORY ended, and show its report on the run's summary page."""
+    """Set the outputs of a run that wrote to DIRECTORY, and put its report on the summary page of the workflow."""
     report = files.load(directory) if (directory / files.JSON).is_file() else None
     _output(
         {
@@ -76,26 +76,26 @@ def outcome(directory: Path, status: int) -> None:
 @main.command()
 @click.argument("reference")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--author", default=ACTIONS_BOT, show_default=True, help="Who the token writes as.")
+@click.option("--author", default=ACTIONS_BOT, show_default=True, help="The account that the token writes as.")
 @click.option("--api", default=API, show_default=True, help="The address of GitHub's API.")
 def comment(reference: str, directory: Path, author: str, api: str) -> None:
-    """Write the report in DIRECTORY under the issue REFERENCE, or the reply if there is no report.
+    """Comment on the issue REFERENCE with the report in DIRECTORY, or with the reply if there is no report.
 
-    One comment, edited later and never a second. The token is read from GH_TOKEN.
+    There is one comment: later calls edit it. The token is read from GH_TOKEN.
     """
     place = Reference.parse(reference)
     if (directory / files.JSON).is_file():
-        # Rendered here and now: the other job's report.md was made where a stranger's code had run.
+        # Render the report again: the other job's report.md comes from a job that ran a stranger's code.
         text, first_line = markdown.render(files.load(directory)), marker.FIRST_LINE
     else:
-        text, first_line = _reply(directory / REPLY), body.FIRST_LINE
+        text, first_line = _reply(directory / ISSUE), body.FIRST_LINE
     with GitHub(os.environ.get("GH_TOKEN"), base=api, notify=click.echo) as github:
         click.echo(github.comment_once(place, text, first_line, author).url)
 
 
-def _reply(path: Path) -> str:
-    """A reply is read anew from the issue's own JSON beside it, never taken over as text."""
-    post = Post.of(_json(path.with_name("issue.json")))
+def _reply(issue: Path) -> str:
+    """Compose the reply again from the issue's JSON beside it; the other job's text is not trusted."""
+    post = Post.of(_json(issue))
     return body.reply(body.read_issue(post.body, post.title))
 
 
@@ -103,18 +103,18 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
-        raise InputError(f"{path} can't be read: {error.strerror}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: give an issue as GitHub's API gives it") from error
+        raise InputError(f"{path} is not JSON: give an issue in the form of GitHub's API") from error
 
 
-def _plain(text: str | None) -> str:
-    """The text if it is a plain word, else nothing: it goes where a shell could see it."""
-    return text if text and _PLAIN.fullmatch(text) else ""
+def _version_or_nothing(text: str | None) -> str:
+    """Return the text if it is a plain version, else an empty text: a shell may see it."""
+    return text if text and _VERSION.fullmatch(text) else ""
 
 
 def _output(values: dict[str, str]) -> None:
-    """Outputs of a workflow's step; no value here has a line end in it."""
+    """Write the outputs of a workflow's step; none of the values has a newline."""
     place = os.environ.get("GITHUB_OUTPUT")
     if place:
         with open(place, "a", encoding="utf-8") as file:
@@ -122,7 +122,7 @@ def _output(values: dict[str, str]) -> None:
 
 
 def run() -> None:
-    """Run the command; a known trouble is one line and its exit code."""
+    """Run the command; an expected error becomes one line and its exit code."""
     try:
         main(standalone_mode=True)
     except TorchbisectError as error:

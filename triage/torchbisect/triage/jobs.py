@@ -1,4 +1,4 @@
-"""A job: one issue with all that shapes its answer; and what came of it. Both cross processes, so both are JSON."""
+"""Jobs of a triage and their results. Both cross process borders, so both convert to JSON."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ SCRIPT = "repro.py"
 
 
 @dataclass(frozen=True)
-class Job:
-    """One issue.
+class IssueJob:
+    """One issue, with its script if it has one.
 
     Attributes:
-        name: what it is called, as ``Row.name``.
+        name: the name of the issue, as in ``IssueRow.name``.
         title: its title.
-        url: where people read it.
+        url: the address for people.
         source: its script, or ``None`` if it has none that can be run.
-        trouble: why it has none.
-        path: where the script is a file: that one is run where it stands, so that its siblings import.
-        torch: the version of torch that the issue says it fails on.
-        packages: what the script needs beside torch.
+        problem: the reason why it has none.
+        path: the path of the script, if it is a file. It runs from there, so that it can import its neighbors.
+        torch: the version of torch on which the script fails, according to the issue.
+        packages: the packages that the script needs beside torch.
     """
 
     name: str
     title: str = ""
     url: str = ""
     source: str | None = None
-    trouble: str = ""
+    problem: str = ""
     path: str | None = None
     torch: str | None = None
     packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Task:
-    """A job as an executor runs it.
+class IssueTask:
+    """A job with the options to run it.
 
     Attributes:
         job: the issue.
-        options: what ``run`` would have been typed with; ``out`` is the folder of this issue's report.
+        options: the options of ``run`` for its script; ``out`` is the folder of its report.
     """
 
-    job: Job
+    job: IssueJob
     options: Options
 
     @classmethod
-    def of(cls, job: Job, options: Options, folder: Path, *, stated: bool) -> Task:
-        """The task of a job.
+    def of(cls, job: IssueJob, options: Options, folder: Path, *, stated: bool) -> IssueTask:
+        """Return the task of a job.
 
         Args:
             job: the issue.
-            options: what was typed for all.
+            options: the options for all issues.
             folder: the folder of its report.
-            stated: whether it is run on the torch that it says it fails on, where it says one.
+            stated: run the script on the version of torch that the issue states, if it states one.
         """
         torch = job.torch if stated and job.torch else options.torch
         packages = tuple(dict.fromkeys((*options.packages, *job.packages)))
@@ -72,11 +72,11 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Another key is another question: the script's text and all that was typed are in it."""
-        return fingerprint(__version__, self.job.source, self.job.trouble, repeat_command(self.options, SCRIPT))
+        """Fingerprint of the script and all options: a task with another key needs a new run."""
+        return fingerprint(__version__, self.job.source, self.job.problem, repeat_command(self.options, SCRIPT))
 
     def to_json(self) -> dict[str, Any]:
-        """What ``from_json`` reads."""
+        """Return the task as JSON values, for ``from_json``."""
         written = (Path, Budget)
         options = {
             name: str(value) if isinstance(value, written) else value for name, value in vars(self.options).items()
@@ -84,40 +84,40 @@ class Task:
         return {"job": asdict(self.job), "options": options}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Task:
-        """Read what ``to_json`` made, also after it was JSON."""
-        options = _frozen(data["options"])
+    def from_json(cls, data: dict[str, Any]) -> IssueTask:
+        """Read the value that ``to_json`` returned, also after a round trip through JSON text."""
+        options = _with_tuples(data["options"])
         paths = {name: Path(options[name]) for name in _PATHS if options[name] is not None}
         budget = None if options["budget"] is None else Budget.parsed(options["budget"])
-        return cls(Job(**_frozen(data["job"])), Options(**{**options, **paths, "budget": budget}))
+        return cls(IssueJob(**_with_tuples(data["job"])), Options(**{**options, **paths, "budget": budget}))
 
 
-def _frozen(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no tuples."""
+def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """Turn the lists among the values into tuples, which JSON does not have."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 @dataclass(frozen=True)
-class Done:
-    """What came of a job.
+class TaskResult:
+    """The result of a task.
 
     Attributes:
-        name: the job's.
-        report: what the run came to, or ``None`` if there is no report.
-        trouble: why it could not be run to its end, in one line; empty if it was.
-        again: whether the next run of the same command should ask it again: the machine is at fault.
+        name: the name of the job.
+        report: the report of the run, or ``None`` if there is none.
+        problem: the reason why the run did not finish, in one line; empty if it did.
+        retry: the machine is at fault, so the next run of the same command should try again.
     """
 
     name: str
     report: Report | None = None
-    trouble: str = ""
-    again: bool = False
+    problem: str = ""
+    retry: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """What ``from_json`` reads."""
+        """Return the result as JSON values, for ``from_json``."""
         return {**vars(self), "report": self.report.to_json() if self.report else None}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Done:
-        """Read what ``to_json`` made, also after it was JSON. Raises ``InputError`` if its report is none."""
+    def from_json(cls, data: dict[str, Any]) -> TaskResult:
+        """Read the value that ``to_json`` returned. Raises ``InputError`` if its report is malformed."""
         return cls(**{**data, "report": Report.from_json(data["report"]) if data["report"] else None})

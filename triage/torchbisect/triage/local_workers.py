@@ -1,4 +1,4 @@
-"""Jobs on this machine: as many workers as wanted, each a process that is started again when it dies."""
+"""Run tasks in worker processes on this machine; a worker that dies is started again."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pathlib import Path
 
 from torchbisect.containers.process.processes import HostProcess
 from torchbisect.core.errors import InputError
-from torchbisect.triage.jobs import Done, Task
+from torchbisect.triage.jobs import IssueTask, TaskResult
 
-#: A job whose worker died is run once more in a fresh one: it may have been another's fault.
+#: A task whose worker died runs once more in a new worker: the fault may be another task's.
 TRIES = 2
-_LOOK = 3600.0
-# A worker runs strangers' scripts below it: what speaks for the user stays out of it.
+_READ_SECONDS = 3600.0
+# Workers run strangers' scripts, so they do not get the user's tokens.
 _SECRETS = ("GITHUB_TOKEN", "GH_TOKEN")
 
 
-class Worker:
-    """The process that runs jobs, from the side of who gives them; for one thread, but for ``close``.
+class WorkerProcess:
+    """A client of one worker process. Only ``close`` may be called from another thread.
 
     Args:
-        journal: where it keeps its answers.
+        journal: the file of the worker's journal.
     """
 
     def __init__(self, journal: Path) -> None:
@@ -33,33 +33,33 @@ class Worker:
         self._process: HostProcess | None = None
         self._closed = False
 
-    def run(self, task: Task) -> Done:
-        """Have a job run, whatever becomes of the process."""
-        words = "it said nothing"
+    def run(self, task: IssueTask) -> TaskResult:
+        """Run a task in the process; a process that dies is started again, at most ``TRIES`` times."""
+        last_error = "it said nothing"
         for _ in range(TRIES):
             if self._closed:
                 break
             try:
-                process = self._started()
+                process = self._start()
                 process.send(json.dumps(task.to_json()).encode("ascii") + b"\n")
-                while (line := process.read_line(_LOOK)) is None:
+                while (line := process.read_line(_READ_SECONDS)) is None:
                     pass
                 if line:
-                    return Done.from_json(json.loads(line))
+                    return TaskResult.from_json(json.loads(line))
             except (BrokenPipeError, ValueError, KeyError, TypeError, InputError):
-                pass  # gone, or what it says is no answer
-            words = self._end() or words
-        return Done(task.job.name, trouble=f"its process died {TRIES} times: {words}", again=True)
+                pass  # The process has ended, or its answer is malformed.
+            last_error = self._end() or last_error
+        return TaskResult(task.job.name, problem=f"its process died {TRIES} times: {last_error}", retry=True)
 
-    def _started(self) -> HostProcess:
+    def _start(self) -> HostProcess:
         if self._process is None:
-            kept = {name: value for name, value in os.environ.items() if name not in _SECRETS}
+            environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
             command = [sys.executable, "-m", "torchbisect.triage.worker", str(self._journal)]
-            self._process = HostProcess(command, environment=kept)
+            self._process = HostProcess(command, environment=environment)
         return self._process
 
     def _end(self) -> str:
-        """End the process; returns the last line that it wrote to standard error, or the signal that ended it."""
+        """End the process, and return its last line on standard error or the signal that ended it."""
         process, self._process = self._process, None
         if process is None:
             return ""
@@ -68,42 +68,42 @@ class Worker:
         return errors[-1] if errors else f"status {status}"
 
     def close(self) -> None:
-        """End the process and all it started."""
+        """End the process and all its children."""
         self._closed = True
         self._end()
 
 
-def run_here(tasks: Sequence[Task], journal: Path, workers: int) -> Generator[Done]:
-    """Run jobs on this machine; each is given out as it is done.
+def run_on_this_machine(tasks: Sequence[IssueTask], journal: Path, workers: int) -> Generator[TaskResult]:
+    """Run tasks on this machine, and yield each result as it is ready.
 
     Args:
-        tasks: the jobs.
-        journal: where their answers are kept, so that a job that was cut short goes on where it stopped.
-        workers: so many at once.
+        tasks: the tasks.
+        journal: the journal that all workers share; an interrupted task continues from it.
+        workers: the number of workers.
     """
-    waiting: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-    ended: queue.SimpleQueue[Done | BaseException] = queue.SimpleQueue()
-    crew = [Worker(journal) for _ in range(min(workers, len(tasks)))]
+    waiting: queue.SimpleQueue[IssueTask | None] = queue.SimpleQueue()
+    results: queue.SimpleQueue[TaskResult | BaseException] = queue.SimpleQueue()
+    processes = [WorkerProcess(journal) for _ in range(min(workers, len(tasks)))]
 
-    def serve(worker: Worker) -> None:
+    def serve(process: WorkerProcess) -> None:
         try:
             while (task := waiting.get()) is not None:
-                ended.put(worker.run(task))
+                results.put(process.run(task))
         except BaseException as error:
-            ended.put(error)
+            results.put(error)
 
     for task in tasks:
         waiting.put(task)
-    threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in crew]
+    threads = [threading.Thread(target=serve, args=(process,), daemon=True) for process in processes]
     for thread in threads:
         waiting.put(None)
         thread.start()
     try:
         for _ in tasks:
-            done = ended.get()
-            if isinstance(done, BaseException):
-                raise done
-            yield done
+            result = results.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield result
     finally:
-        for worker in crew:
-            worker.close()
+        for process in processes:
+            process.close()

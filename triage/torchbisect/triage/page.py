@@ -1,4 +1,4 @@
-"""``triage.html``: one self-contained page to work from, which sorts and filters and opens each issue's report."""
+"""Render ``triage.html``: one self-contained page that sorts and filters issues and links to their reports."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from torchbisect.reports import files
 from torchbisect.reports.escape import one_line
 from torchbisect.reports.render.html import template
 from torchbisect.reports.scrub import without_machine_paths
-from torchbisect.triage.duplicate_groups import Group, groups
-from torchbisect.triage.rows import STATES, Row
+from torchbisect.triage.duplicate_groups import DuplicateGroup, duplicate_groups
+from torchbisect.triage.issue_row import STATES, IssueRow
 
 _COLUMNS = ("Issue", "State", "What", "Component", "torch", "Broke in", "Fixed in", "Same as", "Seconds")
 _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+/[\w./#?=&%+~-]*")
 
 
-def render(rows: Sequence[Row]) -> str:
-    """The page of these issues, in their order. Its one script is its own, and the only one that may run on it."""
-    found = groups(rows)
+def render(rows: Sequence[IssueRow]) -> str:
+    """Render the page of these issues, in their order. The page's policy allows its own script and no other."""
+    groups = duplicate_groups(rows)
     identities = {row.name: f"issue-{number}" for number, row in enumerate(rows, 1)}
     by_name = {row.name: row for row in rows}
-    first = {name: group.first for group in found for name in group.names[1:]}
+    first = {name: group.first for group in groups for name in group.names[1:]}
     script = importlib.resources.files("torchbisect.triage").joinpath("templates/triage.js").read_text("utf-8")
     counts = Counter(row.state for row in rows)
     return template("triage.html.j2", "torchbisect.triage").render(
@@ -38,7 +38,7 @@ def render(rows: Sequence[Row]) -> str:
         columns=_COLUMNS,
         total=len(rows),
         counts=[(state, counts[state]) for state in STATES if counts[state]],
-        groups=[_group(group, identities, by_name[group.first]) for group in found],
+        groups=[_group(group, identities, by_name[group.first]) for group in groups],
         rows=[_row(row, identities, first.get(row.name)) for row in rows],
     )
 
@@ -51,12 +51,12 @@ def _member(name: str, identities: Mapping[str, str]) -> dict[str, str]:
     return {"name": one_line(name, 120), "id": identities[name]}
 
 
-def _group(group: Group, identities: Mapping[str, str], row: Row) -> dict[str, Any]:
+def _group(group: DuplicateGroup, identities: Mapping[str, str], row: IssueRow) -> dict[str, Any]:
     members = [_member(name, identities) for name in group.names]
     return {"members": members, "reasons": ", ".join(group.reasons), "summary": _line(row.summary)}
 
 
-def _row(row: Row, identities: Mapping[str, str], same: str | None) -> dict[str, Any]:
+def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict[str, Any]:
     return {
         **_member(row.name, identities),
         "state": row.state,

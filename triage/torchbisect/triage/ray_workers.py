@@ -1,8 +1,8 @@
-"""Jobs on a Ray cluster: the same jobs and the same workers, one a Ray task; a node that dies loses nothing.
+"""Run tasks on a Ray cluster, with the same workers as on one machine; the death of a node loses no result.
 
-Ray is an extra (``pip install torchbisect[ray]``) and has to be the same version as the cluster's, as it demands
-itself; torchbisect has to be installed on every node. A Ray cluster lets in whoever reaches it: keep it on a network of
-your own.
+Ray is an extra (``pip install torchbisect[ray]``). Ray itself requires the same version here and on the cluster, and
+torchbisect has to be installed on every node. A Ray cluster serves everybody who reaches it: keep it on a private
+network.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from typing import Any
 
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.reports import files
-from torchbisect.triage.jobs import Done, Task
-from torchbisect.triage.local_workers import Worker
+from torchbisect.triage.jobs import IssueTask, TaskResult
+from torchbisect.triage.local_workers import WorkerProcess
 
-#: So often a task is given to another node after its own one died.
+#: Number of other nodes that Ray tries after the node of a task died.
 NODE_TRIES = 5
 CONNECT_SECONDS = 15.0
 
-_workers: list[tuple[Worker, tempfile.TemporaryDirectory[str]]] = []
-"""Of a process of Ray's on a node: the worker that it keeps from task to task, and the worker's folder."""
+_workers: list[tuple[WorkerProcess, tempfile.TemporaryDirectory[str]]] = []
+"""The worker that a Ray process on a node keeps between tasks, and the worker's folder."""
 
 
-def run_on_ray(tasks: Sequence[Task], address: str, gpus: float) -> Generator[Done]:
-    """Run jobs on a cluster; each is given out, and its report written, as it is done.
+def run_on_ray(tasks: Sequence[IssueTask], address: str, gpus: float) -> Generator[TaskResult]:
+    """Run tasks on a cluster; write each report and yield each result as it is ready.
 
     Args:
-        tasks: the jobs.
-        address: the cluster's, ``HOST:PORT``.
-        gpus: GPUs that a job takes of its node; a part of one lets several jobs share it.
+        tasks: the tasks.
+        address: the cluster's ``HOST:PORT``.
+        gpus: the GPUs of a node that a task takes; several tasks share a GPU if this is less than 1.
 
     Raises:
-        InputError: Ray isn't installed, or the cluster has no such GPUs.
-        MachineError: no cluster answers there.
+        InputError: Ray is not installed, or the cluster has too few GPUs.
+        MachineError: no cluster answers at the address.
     """
-    ray = _joined(address)
+    ray = _connect(address)
     try:
         if gpus and ray.cluster_resources().get("GPU", 0) < gpus:
             raise InputError(f"--gpus {gpus:g}: the cluster at {address} has {ray.cluster_resources().get('GPU', 0):g}")
         remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=NODE_TRIES)(run_on_node)
-        pending = {remote.remote(_for_any_node(task)): task for task in tasks}
+        pending = {remote.remote(_json_for_any_node(task)): task for task in tasks}
         while pending:
             for reference in ray.wait(list(pending), num_returns=1)[0]:
-                yield _taken(ray, reference, pending.pop(reference))
+                yield _take_result(ray, reference, pending.pop(reference))
     finally:
         ray.shutdown()
 
 
-def _joined(address: str) -> Any:
+def _connect(address: str) -> Any:
     try:
         import ray
     except ImportError:
         raise InputError("--executor ray needs Ray: python -m pip install 'torchbisect[ray]'") from None
-    _look(address)
+    _check_port(address)
     try:
         ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -69,51 +69,51 @@ def _joined(address: str) -> Any:
     return ray
 
 
-def _look(address: str) -> None:
-    """See whether anybody answers there: Ray itself goes on trying for minutes."""
+def _check_port(address: str) -> None:
+    """Check that a server listens at the address; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise InputError(f"--address {address}: write HOST:PORT, as ray start --head says it")
+        raise InputError(f"--address {address}: write HOST:PORT, as in the output of ray start --head")
     try:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise MachineError(f"no Ray cluster answers at {address}: {error}") from error
 
 
-def _for_any_node(task: Task) -> dict[str, Any]:
-    """The task without what only this machine has: unless it was named, the Python is each node's own."""
+def _json_for_any_node(task: IssueTask) -> dict[str, Any]:
+    """Return the task without this machine's Python: each node uses its own, unless the user named one."""
     python = "" if task.options.python == sys.executable else task.options.python
     return replace(task, options=replace(task.options, python=python)).to_json()
 
 
-def _taken(ray: Any, reference: Any, task: Task) -> Done:
+def _take_result(ray: Any, reference: Any, task: IssueTask) -> TaskResult:
     try:
-        done = Done.from_json(ray.get(reference))
+        result = TaskResult.from_json(ray.get(reference))
     except (ray.exceptions.RayError, ValueError, KeyError, TypeError, InputError) as error:
         said = str(error).strip().splitlines()
-        return Done(task.job.name, trouble=f"Ray could not run it: {said[0] if said else error!r}", again=True)
-    if done.report is not None:
-        files.write(done.report, task.options.out)
-    return done
+        return TaskResult(task.job.name, problem=f"Ray could not run it: {said[0] if said else error!r}", retry=True)
+    if result.report is not None:
+        files.write(result.report, task.options.out)
+    return result
 
 
 def run_on_node(data: dict[str, Any]) -> dict[str, Any]:
-    """Run one job in the process that Ray has given the task to; its folder is a temporary one."""
+    """Run one task in a process that Ray started on a node; its folder is a temporary one."""
     if not _workers:
         kept = tempfile.TemporaryDirectory(prefix="torchbisect-triage-")
-        _workers.append((Worker(Path(kept.name) / "journal.jsonl"), kept))
+        _workers.append((WorkerProcess(Path(kept.name) / "journal.jsonl"), kept))
     worker, _ = _workers[0]
-    task = Task.from_json(data)
+    task = IssueTask.from_json(data)
     with tempfile.TemporaryDirectory(prefix="torchbisect-issue-") as folder, suppress(FileNotFoundError):
         script = task.options.script
         assert script is not None
-        alone = task.job.path is None or not script.exists()
+        from_text = task.job.path is None or not script.exists()
         options = replace(
             task.options,
             python=task.options.python or sys.executable,
             out=Path(folder),
-            script=Path(folder) / script.name if alone else script,
+            script=Path(folder) / script.name if from_text else script,
         )
-        job = replace(task.job, path=None) if alone else task.job
-        return worker.run(Task(job, options)).to_json()
-    raise AssertionError("the folder went away")
+        job = replace(task.job, path=None) if from_text else task.job
+        return worker.run(IssueTask(job, options)).to_json()
+    raise AssertionError("the temporary folder was removed during the run")

@@ -1,11 +1,11 @@
-"""What a script calls: by this two scripts whose results are merely wrong are told apart."""
+"""Operators that a script calls; they tell apart bugs whose only symptom is a wrong value."""
 
 from __future__ import annotations
 
 import ast
 import re
 
-#: Names that a script calls to have a tensor, to compile, to look or to check: they are in every script.
+#: Names that scripts call to make tensors, to compile, to print or to check; almost every script has them.
 _COMMON = frozenset(
     ("allclose", "arange", "append", "assert_close", "backward", "clone", "close", "compile", "detach", "empty")
     + ("equal", "eval", "format", "full", "item", "join", "linspace", "manual_seed", "ones", "ones_like", "print")
@@ -15,10 +15,11 @@ _COMMON = frozenset(
 _SPECIAL = re.compile(r"__\w+__")
 
 
-def operators(source: str) -> tuple[str, ...]:
-    """The methods and functions of modules that a script calls, indexing among them, each once, in alphabetical order.
+def called_operators(source: str) -> tuple[str, ...]:
+    """Return the methods, module functions, arithmetic and indexing that a script uses, in alphabetical order.
 
-    Nothing for a text that is no Python. A call of a plain name is the script's own function and says nothing.
+    A call of a plain name is left out, because it is a function of the script itself. The result is empty for a text
+    that is not Python.
     """
     try:
         tree = ast.parse(source)

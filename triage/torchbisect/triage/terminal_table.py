@@ -1,4 +1,4 @@
-"""The table of a triage on a terminal: what a person has to look at, then how many others there are."""
+"""Render the table of a triage for a terminal: the issues to look at, then counts of all states."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from rich.table import Table
 from rich.text import Text
 
 from torchbisect.reports.escape import one_line
-from torchbisect.triage.duplicate_groups import groups
-from torchbisect.triage.rows import STATES, Row
+from torchbisect.triage.duplicate_groups import duplicate_groups
+from torchbisect.triage.issue_row import STATES, IssueRow
 
 _SHOWN = ("mismatch", "flaky", "untestable", "failed")
 _STYLES = {"mismatch": "bold red", "flaky": "bold yellow", "failed": "bold magenta", "untestable": "yellow"}
 
 
-def table(rows: Sequence[Row], files: Sequence[Path] = ()) -> RenderableType:
-    """The issues that came to something, by state, duplicates under their first one; then a line of counts.
+def table(rows: Sequence[IssueRow], files: Sequence[Path] = ()) -> RenderableType:
+    """Return a table of the issues with a finding, by state and with duplicates together, then a line of counts.
 
     Args:
         rows: all issues.
-        files: where the rest can be read.
+        files: the written files, to be named below the table.
     """
-    first = {name: group.first for group in groups(rows) for name in group.names}
+    groups = duplicate_groups(rows)
+    first = {name: group.first for group in groups for name in group.names}
     place = {row.name: number for number, row in enumerate(rows)}
     shown = [row for row in rows if row.state in _SHOWN]
     shown.sort(key=lambda row: (_SHOWN.index(row.state), place[first.get(row.name, row.name)], place[row.name]))
@@ -46,7 +47,7 @@ def table(rows: Sequence[Row], files: Sequence[Path] = ()) -> RenderableType:
         )
     counts = Counter(row.state for row in rows)
     words = [f"{counts[state]} {state}" for state in STATES if counts[state]]
-    same = sum(len(group.names) - 1 for group in groups(rows))
+    same = sum(len(group.names) - 1 for group in groups)
     if same:
         words.append(f"{same} look like duplicates (=)")
     lines: list[RenderableType] = [Text(f"{len(rows)} issues: " + ", ".join(words))]

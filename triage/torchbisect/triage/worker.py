@@ -1,7 +1,7 @@
-"""A triage's worker: a process of its own that runs one issue after another, and keeps what they share.
+"""Worker process of a triage: it runs one issue after another and keeps the resources that they share.
 
-``python -m torchbisect.triage.worker JOURNAL`` reads a task a line and answers each with a line. When its standard
-input ends, whoever started it is gone, and it stops in the middle of a run as ``Ctrl-C`` would stop one.
+``python -m torchbisect.triage.worker JOURNAL`` reads one task a line and writes one result a line. The end of its
+standard input means that its parent has ended. It then stops in the middle of a run, as after ``Ctrl-C``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from torchbisect.pipeline.run import Pipeline
 from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe.journal import Journal
 from torchbisect.reports.files import replace_text
-from torchbisect.triage.jobs import Done, Task
+from torchbisect.triage.jobs import IssueTask, TaskResult
 
 LOG = "log.txt"
 
 
-def work(task: Task, shared: SharedResources) -> Done:
-    """Run one issue; never raises but for an interrupt."""
+def run_task(task: IssueTask, shared: SharedResources) -> TaskResult:
+    """Run one issue. Raises nothing but ``KeyboardInterrupt``."""
     name, folder = task.job.name, task.options.out
     try:
         with disk_errors(folder):
@@ -44,31 +44,31 @@ def work(task: Task, shared: SharedResources) -> Done:
             pipeline = Pipeline(task.options, Display(stream=log), functools.partial(LocalProvider, shared=shared))
             code = pipeline.execute()
     except (InputError, InstallFailed) as error:
-        return Done(name, trouble=str(error))
+        return TaskResult(name, problem=str(error))
     except TorchbisectError as error:
-        return Done(name, trouble=str(error), again=True)
+        return TaskResult(name, problem=str(error), retry=True)
     except Exception as error:
         traceback.print_exc()
-        return Done(name, trouble=f"a fault of torchbisect: {type(error).__name__}: {error}", again=True)
+        return TaskResult(name, problem=f"a fault of torchbisect: {type(error).__name__}: {error}", retry=True)
     report = pipeline.report
     if code == Exit.INTERRUPTED:
         raise KeyboardInterrupt
     if code == Exit.MACHINE:
-        return Done(name, report, report.reason or "the machine failed", again=True)
-    return Done(name, report)
+        return TaskResult(name, report, report.reason or "the machine failed", retry=True)
+    return TaskResult(name, report)
 
 
 def serve(tasks: queue.SimpleQueue[bytes], answers: int, shared: SharedResources) -> None:
-    """Answer tasks until there is an empty one."""
+    """Run tasks and write their results to the file descriptor ``answers``, until an empty task comes."""
     while line := tasks.get():
-        done = work(Task.from_json(json.loads(line)), shared)
-        data = json.dumps(done.to_json()).encode("ascii") + b"\n"
+        result = run_task(IssueTask.from_json(json.loads(line)), shared)
+        data = json.dumps(result.to_json()).encode("ascii") + b"\n"
         while data:
             data = data[os.write(answers, data) :]
 
 
 def main(journal: str) -> None:
-    """Take the streams away from whoever may print, and serve."""
+    """Serve on the standard streams, and send all other output of this process to standard error."""
     answers = os.dup(1)
     os.dup2(2, 1)
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()

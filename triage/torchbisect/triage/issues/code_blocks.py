@@ -1,7 +1,7 @@
-"""The pieces of an issue's body that may be code: fenced, indented, in HTML, or with no mark at all.
+"""Find the parts of an issue's body that may be code: fenced, indented, in HTML, or not marked at all.
 
-CommonMark alone doesn't find them: people leave fences open, write code on the fence's own line, put fences inside
-``<details>`` with no blank line before, quote them, indent them, or paste the script as plain text.
+CommonMark alone does not find them. People leave fences open, write code on the line of a fence, put fences inside
+``<details>`` without a blank line before, quote them, indent them, or paste a script as plain text.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`]*)$")
 _ONE_LINE_FENCE = re.compile(r"^[ \t]*`{3,}([^`]+)`{3,}[ \t]*$")
 _LANGUAGE = re.compile(r"^[{.]*([A-Za-z][\w+#.-]*)[}]*(?:[ \t]+[\w=\"'{}.-]+)*$")
-# One mark alone is as likely a comment of Python that stands in the text with no fence.
+# A single # may also start a Python comment in a script without a fence.
 _HEADING = re.compile(r"^#{2,6}[ \t]+(.+?)[ \t#]*$")
 _BOLD_HEADING = re.compile(r"^\*\*([^*]+)\*\*:?[ \t]*$")
-# Python's prompt begins like a quotation of a quotation of a quotation.
+# The Python prompt >>> looks like a triple quotation.
 _QUOTE = re.compile(r"^[ \t]{0,3}>(?!>)[ \t]?")
 _WRAPPERS = re.compile(r"</?(?:details|summary|p|br|div|sub|kbd|b|i|em|strong)\b[^>\n]*>", re.IGNORECASE)
 _HTML_OPEN = re.compile(r"<(pre|code)\b[^>\n]{0,200}>", re.IGNORECASE)
@@ -28,15 +28,15 @@ _CODE_START = re.compile(r"^(?:import|from)[ \t]+\w|^>>> |^In \[\d+\]: |^@torch\
 
 
 @dataclass(frozen=True)
-class Block:
-    """A piece of a body that may be code.
+class CodeBlock:
+    """A part of a body that may be code.
 
     Attributes:
-        text: without the fence, common indentation taken off.
-        language: what stood on the fence, in small letters; empty if nothing did.
-        section: the heading that it stands under; empty before the first.
-        before: the words above it, in small letters: the last paragraph before the block.
-        marked: whether the writer marked it as code in any way.
+        text: the code, without fence and common indentation.
+        language: the language on the fence, in lower case; empty if there is none.
+        section: the heading above it; empty before the first heading.
+        before: the last paragraph before the block, in lower case.
+        marked: its author marked it as code in any way.
     """
 
     text: str
@@ -48,14 +48,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the text under it, as GitHub's issue forms write them; the first may have no heading."""
+    """A heading and the text under it, as in GitHub's issue forms; the first section may have no heading."""
 
     title: str
     text: str
 
 
 def sections(body: str) -> list[Section]:
-    """The body cut at its headings; a ``#`` inside a fence is no heading."""
+    """Split the body at its headings; a ``#`` inside a fence is not a heading."""
     parts: list[tuple[str, list[str]]] = [("", [])]
     mark = ""
     for line in body.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
@@ -63,7 +63,7 @@ def sections(body: str) -> list[Section]:
         fence = _FENCE.match(bare)
         heading = None if mark else _HEADING.match(bare) or _BOLD_HEADING.match(bare)
         if mark and _form_heading(bare):
-            # A form's own heading ends a fence that was left open.
+            # A heading of the issue form ends an open fence.
             mark, heading, fence = "", _HEADING.match(bare), None
         if heading:
             parts.append((heading.group(1), []))
@@ -76,13 +76,13 @@ def sections(body: str) -> list[Section]:
     return [Section(title, "\n".join(lines)) for title, lines in parts if title or any(map(str.strip, lines))]
 
 
-def blocks(body: str) -> list[Block]:
-    """Everything in the body that may be code, in its order."""
+def code_blocks(body: str) -> list[CodeBlock]:
+    """Return all parts of the body that may be code, in their order."""
     return [block for section in sections(body) for block in _blocks_of(section)]
 
 
 def outside_code(text: str) -> str:
-    """The words of a section, without its fenced blocks."""
+    """Return the text of a section without its fenced blocks."""
     return "\n".join(words for kind, _, words in _pieces(text) if kind == "words")
 
 
@@ -99,20 +99,20 @@ def _closes(line: str, mark: str) -> bool:
     return len(stripped) >= len(mark) and set(stripped) == {mark[0]}
 
 
-def _blocks_of(section: Section) -> Iterator[Block]:
+def _blocks_of(section: Section) -> Iterator[CodeBlock]:
     before = ""
     for kind, language, text in _pieces(section.text):
         if kind == "code":
-            yield Block(_dedented(text), language, section.title, before)
+            yield CodeBlock(_dedented(text), language, section.title, before)
             before = ""
             continue
-        yield from _in_words(text, section.title)
+        yield from _blocks_in_words(text, section.title)
         paragraphs = [p for p in re.split(r"\n[ \t]*\n", _WRAPPERS.sub("\n", text)) if p.strip()]
         before = paragraphs[-1].strip().lower()[-400:] if paragraphs else before
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
-    """``("words", "", text)`` and ``("code", language, text)`` by turns."""
+    """Yield the parts of a text as ``("words", "", text)`` or ``("code", language, text)``."""
     lines, position = text.split("\n"), 0
     words: list[str] = []
     while position < len(lines):
@@ -136,7 +136,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _language(info: str) -> tuple[str, list[str]]:
-    """What stands on a fence: a language, or the first line of the code."""
+    """Split the rest of a fence's line into a language and the first line of the code."""
     if not info:
         return "", []
     found = _LANGUAGE.match(info)
@@ -147,7 +147,7 @@ def _language(info: str) -> tuple[str, list[str]]:
 
 
 def _fenced(lines: list[str], position: int, mark: str) -> tuple[list[str], int]:
-    """The lines of a fenced block that begins at ``position``, and where it has ended."""
+    """Return the lines of the fenced block that begins at ``position``, and the position after it."""
     code = []
     while position < len(lines):
         line = _unquoted(lines[position]) if _QUOTE.match(lines[position]) else lines[position]
@@ -161,21 +161,21 @@ def _fenced(lines: list[str], position: int, mark: str) -> tuple[list[str], int]
     return code, position
 
 
-def _in_words(text: str, title: str) -> Iterator[Block]:
-    """Code in words: in HTML, indented, or with no mark."""
+def _blocks_in_words(text: str, title: str) -> Iterator[CodeBlock]:
+    """Yield code outside of fences: in HTML, indented, or without a mark."""
     rest = []
     for code, before in _html_code(text):
         rest.append(before)
         if "\n" in code.strip():
             code = html.unescape(re.sub(r"</?\w+[^<>\n]*>", "", code))
-            yield Block(_dedented(code), "", title, before.strip().lower()[-200:])
+            yield CodeBlock(_dedented(code), "", title, before.strip().lower()[-200:])
     plain = _WRAPPERS.sub("", "\n".join(rest))
     yield from _indented(plain, title)
     yield from _unmarked(plain, title)
 
 
 def _html_code(text: str) -> Iterator[tuple[str, str]]:
-    """What stands in ``<pre>`` or ``<code>``, each with the text before it; at the end nothing and the rest."""
+    """Yield the contents of ``<pre>`` and ``<code>`` with the text before each; last an empty text and the rest."""
     position, low = 0, text.lower()
     while found := _HTML_OPEN.search(text, position):
         end = low.find(f"</{found.group(1).lower()}>", found.end())
@@ -186,15 +186,15 @@ def _html_code(text: str) -> Iterator[tuple[str, str]]:
     yield "", text[position:]
 
 
-def _indented(text: str, title: str) -> Iterator[Block]:
+def _indented(text: str, title: str) -> Iterator[CodeBlock]:
     for found in re.finditer(r"(?:^|\n[ \t]*\n)((?:(?: {4}|\t)[^\n]*\n?|[ \t]*\n)+)", text):
         code = _dedented(found.group(1))
         if "\n" in code.strip():
-            yield Block(code, "", title, text[: found.start()].strip().lower()[-200:])
+            yield CodeBlock(code, "", title, text[: found.start()].strip().lower()[-200:])
 
 
-def _unmarked(text: str, title: str) -> Iterator[Block]:
-    """Plain lines that are Python: from the first that looks like it, as far as they parse."""
+def _unmarked(text: str, title: str) -> Iterator[CodeBlock]:
+    """Yield plain lines that are Python: from the first that looks like code, as far as they parse."""
     lines = text.split("\n")
     start = next((number for number, line in enumerate(lines) if _CODE_START.match(line)), None)
     if start is None:
@@ -202,17 +202,17 @@ def _unmarked(text: str, title: str) -> Iterator[Block]:
     taken = lines[start : start + 400]
     if taken[0].startswith((">>> ", "In [")):
         end = next((n for n, line in enumerate(taken) if not line.strip()), len(taken))
-        yield Block("\n".join(taken[:end]), "", title, "", marked=False)
+        yield CodeBlock("\n".join(taken[:end]), "", title, "", marked=False)
         return
     for end in range(len(taken), 0, -1):
-        # Headings of Markdown and comments of Python begin alike, so a longer stretch may parse than was meant: fine.
+        # Markdown headings look like Python comments, so a few lines too many may parse; they do no harm.
         if taken[end - 1].strip() and parses("\n".join(taken[:end])):
-            yield Block("\n".join(taken[:end]), "", title, "\n".join(lines[:start]).strip().lower()[-200:], False)
+            yield CodeBlock("\n".join(taken[:end]), "", title, "\n".join(lines[:start]).strip().lower()[-200:], False)
             return
 
 
 def parses(text: str) -> bool:
-    """Whether a text is Python."""
+    """Return true if a text is valid Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
-"""Packages that may be installed because a stranger's script imports them.
+"""Packages that are installed if a stranger's script imports them.
 
-Installing a package may run its makers' code with a network, before any sandbox of ours. A name in an issue is all it
-takes to ask for one, and anybody can publish one. So only well-known ones, by the name that they are imported by.
+Installing a package may run its authors' code with a network, outside of the sandbox. Anybody can publish a package and
+name it in an issue. So only well-known packages are allowed here, by the name of their import.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ INSTALLABLE = {
 
 
 def installable(imports: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The packages to install for these imports, and the imports for which none may be."""
+    """Return the packages to install for these imports, and the imports without an allowed package."""
     names = list(imports)
     known = tuple(INSTALLABLE[name] for name in names if name in INSTALLABLE)
     return known, tuple(name for name in names if name not in INSTALLABLE)

@@ -1,4 +1,4 @@
-"""Of the blocks of an issue the one that is the script, put together and mended as little as it takes to run."""
+"""Find the script among the code blocks of an issue, and repair it as little as possible to make it run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from torchbisect.triage.issues.code_blocks import Block, parses
+from torchbisect.triage.issues.code_blocks import CodeBlock, parses
 
 _COMPILES = re.compile(r"\btorch\.compile\b|\.compile\(|_dynamo\.optimize\b|\bdynamo\.optimize\b|\bimport compile\b")
 _LOG = re.compile(
@@ -23,7 +23,7 @@ _SHELL = re.compile(
 _NOT_PYTHON = frozenset(
     {"bash", "sh", "shell", "console", "text", "txt", "cpp", "c++", "c", "diff", "json", "yaml", "log"}
 )
-# What torch writes itself: inductor's output, traced graphs. They parse, but they aren't what somebody ran.
+# Code that torch generates: inductor's output, traced graphs. It parses, but it is not the reporter's script.
 _GENERATED = re.compile(
     r"\basync_compile\b|\bextern_kernels\b|# AOT ID|torch\._inductor\.codecache|class GraphModule\(|"
     r"class (?:joint_helper|Repro)\(|load_config\(b'|# No stacktrace found"
@@ -38,8 +38,8 @@ _LEFT_OUT = re.compile(
     r"^\s*#\s*(?:(?:\.\.\.|…).*|(?:your|rest of|other|more|some) .*|omitted.*|snip.*|\[.*\])\s*$", re.I | re.M
 )
 
-#: Imports that people leave out, by the name that is then unknown.
-USUAL = {
+#: Imports that people often leave out, by the unknown name.
+COMMON_IMPORTS = {
     "torch": "import torch",
     "nn": "from torch import nn",
     "F": "import torch.nn.functional as F",
@@ -62,18 +62,18 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class Script:
+class IssueScript:
     """The script of an issue.
 
     Attributes:
-        text: what to run.
-        notes: what was done to what the issue says, a line each.
+        text: the text to run.
+        notes: the repairs to the text of the issue, a line each.
         unknown: names that it uses and never defines.
-        left_out: the lines where its writer left something out.
-        error: why it is no Python, where it isn't.
-        packages: what it imports that is neither Python's own nor torch.
-        compiles: whether it calls ``torch.compile`` in any form.
-        cuda: whether it asks for a GPU.
+        left_out: the numbers of the lines where its author left something out.
+        error: the syntax error, if it has one.
+        packages: the imports beside torch and the standard library.
+        compiles: it calls ``torch.compile`` in any form.
+        cuda: it asks for a GPU.
     """
 
     text: str
@@ -86,20 +86,20 @@ class Script:
     cuda: bool = False
 
 
-def find_script(found: Sequence[Block]) -> Script | None:
-    """The script among the blocks of an issue, or ``None`` if no block could be one."""
-    mended = [mend(block.text) for block in found]
-    scored = [(_score(block, script), number) for number, (block, script) in enumerate(zip(found, mended))]
+def find_script(found: Sequence[CodeBlock]) -> IssueScript | None:
+    """Return the script among the blocks of an issue, or ``None`` if no block could be one."""
+    repaired = [repair(block.text) for block in found]
+    scored = [(_score(block, script), number) for number, (block, script) in enumerate(zip(found, repaired))]
     usable = [(score, -number) for score, number in scored if score > 0]
     if not usable:
         return None
     best = -max(usable)[1]
     others = [number for score, number in scored if score > 0 and number != best]
-    return _judged(_completed(best, others, mended))
+    return _with_findings(_completed(best, others, repaired))
 
 
-def _score(block: Block, script: Script) -> int:
-    """How likely a block is the script; 0 and less: it isn't one."""
+def _score(block: CodeBlock, script: IssueScript) -> int:
+    """Return a score for how likely a block is the script; 0 for a block that cannot be one."""
     text = script.text
     lines = [line for line in text.split("\n") if line.strip()]
     if not lines or block.language in _NOT_PYTHON or all(_SHELL.match(line) for line in lines):
@@ -127,7 +127,7 @@ def _score(block: Block, script: Script) -> int:
 
 
 def _calls_something(text: str) -> bool:
-    """Whether something is run at the top, and not only defined."""
+    """Return true if the module's top level runs something beside definitions."""
     tree = _tree(text)
     if tree is None:
         return False
@@ -137,12 +137,12 @@ def _calls_something(text: str) -> bool:
     return any(isinstance(part, ast.Call) for node in doing for part in ast.walk(node))
 
 
-def mend(text: str) -> Script:
-    """Take off prompts and mend what keeps a block from being Python, as far as that is certain."""
+def repair(text: str) -> IssueScript:
+    """Remove prompts from a block, and repair the faults that keep it from being Python if the repair is certain."""
     notes: list[str] = []
     if re.search(r"^\s*(?:>>>|In \[\d+\]:)", text, re.MULTILINE):
         text = _without_prompts(text)
-        notes.append("prompts and printed results were taken off")
+        notes.append("prompts and printed results were removed")
     plain = text.replace("\u00a0", " ").replace("“", '"').replace("”", '"').replace("‘", "'").replace("’", "'")
     if plain != text and not parses(text):
         text = plain
@@ -150,16 +150,16 @@ def mend(text: str) -> Script:
     magic = re.sub(r"(?m)^[ \t]*[%!].*\n?", "", text)
     if magic != text and not parses(text):
         text = magic
-        notes.append("notebook commands were taken out")
+        notes.append("notebook commands were removed")
     dotted = re.sub(r"(?m)^([ \t]*)(?:…|\[\.\.\.\]|\.{4,})[ \t]*$", r"\1...", text)
     text = dotted if not parses(text) else text
     for _ in range(3):
-        straight = _straightened(text)
+        straight = _without_stray_indent(text)
         if straight is None:
             break
         text = straight
-        notes.append("a line that was indented for no reason was moved")
-    return Script(text=text.strip("\n") + "\n", notes=tuple(dict.fromkeys(notes)), error=_syntax_error(text))
+        notes.append("the wrong indentation of a line was removed")
+    return IssueScript(text=text.strip("\n") + "\n", notes=tuple(dict.fromkeys(notes)), error=_syntax_error(text))
 
 
 def _without_prompts(text: str) -> str:
@@ -171,8 +171,8 @@ def _without_prompts(text: str) -> str:
     return "\n".join(kept)
 
 
-def _straightened(text: str) -> str | None:
-    """The text with one stray indentation at module level taken off, where that is what is wrong."""
+def _without_stray_indent(text: str) -> str | None:
+    """Remove one stray indentation at module level; ``None`` if the text has another error or none."""
     try:
         ast.parse(text)
     except IndentationError as error:
@@ -201,7 +201,7 @@ def _tree(text: str) -> ast.Module | None:
 
 
 def bound_names(tree: ast.AST) -> set[str]:
-    """Every name that is given a meaning anywhere in the tree."""
+    """Return all names that a tree binds anywhere."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -218,7 +218,7 @@ def bound_names(tree: ast.AST) -> set[str]:
 
 
 def unknown_names(text: str) -> list[str]:
-    """Names that a script uses and never gives a meaning, in the order of their first use."""
+    """Return the names that a script uses and never binds, in the order of their first use."""
     tree = _tree(text)
     if tree is None or any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in ast.walk(tree)):
         return []
@@ -227,37 +227,37 @@ def unknown_names(text: str) -> list[str]:
     return list(dict.fromkeys(name for _, _, name in sorted(used)))
 
 
-def _completed(best: int, others: Sequence[int], mended: Sequence[Script]) -> Script:
-    """The best block, with the blocks before it that define what it uses, and the next that runs what it defines."""
-    script, first = mended[best], best
+def _completed(best: int, others: Sequence[int], repaired: Sequence[IssueScript]) -> IssueScript:
+    """Join the best block with earlier blocks that define its names, and with the next one that calls its own."""
+    script, first = repaired[best], best
     for number in sorted((n for n in others if n < best), reverse=True):
-        tree = _tree(mended[number].text)
+        tree = _tree(repaired[number].text)
         if tree is not None and bound_names(tree) & set(unknown_names(script.text)) - {"torch"}:
-            script, first = _joined(mended[number], script), number
+            script, first = _joined(repaired[number], script), number
     if not _calls_something(script.text) or not _COMPILES.search(script.text):
         defined = bound_names(_tree(script.text) or ast.Module([], []))
         for number in sorted(n for n in others if n > best and n != first):
-            if defined & set(unknown_names(mended[number].text)) - {"torch"}:
-                script = _joined(script, mended[number])
+            if defined & set(unknown_names(repaired[number].text)) - {"torch"}:
+                script = _joined(script, repaired[number])
                 break
     return script
 
 
-def _joined(first: Script, second: Script) -> Script:
-    notes = dict.fromkeys([*first.notes, *second.notes, "several blocks of the issue were put together"])
+def _joined(first: IssueScript, second: IssueScript) -> IssueScript:
+    notes = dict.fromkeys([*first.notes, *second.notes, "several code blocks of the issue were joined"])
     return replace(first, text=first.text + "\n" + second.text, notes=tuple(notes), error=first.error or second.error)
 
 
-def _judged(script: Script) -> Script:
-    """What can be said of a script without running it."""
+def _with_findings(script: IssueScript) -> IssueScript:
+    """Add the facts about a script that are known without running it, and its missing imports."""
     if script.error:
         return replace(script, compiles=_COMPILES.search(script.text) is not None)
-    added = [USUAL[name] for name in unknown_names(script.text) if name in USUAL]
+    added = [COMMON_IMPORTS[name] for name in unknown_names(script.text) if name in COMMON_IMPORTS]
     text, notes = script.text, list(script.notes)
     if added:
         head = _future_imports(text)
         text = "\n".join([*text.split("\n")[:head], *added, *text.split("\n")[head:]])
-        notes.append(f"imports that were left out were added: {', '.join(added)}")
+        notes.append(f"missing imports were added: {', '.join(added)}")
     return replace(
         script,
         text=text,
@@ -271,7 +271,7 @@ def _judged(script: Script) -> Script:
 
 
 def _future_imports(text: str) -> int:
-    """The number of lines at the top that must stay there: a docstring, and imports from ``__future__``."""
+    """Return the number of lines at the top that must stay first: a docstring and ``__future__`` imports."""
     tree = _tree(text)
     last = 0
     for node in tree.body if tree else []:
@@ -282,7 +282,7 @@ def _future_imports(text: str) -> int:
 
 
 def _left_out(text: str) -> tuple[int, ...]:
-    """Lines with ``...`` where a statement should be, or a comment that says that something isn't there."""
+    """Return the numbers of lines with a ``...`` statement, or with a comment about omitted code."""
     lines = {text[: found.start()].count("\n") + 1 for found in _LEFT_OUT.finditer(text)}
     tree = _tree(text)
     stubs = {

@@ -1,4 +1,4 @@
-"""What an issue says about where it fails: torch, Python, CUDA and device, as ``collect_env`` or people write them."""
+"""Read the versions that an issue states: torch, Python, CUDA and GPU, from ``collect_env`` or from prose."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 _VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.dev\d{8}|a0|rc\d+)?(?:\+[\w.]+)?)"
-# The surest first: what collect_env prints, then pip's and conda's lists, then words.
+# The most reliable first: the output of collect_env, then of pip and conda, then prose.
 _TORCH = tuple(
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
@@ -20,20 +20,20 @@ _TORCH = tuple(
 )
 _NIGHTLY = re.compile(r"\bnightl(?:y|ies)\b[^\n]{0,40}?\b(20\d\d)-?(\d\d)-?(\d\d)\b", re.IGNORECASE)
 _PYTHON = re.compile(r"\bPython(?: version)?\W{0,4}(3\.\d+(?:\.\d+)?)\b", re.IGNORECASE)
-_CUDA_SEEN = re.compile(r"^[^\w\n]{0,20}Is CUDA available\W{1,6}(True|False)", re.IGNORECASE | re.MULTILINE)
+_CUDA_AVAILABLE = re.compile(r"^[^\w\n]{0,20}Is CUDA available\W{1,6}(True|False)", re.IGNORECASE | re.MULTILINE)
 _GPU = re.compile(
     r"^[^\w\n]{0,20}GPU models and configuration\W{1,6}(?:GPU 0:\s*)?(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
 )
 
 
 @dataclass(frozen=True)
-class Stated:
-    """What an issue states; ``None`` where it says nothing.
+class StatedVersions:
+    """The versions that an issue states; ``None`` for each that it does not.
 
     Attributes:
-        torch: a version as torch writes it, or the date of a nightly.
+        torch: a version in torch's own form, or the date of a nightly.
         python: the version of Python.
-        cuda: whether the reporter's torch saw a GPU.
+        cuda: the reporter's torch found a GPU.
         gpu: the GPU's name.
     """
 
@@ -43,17 +43,17 @@ class Stated:
     gpu: str | None = None
 
 
-def stated(versions: str, elsewhere: str = "") -> Stated:
-    """Read what is stated.
+def read_versions(versions: str, elsewhere: str = "") -> StatedVersions:
+    """Read the versions that an issue states.
 
     Args:
-        versions: the text under Versions; what it says goes before anything else.
+        versions: the text under Versions, which takes precedence.
         elsewhere: the rest of the body.
     """
-    return Stated(
+    return StatedVersions(
         torch=_torch(versions) or _torch(elsewhere),
         python=_first(_PYTHON, versions) or _first(_PYTHON, elsewhere),
-        cuda=_seen(versions) if _seen(versions) is not None else _seen(elsewhere),
+        cuda=_cuda_available(versions) if _cuda_available(versions) is not None else _cuda_available(elsewhere),
         gpu=_gpu(versions) or _gpu(elsewhere),
     )
 
@@ -72,8 +72,8 @@ def _torch(text: str) -> str | None:
     return "-".join(nightly.groups()) if nightly else None
 
 
-def _seen(text: str) -> bool | None:
-    word = _first(_CUDA_SEEN, text)
+def _cuda_available(text: str) -> bool | None:
+    word = _first(_CUDA_AVAILABLE, text)
     return None if word is None else word.lower() == "true"
 
 

@@ -1,4 +1,4 @@
-"""One issue of many: what came of it, as the database keeps it and the table and the page show it."""
+"""The row of an issue: its result, as the database stores it and the table and the page show it."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from typing import Any
 
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.labels import suggest
-from torchbisect.triage.script_operators import operators
+from torchbisect.triage.script_operators import called_operators
 
 WAITING = "waiting"
 NOTHING_TO_RUN = "nothing-to-run"
 FAILED = "failed"
 STATES = ("mismatch", "flaky", "untestable", FAILED, "none", NOTHING_TO_RUN, WAITING)
-"""Every state of an issue, in the order in which people want to see them.
+"""All states of an issue, the most interesting one first.
 
-``mismatch``, ``flaky``, ``untestable`` and ``none`` are a report's verdicts. ``nothing-to-run``: there is no script in
-it. ``failed``: the machine or torchbisect failed, so the same command asks it again. ``waiting``: not asked yet.
+``mismatch``, ``flaky``, ``untestable`` and ``none`` are the verdicts of reports. ``nothing-to-run``: the issue has no
+script. ``failed``: the machine or torchbisect failed, so the same command tries again. ``waiting``: not run yet.
 """
 
-#: An issue in one of these is asked by the next run of the same command.
+#: The next run of the same command runs issues in these states.
 OPEN = frozenset({WAITING, FAILED})
 
 
 @dataclass(frozen=True)
-class Row:
-    """What is known of one issue.
+class IssueRow:
+    """The known facts about one issue.
 
     Attributes:
-        name: what it is called: ``OWNER/REPO#N``, or a script's path.
-        key: a fingerprint of the script and of all that shapes its answer: another one is another question.
+        name: ``OWNER/REPO#N``, or the path of a script.
+        key: a fingerprint of the script and of all options; a changed key needs a new run.
         title: the issue's title.
-        url: where people read it.
+        url: the address for people.
         state: one of ``STATES``.
-        reason: for every state but ``mismatch`` and ``none`` one line that says why.
-        torch: the torch that it was run on.
+        reason: the reason for a state other than ``mismatch`` and ``none``, in one line.
+        torch: the version of torch that it ran on.
         kind: the kind of mismatch.
         summary: the mismatch in one line.
         signature: the fingerprint of the mismatch's signature.
-        component: the part of the compiler that it points to.
+        component: the part of the compiler that the mismatch points to.
         backend: the first backend that shows it.
-        operators: what the smallest script known calls, but for what only makes tensors; in alphabetical order.
-        last_good: the newest good build before it broke.
+        operators: the operators that the smallest known script calls, in alphabetical order.
+        last_good: the newest good build before the regression.
         first_bad: the first bad build.
-        bad_commit: the commit that broke it, where that was found.
-        last_bad: the newest bad build before it was mended.
-        first_fixed: the first build in which it is mended.
-        fix_commit: the commit that mended it, where that was found.
+        bad_commit: the commit that caused the regression, if it was found.
+        last_bad: the newest bad build before the fix.
+        first_fixed: the first build with the fix.
+        fix_commit: the commit that fixed it, if it was found.
         labels: suggested labels.
         unfinished: parts of the run that could not finish, in one line.
-        report: the folder of its report, relative to the database's.
-        seconds: what it took.
-        finished: when that was known, ISO 8601.
+        report: the folder of its report, relative to the database's folder.
+        seconds: the duration of the run.
+        finished: the end of the run, in ISO 8601.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Row:
     seconds: float = 0.0
     finished: str = ""
 
-    def with_report(self, report: Report, folder: str) -> Row:
-        """The row once its report is there.
+    def with_report(self, report: Report, folder: str) -> IssueRow:
+        """Return this row with the result of a run.
 
         Args:
-            report: what the run came to.
-            folder: where it lies, relative to the database's folder.
+            report: the report of the run.
+            folder: the folder of the report, relative to the database's folder.
         """
         known = {**_mismatch(report), **_range(report)}
         return replace(
@@ -100,7 +100,7 @@ class Row:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the row as ``--json`` prints it."""
         return {**asdict(self), "labels": list(self.labels)}
 
 
@@ -113,15 +113,15 @@ def _mismatch(report: Report) -> dict[str, str]:
         known["component"] = report.localization.component or ""
         known["backend"] = report.localization.backend or ""
     smallest = report.minimal or report.original
-    return {**known, "operators": " ".join(operators(smallest.source)) if smallest else ""}
+    return {**known, "operators": " ".join(called_operators(smallest.source)) if smallest else ""}
 
 
 def _range(report: Report) -> dict[str, str]:
     known: dict[str, str | None] = {}
-    broke = report.bisect.regression if report.bisect else None
-    mended = report.bisect.fix if report.bisect else None
-    if broke is not None:
-        known |= {"last_good": broke.last_good, "first_bad": broke.first_bad, "bad_commit": broke.commit}
-    if mended is not None:
-        known |= {"last_bad": mended.last_bad, "first_fixed": mended.first_fixed, "fix_commit": mended.commit}
+    regression = report.bisect.regression if report.bisect else None
+    fix = report.bisect.fix if report.bisect else None
+    if regression is not None:
+        known |= {"last_good": regression.last_good, "first_bad": regression.first_bad, "bad_commit": regression.commit}
+    if fix is not None:
+        known |= {"last_bad": fix.last_bad, "first_fixed": fix.first_fixed, "fix_commit": fix.commit}
     return {name: value or "" for name, value in known.items()}
