@@ -36,14 +36,12 @@ class CodeBlock:
         language: the language on the fence, in lower case; empty if there is none.
         section: the heading above it; empty before the first heading.
         before: the last paragraph before the block, in lower case.
-        marked: its author marked it as code in any way.
     """
 
     text: str
     language: str
     section: str
     before: str
-    marked: bool = True
 
 
 @dataclass(frozen=True)
@@ -202,12 +200,12 @@ def _unmarked(text: str, title: str) -> Iterator[CodeBlock]:
     taken = lines[start : start + 400]
     if taken[0].startswith((">>> ", "In [")):
         end = next((n for n, line in enumerate(taken) if not line.strip()), len(taken))
-        yield CodeBlock("\n".join(taken[:end]), "", title, "", marked=False)
+        yield CodeBlock("\n".join(taken[:end]), "", title, "")
         return
     for end in range(len(taken), 0, -1):
         # Markdown headings look like Python comments, so a few lines too many may parse; they do no harm.
         if taken[end - 1].strip() and parses("\n".join(taken[:end])):
-            yield CodeBlock("\n".join(taken[:end]), "", title, "\n".join(lines[:start]).strip().lower()[-200:], False)
+            yield CodeBlock("\n".join(taken[:end]), "", title, "\n".join(lines[:start]).strip().lower()[-200:])
             return
 
 
