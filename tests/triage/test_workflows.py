@@ -1,4 +1,4 @@
-"""``action.yml`` and the workflow, by the schemas and the auditor that GitHub's users check theirs with."""
+"""``action.yml`` and the sample workflow, checked with public schemas and an auditor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from torchbisect.triage import github_actions
 
 ROOT = Path(__file__).parents[2]
-ACTION, WORKFLOW = ROOT / "action.yml", ROOT / ".github" / "workflows" / "bisect-issue.yml"
+ACTION, WORKFLOW = ROOT / "action.yml", ROOT / "examples" / "github" / "bisect-issue.yml"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_auditor_finds_nothing() -> None:
 
 
 @pytest.mark.parametrize("path", [ACTION, WORKFLOW], ids=lambda path: path.name)
-def test_what_the_steps_call_is_there(path: Path) -> None:
+def test_the_commands_of_the_steps_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     called = set(re.findall(r"torchbisect\.triage\.github_actions (\w+)", text))
     assert called
@@ -52,8 +52,8 @@ def test_what_the_steps_call_is_there(path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_shell_of_the_action(tmp_path: Path) -> None:
-    """The composite action's own script, run by a real shell: what it is given reaches torchbisect as one word."""
+def test_the_shell_script_of_the_action_quotes_its_inputs(tmp_path: Path) -> None:
+    """The action's shell script passes each input to torchbisect as one argument."""
     lines = ACTION.read_text(encoding="utf-8").split("      run: |\n")[2].split("\n")
     script = "\n".join(line.removeprefix("        ") for line in lines)
     (tmp_path / "torchbisect").symlink_to(sys.prefix)
