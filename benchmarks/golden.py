@@ -7,7 +7,7 @@ A change that should leave behaviour as it is must leave the record as it is. ``
 script: the example through ``run``; the scripts of ``benchmarks/large`` and of a corpus folder, if one is given,
 through ``minimize``. Each holds
 
-- the exit code and ``report.json`` without times, dates, versions and paths,
+- the exit code and ``report.json`` without times, dates, versions, paths and logs,
 - the text and settings of each question, in the order asked,
 - the journal's keys, in order,
 - the statistics of each pass of the minimizer, without seconds.
@@ -45,8 +45,9 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "covariance_head.py"
 # Parts of report.json that differ between two runs of the same code.
 VOLATILE = frozenset(
-    {"seconds", "collect_env", "version", "generated", "started", "finished", "trajectory", "platform"}
+    {"seconds", "collect_env", "version", "generated", "started", "finished", "trajectory", "platform", "logs"}
 )
+NEW_KEYS = {"localisation": "localization"}
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}|/tmp/[^\s'\"]+")
 
 
@@ -143,32 +144,39 @@ def record(folder: Path, corpus: Path | None, torch: str, cache: Path | None, on
 
 
 def compare(old: Path, new: Path, renamed: dict[str, str]) -> int:
-    """Print every difference between two records; 1 if there is one."""
+    """Print every difference between two records, by section; 1 if there is one."""
     names = {file.stem for folder in (old, new) for file in folder.glob("*.json")}
     differing = 0
     for name in sorted(names):
-        texts = [_lines(folder / f"{name}.json", renamed) for folder in (old, new)]
-        lines = list(difflib.unified_diff(*texts, f"old/{name}", f"new/{name}", lineterm="", n=1))
-        differing += bool(lines)
-        print("\n".join(lines[:60]) if lines else f"{name}: the same")
+        before, after = (_sections(folder / f"{name}.json", renamed) for folder in (old, new))
+        changed = [section for section in before if before[section] != after.get(section)]
+        print(f"{name}: {'changed: ' + ', '.join(changed) if changed else 'the same'}")
+        for section in changed:
+            lines = difflib.unified_diff(before[section], after.get(section, []), "old", "new", lineterm="", n=0)
+            print("\n".join(f"    {line[:160]}" for line in list(lines)[2:22]))
+        differing += bool(changed)
     print(f"{len(names) - differing} of {len(names)} the same")
     return 1 if differing else 0
 
 
-def _lines(file: Path, renamed: dict[str, str]) -> list[str]:
-    """A record as lines, with passes by their new names."""
+def _sections(file: Path, renamed: dict[str, str]) -> dict[str, list[str]]:
+    """Return a record's parts as lines, with passes by their new names and older report keys by today's."""
     if not file.exists():
-        return ["not recorded"]
-    found = json.loads(file.read_text())
+        return {section: ["not recorded"] for section in ("exit", "report", "questions", "journal", "passes")}
+    found = stable(json.loads(file.read_text()))
     if found["report"] is not None:
-        # Older records have this key with British spelling.
-        found["report"] = {
-            "localization" if key == "localisation" else key: part for key, part in found["report"].items()
-        }
-    found["passes"] = [
-        {renamed.get(name, name): row for name, row in reduction.items()} for reduction in found["passes"]
-    ]
-    return json.dumps(found, indent=1).splitlines()
+        found["report"] = {NEW_KEYS.get(key, key): part for key, part in found["report"].items()}
+    found["passes"] = [_summed(reduction, renamed) for reduction in found["passes"]]
+    return {section: json.dumps(part, indent=1, sort_keys=True).splitlines() for section, part in found.items()}
+
+
+def _summed(reduction: dict[str, list[int]], renamed: dict[str, str]) -> dict[str, list[int]]:
+    """Return the statistics by new names; passes that became one are added up."""
+    rows: dict[str, list[int]] = {}
+    for name, row in reduction.items():
+        new = renamed.get(name, name)
+        rows[new] = [one + other for one, other in zip(rows.get(new, [0] * len(row)), row)]
+    return rows
 
 
 def main() -> int:
