@@ -1,15 +1,16 @@
-"""Shrinks large scripts with torchbisect and with the peers that are installed, all through the same oracle.
+"""Shrink large scripts with torchbisect and with the peers that are installed, through the same oracle.
 
     python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [--keep FOLDER] [FOLDER ...]
 
-PATH is a Python that has the failing torch; given more than once, each script is taken to the first that shows its
-mismatch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or
-``NAME/large.py`` beside ``NAME/minimal.py``; the default is ``benchmarks/large``. Peers that are not installed are
-left out and named: pysource-minimize, shrinkray, lithium (lithium-reducer), picire, cvise. Prints a table of nodes,
-bytes, questions and seconds; nodes are also given as a multiple of the script that a person wrote. A peer's row also
-says how many times as large as torchbisect's its result is, and how many times as long it took to get there: until its
-best result, against until torchbisect's was no longer than that. ``--keep`` writes each result to a folder as
-``NAME.TOOL.py``.
+PATH is a Python with a torch that shows the mismatch. It may be given several times: each script is then run with the
+first one that shows its mismatch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or ``NAME/large.py`` beside
+``NAME/minimal.py``; the default is ``benchmarks/large``. Peers: pysource-minimize, shrinkray, lithium
+(lithium-reducer), picire, cvise. Those that are not installed are named on standard error and left out.
+
+Prints a table of nodes, bytes, questions and seconds. "x by hand" divides the nodes by those of the script that a
+person wrote. A peer's row has two more columns. "x as large" divides its nodes by those of torchbisect's result. "x as
+long" divides the time until its best result by the time after which torchbisect's best was no longer than that.
+``--keep`` writes each result to a folder as ``NAME.TOOL.py``.
 """
 
 from __future__ import annotations
@@ -30,24 +31,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import VenvEnvironments
-from torchbisect.core.build import Build, Channel
-from torchbisect.core.repro import Repro, Settings
+from minimizer_cases import LARGE, Case, StartingPoint, cases, count_nodes, probe_of, starting_point
+
+from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.minimize import Budget, minimize
-from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.options import Options
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 
-HERE = Path(__file__).resolve().parent
-LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 _CLIENT = """\
 import os, socket, sys
 with socket.socket(socket.AF_UNIX) as link:
@@ -70,22 +63,11 @@ def interesting(arguments, prefix):
 """
 
 
-@dataclass(frozen=True)
-class Case:
-    """A large script, and what a person made of it."""
-
-    name: str
-    large: str
-    minimal: str
-
-
 @dataclass
 class Oracle:
-    """The one question, for every tool; keeps the smallest text that it said yes to."""
+    """The one question, for every tool. Keeps the smallest text that showed the mismatch."""
 
-    probe: Probe
-    signature: Signature
-    finishes: bool
+    start: StartingPoint
     deadline: float
     best: str
     began: float
@@ -94,17 +76,13 @@ class Oracle:
 
     def __call__(self, text: str) -> Verdict:
         self.asked += 1
-        verdict = self.probe.ask(self.question(text))
+        verdict = self.start.probe.ask(self.start.question(text))
         if verdict.same and len(text) < len(self.best):
             self.best, self.best_after = text, time.monotonic() - self.began
         return verdict
 
-    def question(self, text: str) -> Question:
-        """What is asked about a text."""
-        return Question(Repro(text), self.signature, eager_must_succeed=self.finishes, reuse_kernels=True)
-
     def same(self, text: str) -> bool:
-        """For tools that want yes or no; what isn't Python isn't asked."""
+        """Answer yes or no. A text that is not Python is not asked about."""
         if time.monotonic() > self.deadline:
             return False
         try:
@@ -128,7 +106,7 @@ class Row:
     steps: tuple[tuple[float, int], ...]
 
     def line(self, ours: Row | None) -> str:
-        """Its line of the table, with how it compares to torchbisect's row."""
+        """Return its line of the table, with how it compares to torchbisect's row."""
         size = f"{self.nodes} | {self.times:.2f} | {len(self.result.encode())}"
         line = f"| {self.case} | {self.tool} | {size} | {self.asked} | {self.seconds:.0f} |"
         if ours is None or ours is self:
@@ -138,29 +116,19 @@ class Row:
         return f"{line} {self.nodes / ours.nodes:.1f} | {took / max(sooner, 0.1):.1f} |"
 
 
-def cases(folders: list[Path]) -> Iterator[Case]:
-    """Every large script that has a minimal one beside it."""
-    for folder in folders:
-        for small in sorted(folder.glob("*.minimal.py")):
-            name = small.name.removesuffix(".minimal.py")
-            yield Case(name, (folder / f"{name}.py").read_text(), small.read_text())
-        for small in sorted(folder.glob("*/minimal.py")):
-            yield Case(small.parent.name, (small.parent / "large.py").read_text(), small.read_text())
-
-
 def ours(oracle: Oracle, source: str, seconds: float) -> tuple[str, tuple[tuple[float, int], ...]]:
-    """torchbisect itself, with as many candidates at once as its command has by default; its result, and its steps."""
+    """Run torchbisect with its default number of candidates at once; return its result and its steps."""
 
     def ask(text: str) -> Verdict:
         oracle.asked += 1
-        return pool.ask(oracle.question(text))
+        return pool.ask(oracle.start.question(text))
 
-    with Pool(oracle.probe, Options(script=None).candidates) as pool:
+    with Pool(oracle.start.probe, Options(script=None).candidates) as pool:
         result = minimize(
             source,
             ask,
             trace=lambda text: pool.alone(lambda one: one.trace(Repro(text))),
-            expect=lambda texts: pool.expect(map(oracle.question, texts)),
+            expect=lambda texts: pool.expect(map(oracle.start.question, texts)),
             budget=Budget(seconds=seconds),
         )
     return result.source, tuple((after, size) for _, after, size in result.trajectory)
@@ -209,7 +177,7 @@ def by_command(*command: str) -> Callable[[Oracle, str, float], str]:
 
 @contextmanager
 def _listening(oracle: Oracle, folder: str) -> Iterator[dict[str, str]]:
-    """The oracle on a socket, for tools that run a command for each question."""
+    """Offer the oracle on a socket, for tools that run a command for each question."""
     with socket.socket(socket.AF_UNIX) as server:
         place = os.path.join(folder, "oracle")
         server.bind(place)
@@ -239,7 +207,7 @@ def _listening(oracle: Oracle, folder: str) -> Iterator[dict[str, str]]:
 
 
 def tools() -> dict[str, Callable[[Oracle, str, float], str]]:
-    """Every tool that is there; those that are not are named on standard error."""
+    """Find the tools that are installed. Name the others on standard error."""
     found: dict[str, Callable[[Oracle, str, float], str]] = {}
     if importlib.util.find_spec("pysource_minimize"):
         found["pysource-minimize"] = pysource_minimize
@@ -258,34 +226,21 @@ def tools() -> dict[str, Callable[[Oracle, str, float], str]]:
     return found
 
 
-def prepared(probe: Probe, case: Case) -> tuple[str, Signature] | None:
-    """The script on the cheapest backend that shows its mismatch, and the mismatch's signature."""
-    mismatch = probe.mismatch(Repro(case.large))
-    if mismatch is None:
-        return None
-    for backend in LADDER:
-        source = with_backend(case.large, backend)
-        if source is not None and probe.ask(Question(Repro(source), mismatch.signature, Settings())).same:
-            return source, mismatch.signature
-    return case.large, mismatch.signature
-
-
 def measured(
     probes: list[Probe], case: Case, chosen: list[str] | None, seconds: float, same_time: bool
 ) -> Iterator[Row]:
-    """Each tool on one case; a journal of its own each, so that none profits from another's questions."""
-    started = next(((probe, start) for probe in probes if (start := prepared(probe, case)) is not None), None)
-    if started is None:
+    """Run each tool on one case, with a journal of its own, so that none profits from another's questions."""
+    begin = starting_point(probes, case)
+    if begin is None:
         print(f"{case.name}: shows no mismatch here", file=sys.stderr)
         return
-    probe, (source, signature) = started
-    by_hand, finishes = _nodes(case.minimal), probe.succeeds_in_eager(Repro(source))
+    source, by_hand = begin.source, count_nodes(case.minimal)
     for name in ("torchbisect", *(peers := tools())):
         if chosen and name not in chosen:
             continue
-        probe.journal = Journal()
+        begin.probe.journal = Journal()
         began = time.monotonic()
-        oracle = Oracle(probe, signature, finishes, began + seconds, source, began)
+        oracle = Oracle(begin, began + seconds, source, began)
         if name == "torchbisect":
             result, steps = ours(oracle, source, seconds)
         else:
@@ -294,18 +249,14 @@ def measured(
         took = time.monotonic() - began
         if name == "torchbisect" and same_time:
             seconds = took
-        size = _nodes(result)
+        size = count_nodes(result)
         yield Row(case.name, name, size, size / by_hand, result, oracle.asked, took, steps)
 
 
-def _nodes(text: str) -> int:
-    return sum(1 for _ in ast.walk(ast.parse(text)))
-
-
 def main() -> int:
-    """Run and print."""
+    """Run the tools and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, default=[HERE / "large"])
+    parser.add_argument("folders", nargs="*", type=Path, default=[LARGE])
     parser.add_argument("--python", required=True, action="append")
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--only", action="append")
@@ -317,7 +268,7 @@ def main() -> int:
     print("| case | tool | nodes | x by hand | bytes | questions | seconds | x as large | x as long |")
     print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as cache, ExitStack() as stack:
-        probes = [stack.enter_context(_probe(Path(cache), python)) for python in arguments.python]
+        probes = [stack.enter_context(probe_of(Path(cache), python, Journal())) for python in arguments.python]
         for case in cases(arguments.folders):
             if arguments.only and case.name not in arguments.only:
                 continue
@@ -329,18 +280,6 @@ def main() -> int:
                     arguments.keep.mkdir(parents=True, exist_ok=True)
                     (arguments.keep / f"{row.case}.{row.tool}.py").write_text(row.result)
     return 0
-
-
-@contextmanager
-def _probe(cache: Path, python: str) -> Iterator[Probe]:
-    """A probe of the torch that a Python has."""
-    interpreter = Interpreter.of(python)
-    venvs = VenvEnvironments(Cache(cache), interpreter, Indexes.from_configuration())
-    try:
-        with Probe(venvs.environment(Build(str(interpreter.installed_torch), Channel.INSTALLED)), Journal()) as probe:
-            yield probe
-    finally:
-        venvs.close()
 
 
 if __name__ == "__main__":
