@@ -12,31 +12,22 @@ from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.budget import Budget, BudgetExhausted, Progress, Statistics
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.passes import (
-    autograd_function_args,
-    delete_elements,
+    cut_data_flow,
+    delete,
     delete_parameters,
-    delete_statements,
     flatten_classes,
     fold,
-    hoist_subexpressions,
     idioms,
     imports,
     inline,
     isolate_call,
-    lift,
-    module_to_function,
-    promote_input,
     registries,
     remove_unexecuted,
     remove_unused,
-    rename,
-    replace_by_value,
-    replace_layers,
-    return_argument,
+    replace_by_argument,
+    replace_by_part,
     shrink_constants,
     substitute,
-    truncate_functions,
-    unwrap_blocks,
 )
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.sort_key import sort_key
@@ -50,6 +41,45 @@ Tracer = Callable[[str], "Trace | None"]
 Pass = Callable[[ReductionSearch], None]
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """The passes of a reduction by name, in the order in which they run.
+
+    A pass is named after its module. Where a module has several, the name of the function follows: ``delete.elements``.
+
+    Attributes:
+        opening: the passes that remove most in few questions; some need the trace of the whole script.
+        main: the passes that are repeated until none changes the script.
+        traced: main passes that run behind the others, each on a new trace.
+        final: the passes that make the result readable.
+    """
+
+    opening: tuple[tuple[str, Pass], ...]
+    main: tuple[tuple[str, Pass], ...]
+    traced: tuple[tuple[str, Pass], ...]
+    final: tuple[tuple[str, Pass], ...]
+
+    @property
+    def passes(self) -> dict[str, Pass]:
+        """Every pass by its name."""
+        return dict((*self.opening, *self.main, *self.traced, *self.final))
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules of the passes, in the order in which they first run."""
+        return tuple(dict.fromkeys(map(self.module_of, self.passes)))
+
+    def without(self, module: str) -> Schedule:
+        """Return the schedule without the passes of a module."""
+        parts = (self.opening, self.main, self.traced, self.final)
+        return Schedule(*(tuple(item for item in part if self.module_of(item[0]) != module) for part in parts))
+
+    @staticmethod
+    def module_of(name: str) -> str:
+        """Return the module of a pass."""
+        return name.partition(".")[0]
+
+
 def _in_turn(*passes: Pass) -> Pass:
     """Return a pass that runs several passes, one after the other."""
 
@@ -60,49 +90,47 @@ def _in_turn(*passes: Pass) -> Pass:
     return run
 
 
-# Passes that first make the script larger are handed the passes that make it smaller again.
+# Passes that may first make the script larger are handed the passes that make it smaller again.
 _inline = partial(inline.run, finish=remove_unused.run)
-_module_to_function = partial(module_to_function.run, finish=_in_turn(remove_unused.run, substitute.run))
-_unwrap_blocks = partial(unwrap_blocks.run, finish=_in_turn(delete_statements.run, fold.run, substitute.run))
+_take_apart = partial(flatten_classes.objects, finish=_in_turn(remove_unused.run, substitute.run))
+_blocks = partial(replace_by_part.blocks, finish=_in_turn(delete.statements, fold.run, substitute.run))
 
-_OPENING_PASSES: tuple[tuple[str, Pass], ...] = (
-    ("imports.torch_by_name", imports.torch_by_name),
-    ("isolate_call", isolate_call.run),
-    ("remove_unexecuted", remove_unexecuted.run),
-    ("inline", _inline),
-    ("delete_statements.outermost", delete_statements.outermost),
-    ("remove_unused", remove_unused.run),
-    ("truncate_functions", truncate_functions.run),
-    ("replace_by_value", replace_by_value.run),
+SCHEDULE = Schedule(
+    opening=(
+        ("imports.torch_by_name", imports.torch_by_name),
+        ("isolate_call", isolate_call.run),
+        ("remove_unexecuted", remove_unexecuted.run),
+        ("inline", _inline),
+        ("delete.outermost_statements", delete.outermost_statements),
+        ("remove_unused", remove_unused.run),
+        ("cut_data_flow.downstream", cut_data_flow.downstream),
+        ("cut_data_flow.upstream", cut_data_flow.upstream),
+    ),
+    main=(
+        ("replace_by_part.blocks", _blocks),
+        ("fold", fold.run),
+        ("inline", _inline),
+        ("remove_unused", remove_unused.run),
+        ("cut_data_flow.downstream", cut_data_flow.downstream),
+        ("delete.statements", delete.statements),
+        ("substitute", substitute.run),
+        ("flatten_classes.classes", flatten_classes.classes),
+        ("flatten_classes.objects", _take_apart),
+        ("flatten_classes.layers", flatten_classes.layers),
+        ("delete_parameters.functions", delete_parameters.functions),
+        ("delete_parameters.autograd_functions", delete_parameters.autograd_functions),
+        ("delete.elements", delete.elements),
+        ("replace_by_part.expressions", replace_by_part.expressions),
+        ("replace_by_argument.results", replace_by_argument.results),
+        ("registries", registries.run),
+        ("replace_by_argument.inputs", replace_by_argument.inputs),
+        ("shrink_constants", shrink_constants.run),
+        ("imports", imports.run),
+        ("idioms.short_forms", idioms.short_forms),
+    ),
+    traced=(("cut_data_flow.upstream", cut_data_flow.upstream),),
+    final=(("idioms.inputs", idioms.inputs), ("idioms.names", idioms.names)),
 )
-"""The passes that remove most in few questions; some need the trace of the whole script."""
-_MAIN_PASSES: tuple[tuple[str, Pass], ...] = (
-    ("unwrap_blocks", _unwrap_blocks),
-    ("fold", fold.run),
-    ("inline", _inline),
-    ("remove_unused", remove_unused.run),
-    ("truncate_functions", truncate_functions.run),
-    ("delete_statements", delete_statements.run),
-    ("substitute", substitute.run),
-    ("flatten_classes", flatten_classes.run),
-    ("module_to_function", _module_to_function),
-    ("replace_layers", replace_layers.run),
-    ("delete_parameters", delete_parameters.run),
-    ("autograd_function_args", autograd_function_args.run),
-    ("delete_elements", delete_elements.run),
-    ("hoist_subexpressions", hoist_subexpressions.run),
-    ("return_argument", return_argument.run),
-    ("registries", registries.run),
-    ("promote_input", promote_input.run),
-    ("shrink_constants", shrink_constants.run),
-    ("imports", imports.run),
-    ("idioms", idioms.run),
-)
-"""The passes that are repeated until none changes the script."""
-_FINAL_PASSES: tuple[tuple[str, Pass], ...] = (("lift", lift.run), ("rename", rename.run))
-"""The passes that make the result readable."""
-PASSES = tuple(dict((*_OPENING_PASSES, *_MAIN_PASSES, *_FINAL_PASSES)).items())
-"""Every pass by its name: its module's, with its function's where a module has several."""
 
 
 @dataclass(frozen=True)
@@ -213,31 +241,29 @@ def _reduce_to_fixpoint(search: ReductionSearch, source: str, tracer: Tracer, ba
 
 def _run_round(search: ReductionSearch, tracer: Tracer, backend: str | None) -> None:
     """Run the opening passes, then the main passes until they change nothing, then the final passes."""
-    _run_opening_passes(search, tracer, backend)
+    schedule = SCHEDULE
+    for name, run in schedule.opening:
+        before = search.text
+        if run is isolate_call.run:
+            run = partial(isolate_call.run, backend=backend or isolate_call.backend_of(search.tree))
+        _run_pass(search, name, run)
+        if search.text != before:
+            _retrace(search, tracer)
     before = ""
     while search.text != before:
         before = search.text
-        for name, run in _MAIN_PASSES:
-            search.interestingness.stage = name
-            run(search)
-        search.interestingness.stage = "replace_by_value"
-        _retrace(search, tracer)
-        replace_by_value.run(search)
-    for name, run in _FINAL_PASSES:
-        search.interestingness.stage = name
-        run(search)
-
-
-def _run_opening_passes(search: ReductionSearch, tracer: Tracer, backend: str | None) -> None:
-    for name, run in _OPENING_PASSES:
-        search.interestingness.stage = name
-        before = search.text
-        if run is isolate_call.run:
-            isolate_call.run(search, backend or isolate_call.backend_of(search.tree))
-        else:
-            run(search)
-        if search.text != before:
+        for name, run in schedule.main:
+            _run_pass(search, name, run)
+        for name, run in schedule.traced:
             _retrace(search, tracer)
+            _run_pass(search, name, run)
+    for name, run in schedule.final:
+        _run_pass(search, name, run)
+
+
+def _run_pass(search: ReductionSearch, name: str, run: Pass) -> None:
+    search.interestingness.stage = name
+    run(search)
 
 
 def _retrace(search: ReductionSearch, tracer: Tracer) -> None:

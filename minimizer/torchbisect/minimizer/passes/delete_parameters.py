@@ -1,8 +1,18 @@
-"""Parameters that nobody needs, with the arguments at every call; and elements that a function returns in vain.
+"""Delete parameters together with their arguments at every call, and returned elements together with their targets.
 
-A parameter goes when its body doesn't read it, or when every call binds it to the same constant or function, which
-then takes its place. Neither can be done by deleting in one place. Leaves functions whose calls can't all be seen
-(methods, callbacks).
+Before and after::
+
+    def f(x, n, unused):              def f(x):
+        return x * n, x                   return x * 2
+    y, z = f(a, 2, b)                 y = f(a)
+
+No deletion in one place can do this, because definition and calls have to agree. A parameter goes when its function
+does not read it, or when every call binds it to the same constant or function, which then takes its place.
+
+An autograd function has more places that have to agree: its calls, ``forward``, the result of ``backward``,
+``save_for_backward`` and the names that ``saved_tensors`` is unpacked to. A change of one alone fails in eager.
+
+Parameters stay where not all calls can be seen, as in callbacks.
 """
 
 from __future__ import annotations
@@ -12,34 +22,37 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import without_parameter
-from torchbisect.minimizer.syntax.edits import Edit, copied
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, copied
 from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.substitution import substituted
 from torchbisect.minimizer.syntax.tree import Function, walk
 
 
-def run(search: ReductionSearch) -> None:
-    """What no body reads in one question, then from the last parameter of each function back; then what is returned."""
-    search.scan_in_batches(_unread)
-    search.scan(_parameters)
-    search.scan(_returns)
+def functions(search: ReductionSearch) -> None:
+    """Delete what no function reads in one question, then one by one from the last parameter of each function back."""
+    search.scan_in_batches(_unread_parameters)
+    search.scan(_parameter_edits)
+    search.scan(_returned_elements)
 
 
-def _unread(tree: ast.Module) -> Iterator[Edit]:
-    """The parameters that go without a trace in the body, of functions that are seen to be given them."""
+def _unread_parameters(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits for parameters that no statement reads, of functions whose calls give them."""
     return (
-        edit for edit in _parameters(tree) if len(edit.changes) > 1 and isinstance(edit.changes[0][0], ast.arguments)
+        edit
+        for edit in _parameter_edits(tree)
+        if len(edit.changes) > 1 and isinstance(edit.changes[0][0], ast.arguments)
     )
 
 
-def _parameters(tree: ast.Module) -> Iterator[Edit]:
+def _parameter_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits for each parameter, from the last of each function back."""
     definitions = {node.name for node in walk(tree) if isinstance(node, (*Function, ast.ClassDef))}
     for function in walk(tree):
         if not isinstance(function, Function):
             continue
-        method = _method(tree, function)
+        method = _implicit_parameters(tree, function)
         names = [item.arg for item in [*function.args.posonlyargs, *function.args.args]]
-        partials = _partials(tree, function.name)
+        partials = _partial_calls(tree, function.name)
         if partials:
             # What the calls of a partial function give is bound to other places than in it.
             calls, before, last = partials, -1, min(len(call.args) - 1 for call in partials)
@@ -49,12 +62,12 @@ def _parameters(tree: ast.Module) -> Iterator[Edit]:
             # A callback: whoever calls it gives it as many as before.
             continue
         for number in reversed(range(1 if method else 0, min(last, len(names)))):
-            given = [_given(call, number - before, names[number]) for call in calls]
-            yield from _without(function, number, given, definitions)
+            given = [_argument_for(call, number - before, names[number]) for call in calls]
+            yield from _edits_without(function, number, given, definitions)
 
 
-def _partials(tree: ast.Module, name: str) -> list[ast.Call]:
-    """``functools.partial(name, ...)``, if the name is used so and in no other way."""
+def _partial_calls(tree: ast.Module, name: str) -> list[ast.Call]:
+    """Return the calls of ``functools.partial`` on a function that is named in no other way."""
     named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == name]
     found = [
         node
@@ -67,8 +80,8 @@ def _partials(tree: ast.Module, name: str) -> list[ast.Call]:
     return found if len(found) == len(named) else []
 
 
-def _method(tree: ast.Module, function: ast.AST) -> int:
-    """1 for a function whose first parameter calls don't give."""
+def _implicit_parameters(tree: ast.Module, function: ast.AST) -> int:
+    """Return 1 for a method, whose first parameter no call gives, else 0."""
     for owner in walk(tree):
         if isinstance(owner, ast.ClassDef) and function in owner.body:
             decorators = [ast.unparse(item) for item in getattr(function, "decorator_list", [])]
@@ -77,7 +90,7 @@ def _method(tree: ast.Module, function: ast.AST) -> int:
 
 
 def _calls_of(tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
-    """Calls of a function; for ``__init__`` of its class, for ``forward`` of what its class made."""
+    """Return the calls of a function; for ``__init__`` those of its class, for ``forward`` those of its objects."""
     owner = next((item for item in walk(tree) if isinstance(item, ast.ClassDef) and function in item.body), None)
     if owner is None or function.name not in ("__init__", "forward", "__call__"):
         return _calls(tree, function.name)
@@ -89,7 +102,7 @@ def _calls_of(tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
-    """Calls of the name, also as ``torch.compile(name, ...)(...)``."""
+    """Return the calls of a name, also as ``torch.compile(name, ...)(...)``."""
     found = []
     aliases = {name} | {
         node.targets[0].id
@@ -111,7 +124,8 @@ def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
     return found
 
 
-def _given(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyword | None:
+def _argument_for(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyword | None:
+    """Return the argument that a call gives for a parameter, or ``None``."""
     if any(isinstance(item, ast.Starred) for item in call.args):
         return None
     if number < len(call.args):
@@ -119,12 +133,13 @@ def _given(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyword | N
     return next((keyword for keyword in call.keywords if keyword.arg == name), None)
 
 
-def _without(
+def _edits_without(
     function: ast.FunctionDef | ast.AsyncFunctionDef,
     number: int,
     given: list[ast.expr | ast.keyword | None],
     definitions: set[str],
 ) -> Iterator[Edit]:
+    """Return the edit that deletes an unread parameter, or writes its one constant value in its place."""
     positional = [*function.args.posonlyargs, *function.args.args]
     name = positional[number].arg
     reads = any(isinstance(node, ast.Name) and node.id == name for item in function.body for node in walk(item))
@@ -134,7 +149,7 @@ def _without(
         yield Edit(((function.args, arguments), *removals))
         return
     values = [item.value if isinstance(item, ast.keyword) else item for item in given]
-    default = _default(function.args, number)
+    default = _default_of(function.args, number)
     bound = [value if value is not None else default for value in values]
     texts = {ast.unparse(value) for value in bound if value is not None}
     if None in bound or len(texts) != 1 or name in bound_names(function.body):
@@ -152,13 +167,14 @@ def _without(
     yield Edit(((function, new), *removals))
 
 
-def _default(arguments: ast.arguments, number: int) -> ast.expr | None:
+def _default_of(arguments: ast.arguments, number: int) -> ast.expr | None:
+    """Return the default of a positional parameter, or ``None``."""
     first = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     return arguments.defaults[number - first] if number >= first else None
 
 
-def _returns(tree: ast.Module) -> Iterator[Edit]:
-    """``return a, b`` with ``x, y = f()`` becomes ``return a`` with ``x = f()``."""
+def _returned_elements(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits from ``return a, b`` and ``x, y = f()`` to ``return a`` and ``x = f()``."""
     for function in walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue
@@ -176,9 +192,71 @@ def _returns(tree: ast.Module) -> Iterator[Edit]:
         ]
         for number in reversed(range(len(elements))):
             owners = [owner for owner in [returned[0].value, *unpacked] if isinstance(owner, (ast.Tuple, ast.List))]
-            yield Edit(tuple((owner, _but(owner, number)) for owner in owners if len(owner.elts) == len(elements)))
+            yield Edit(
+                tuple((owner, _without_element(owner, number)) for owner in owners if len(owner.elts) == len(elements))
+            )
 
 
-def _but(owner: ast.Tuple | ast.List, number: int) -> ast.expr:
+def _without_element(owner: ast.Tuple | ast.List, number: int) -> ast.expr:
+    """Return a tuple or list without one element, or its only other element."""
     kept = [item for other, item in enumerate(owner.elts) if other != number]
     return kept[0] if len(kept) == 1 else type(owner)(elts=kept, ctx=owner.ctx)
+
+
+def autograd_functions(search: ReductionSearch) -> None:
+    """Delete saved tensors, then arguments, from the last back: an argument may be there only to be saved."""
+    search.scan(_saved_tensors)
+    search.scan(_autograd_arguments)
+
+
+def _autograd_functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef, dict[str, ast.FunctionDef]]]:
+    """Return the classes that derive from ``torch.autograd.Function``, with their methods by name."""
+    for owner in walk(tree):
+        if isinstance(owner, ast.ClassDef) and any(ast.unparse(base).endswith("Function") for base in owner.bases):
+            yield owner, {item.name: item for item in owner.body if isinstance(item, ast.FunctionDef)}
+
+
+def _autograd_arguments(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits that delete an argument of an autograd function in ``forward``, ``backward`` and all calls."""
+    for owner, methods in _autograd_functions(tree):
+        forward, backward = methods.get("forward"), methods.get("backward")
+        if forward is None:
+            continue
+        calls = [
+            node
+            for node in walk(tree)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{owner.name}.apply"
+        ]
+        first = 0 if "setup_context" in methods else 1
+        returned = [node for node in walk(backward) if isinstance(node, ast.Return)] if backward else []
+        for number in reversed(range(first, len(forward.args.args))):
+            changes: list[tuple[ast.AST, Replacement]] = [(forward.args, without_parameter(forward.args, number))]
+            place = number - first
+            changes += [(call.args[place], None) for call in calls if place < len(call.args)]
+            tuples = [item.value for item in returned if isinstance(item.value, ast.Tuple)]
+            for value in tuples:
+                kept = [item for other, item in enumerate(value.elts) if other != place]
+                if len(kept) < len(value.elts):
+                    changes.append((value, kept[0] if len(kept) == 1 else ast.Tuple(elts=kept, ctx=ast.Load())))
+            yield Edit(tuple(changes))
+
+
+def _saved_tensors(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits that delete one saved tensor where it is saved and where it is unpacked."""
+    for _, methods in _autograd_functions(tree):
+        nodes = [node for method in methods.values() for node in walk(method)]
+        saves = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("save_for_backward")
+        ]
+        targets = [
+            node.targets[0]
+            for node in nodes
+            if isinstance(node, ast.Assign) and ast.unparse(node.value).endswith(".saved_tensors")
+        ]
+        if len(saves) != 1 or len(targets) != 1 or not isinstance(targets[0], ast.Tuple):
+            continue
+        for number in reversed(range(min(len(saves[0].args), len(targets[0].elts)))):
+            if len(saves[0].args) > 1:
+                yield Edit.remove(saves[0].args[number], targets[0].elts[number])

@@ -1,40 +1,64 @@
-"""Fewer classes: one inside another gets out of it, one that adds nothing gives way, a lone subclass takes in its base.
+"""Turn classes and modules into functions, plain names and tensors.
 
-``Experiment.Config`` and ``class Small(Experiment): pass`` are how a program is laid out. As long as a class lies in
-another one, or is made through a second name, ``modules`` can't take it apart. Leaves classes whose name is taken
-outside, and those of functions, which may be closures.
+Before and after::
+
+    class Net(nn.Module):             w = torch.ones(4)
+        def __init__(self):
+            super().__init__()        def model(x):
+            self.w = torch.ones(4)        return x * w
+        def forward(self, x):
+            return x * self.w
+    model = Net()
+
+No deletion can do this, because ``self`` ties a class together. ``classes`` has fewer of them: one inside another
+moves out, one that adds nothing gives way to its base, and a lone subclass takes in its base. A class inside another,
+or made through a second name, could not be taken apart. ``objects`` turns a class that is made in one place into the
+statements of its ``__init__``, and its methods into functions. ``layers`` replaces a layer by what it computes,
+``x @ w`` or ``x``, and a parameter by a tensor: layers hide the one operation that matters.
+
+``objects`` may make the script larger, so other passes may finish it before it is judged. Classes that are made in
+several places stay.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.calls import arguments_of
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied
 from torchbisect.minimizer.syntax.names import all_names
-from torchbisect.minimizer.syntax.scope import bound_names, object_attributes
-from torchbisect.minimizer.syntax.tree import parents, walk
+from torchbisect.minimizer.syntax.scope import (
+    bound_names,
+    enclosing,
+    in_own_scope,
+    object_attributes,
+    parameters,
+    references,
+)
+from torchbisect.minimizer.syntax.substitution import substituted
+from torchbisect.minimizer.syntax.tree import Comprehension, Function, count_nodes, parents, walk
 
 
-def run(search: ReductionSearch) -> None:
-    """As many as go in one question, then fewer."""
-    search.scan_in_batches(options)
+def classes(search: ReductionSearch) -> None:
+    """Move out or replace many classes in one question, then fewer."""
+    search.scan_in_batches(_class_edits)
 
 
-def options(tree: ast.Module) -> Iterator[Edit]:
-    """Each class that can get out or give way, the outer ones first."""
+def _class_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edits of each class that can move out or give way, the outer ones first."""
     above = parents(tree)
     for node in walk(tree):
         if isinstance(node, ast.ClassDef):
             if isinstance(above[id(node)], ast.ClassDef):
-                yield from _out(tree, node, above)
-            yield from _away(tree, node)
-            yield from _taken_in(tree, node)
+                yield from _moved_out(tree, node, above)
+            yield from _replaced_by_base(tree, node)
+            yield from _base_taken_in(tree, node)
 
 
-def _out(tree: ast.Module, inner: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
-    """``Outer.Inner`` and ``self.Inner`` as ``Inner``, defined before the outermost class."""
+def _moved_out(tree: ast.Module, inner: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
+    """Return the edit that defines an inner class before the outermost one, and names it without its owner."""
     outermost = inner
     while isinstance(owner := above[id(outermost)], ast.ClassDef):
         outermost = owner
@@ -47,16 +71,16 @@ def _out(tree: ast.Module, inner: ast.ClassDef, above: dict[int, ast.AST]) -> It
         yield Edit(((inner, None), (outermost, [moved, outermost]), *names))
 
 
-def _away(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
-    """A class with one base and nothing of its own gives way to the base."""
+def _replaced_by_base(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
+    """Return the edit that replaces a class with one base and nothing of its own by the base."""
     plain = all(isinstance(item, ast.Pass) for item in node.body) and not node.decorator_list and not node.keywords
     if plain and len(node.bases) == 1 and isinstance(node.bases[0], ast.Name):
         uses = [item for item in walk(tree) if isinstance(item, ast.Name) and item.id == node.name]
         yield Edit(((node, None), *((item, ast.Name(id=node.bases[0].id, ctx=item.ctx)) for item in uses)))
 
 
-def _taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
-    """``class Small(Base)`` with what ``Base`` has and it hasn't, if nothing else names ``Base``.
+def _base_taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
+    """Return the edit that gives a class what its base has and it has not, if nothing else names the base.
 
     A call of ``super().__init__`` then reaches the base's base, which takes no arguments.
     """
@@ -74,3 +98,244 @@ def _taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
         bases_of = [(named[0], list[ast.AST](base.bases))]
         first = node.body[0]
         yield Edit(((base, None), *bases_of, (first, [*added, first]), *((part, None) for part in given)))
+
+
+def objects(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
+    """Take all classes apart in one question if that works, else one after the other.
+
+    Args:
+        search: the search.
+        finish: shrinks a script that taking a class apart has made larger.
+    """
+    whole, count, room = search.tree, 0, 2 * count_nodes(search.tree)
+    while count_nodes(whole) < room and (found := next(taken_apart(whole), None)) is not None:
+        whole, count = found, count + 1
+    if count < 2 or not (search.attempt(whole) or search.pump(whole, finish, 10)):
+        _objects_one_by_one(search, finish)
+
+
+def _objects_one_by_one(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
+    """Take apart one class after the other."""
+    tried: set[str] = set()
+    while True:
+        for tree in taken_apart(search.tree):
+            key = ast.dump(tree)
+            if key in tried:
+                continue
+            tried.add(key)
+            if search.attempt(tree) or search.pump(tree, finish, 10):
+                break
+        else:
+            return
+
+
+def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
+    """Return a tree for each class that is made in one place, in which it is taken apart there."""
+    above = parents(tree)
+    for owner in walk(tree):
+        if not isinstance(owner, ast.ClassDef):
+            continue
+        named = references(enclosing(above, owner), owner.name)
+        made = above.get(id(named[0])) if len(named) == 1 else None
+        if not isinstance(made, ast.Call) or made.func is not named[0]:
+            continue
+        statement: ast.AST = made
+        while not isinstance(statement, ast.stmt) and not isinstance(statement, (ast.Lambda, *Comprehension)):
+            statement = above[id(statement)]
+        if not isinstance(statement, (ast.Assign, ast.Expr, ast.Return)):
+            continue
+        changed = _take_apart(tree, owner, made, statement)
+        if changed is not None:
+            yield changed
+
+
+def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast.stmt) -> ast.Module | None:
+    """Return the tree in which the object gives way to its ``__init__`` and its methods as functions."""
+    methods = {item.name: item for item in owner.body if isinstance(item, ast.FunctionDef)}
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is made else None
+    name = target.id if isinstance(target, ast.Name) else _free_name("model", tree)
+    prepared = _initialization(tree, owner, made, methods.pop("__init__", None))
+    if prepared is None:
+        return None
+    result: list[ast.AST] = []
+    for method_name, method in methods.items():
+        if method.decorator_list or not method.args.args:
+            return None
+        new = copied(method)
+        me = new.args.args.pop(0).arg
+        new.name = name if method_name in ("forward", "__call__") else method_name
+        new.body = [_without_self(item, me) for item in new.body if not _returns_name(item, me)] or [ast.Pass()]
+        result.append(new)
+    # ``__init__`` may call the methods, so they come first; what they read is looked up when they run.
+    result += prepared
+    if isinstance(target, ast.Name):
+        edit = Edit.of(statement, result)
+    else:
+        edit = Edit(((statement, [*result, statement]), (made, ast.Name(id=name, ctx=ast.Load()))))
+    return _members_as_names(apply(tree, [edit, Edit.remove(owner)]), name)
+
+
+def _returns_name(statement: ast.stmt, name: str) -> bool:
+    """Tell whether a statement is ``return self``, as methods have for chains of calls."""
+    return isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name) and statement.value.id == name
+
+
+def _initialization(
+    tree: ast.Module, owner: ast.ClassDef, made: ast.Call, init: ast.FunctionDef | None
+) -> list[ast.AST] | None:
+    """Return the class's own values, then what its ``__init__`` does with the arguments it is given."""
+    result: list[ast.AST] = [
+        ast.Assign(targets=[ast.Name(id=item.targets[0].id, ctx=ast.Store())], value=item.value)
+        for item in owner.body
+        if isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name)
+    ]
+    if init is None:
+        return None if made.args or made.keywords else result
+    bound = arguments_of(init, made, skip=1)
+    if bound is None or not init.args.args or _returns_value(init):
+        return None
+    me = init.args.args[0].arg
+    members = {node.attr for node in walk(owner) if isinstance(node, ast.Attribute)}
+    clash = (bound_names(init.body) | set(bound)) & (all_names(tree, but=owner) | members)
+    renames = {name: f"{name}_" for name in sorted(clash)}
+    assigned = bound_names(init.body)
+    plain = (ast.Constant, ast.Name)
+    simple: dict[str, ast.expr] = {
+        name: value for name, value in bound.items() if isinstance(value, plain) and name not in assigned
+    }
+    result += [
+        ast.Assign(targets=[ast.Name(id=renames.get(name, name), ctx=ast.Store())], value=value)
+        for name, value in bound.items()
+        if name not in simple
+    ]
+    own = [statement for statement in init.body if "super()" not in ast.unparse(statement)]
+    result += [_without_self(substituted(statement, renames, simple), me) for statement in own]
+    return result
+
+
+def _returns_value(function: ast.FunctionDef) -> bool:
+    """Tell whether a function returns a value."""
+    own = [node for statement in function.body for node in in_own_scope(statement)]
+    return any(isinstance(node, ast.Return) and node.value for node in own)
+
+
+def _free_name(name: str, tree: ast.Module) -> str:
+    """Return a name that the script does not use."""
+    taken = all_names(tree)
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _without_self(statement: ast.stmt, me: str) -> ast.stmt:
+    """Return ``self.x`` as ``x``, and ``self.register_buffer('x', value)`` as ``x = value``."""
+    new = _WithoutSelf(me).visit(copied(statement))
+    assert isinstance(new, ast.stmt)
+    return new
+
+
+class _WithoutSelf(ast.NodeTransformer):
+    """Rewriter of attributes of ``self`` to names."""
+
+    def __init__(self, me: str) -> None:
+        self.me = me
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id == self.me:
+            return ast.Name(id=node.attr, ctx=node.ctx)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        # The method of a class in here has a ``self`` of its own.
+        return node if self.me in {item.arg for item in parameters(node.args)} else self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        call = node.value
+        if (
+            isinstance(call, ast.Call)
+            and ast.unparse(call.func) in (f"{self.me}.register_buffer", f"{self.me}.register_parameter")
+            and len(call.args) > 1
+            and isinstance(call.args[0], ast.Constant)
+        ):
+            target = ast.Name(id=str(call.args[0].value), ctx=ast.Store())
+            return ast.Assign(targets=[target], value=self.visit(call.args[1]))
+        return self.generic_visit(node)
+
+
+def _members_as_names(tree: ast.Module, name: str) -> ast.Module:
+    """Return the tree with ``model.lin`` as ``lin``, now that there is no object."""
+    bound = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.name for node in walk(tree) if isinstance(node, Function)}
+    edits = [
+        Edit.of(node, ast.Name(id=node.attr, ctx=node.ctx))
+        for node in walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        and node.attr in bound
+    ]
+    return apply(tree, edits)
+
+
+def layers(search: ReductionSearch) -> None:
+    """Replace one layer or parameter after the other."""
+    search.scan(_layer_edits)
+
+
+def _layer_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edits of each layer that is assigned and called, and of each parameter."""
+    for node in walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
+            called = ast.unparse(node.value.func)
+            if called.split(".")[0] in ("nn", "torch") and called.split(".")[-1][:1].isupper():
+                yield from _edits_of_layer(tree, node, node.value, called)
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith("nn.Parameter"):
+            inner = node.args[0]
+            yield Edit.of(node, inner)
+            if isinstance(inner, ast.Call):
+                yield Edit.of(node, _with_gradient(inner.func, inner.args, inner.keywords))
+
+
+def _edits_of_layer(tree: ast.Module, assign: ast.Assign, call: ast.Call, called: str) -> Iterator[Edit]:
+    """Return the edits that replace a layer's calls by their input, or a linear layer's by a product."""
+    target = assign.targets[0]
+    name = ast.unparse(target)
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name and node.args]
+    if calls and len(_reads_of(tree, name)) == len(calls):
+        yield Edit(((assign, None), *((node, node.args[0]) for node in calls)))
+        if called.endswith("Linear") and len(call.args) >= 2:
+            weight = _with_gradient(_dotted("torch", "ones"), list(call.args[:2]), [])
+            products = [
+                (node, ast.BinOp(left=node.args[0], op=ast.MatMult(), right=_as_read(target))) for node in calls
+            ]
+            yield Edit(((call, weight), *products))
+
+
+def _reads_of(tree: ast.Module, name: str) -> list[ast.expr]:
+    """Return the places that read a name or a dotted name."""
+    return [
+        node
+        for node in walk(tree)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and ast.unparse(node) == name
+    ]
+
+
+def _with_gradient(func: ast.expr, args: list[ast.expr], keywords: list[ast.keyword]) -> ast.Call:
+    """Return a call that makes a tensor which requires a gradient."""
+    return ast.Call(
+        func=func, args=args, keywords=[*keywords, ast.keyword(arg="requires_grad", value=ast.Constant(True))]
+    )
+
+
+def _dotted(module: str, name: str) -> ast.expr:
+    """Return ``module.name``."""
+    return ast.Attribute(value=ast.Name(id=module, ctx=ast.Load()), attr=name, ctx=ast.Load())
+
+
+def _as_read(target: ast.expr) -> ast.expr:
+    """Return a copy of a target as an expression that is read."""
+    new = copied(target)
+    if isinstance(new, (ast.Name, ast.Attribute)):
+        new.ctx = ast.Load()
+    return new

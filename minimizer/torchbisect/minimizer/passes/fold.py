@@ -1,8 +1,14 @@
-"""What can be worked out is: ``Config().width`` to ``4``, ``[a, b][0]`` to ``a``, ``if True`` to its body.
+"""Evaluate what the text alone decides.
 
-Reductions leave such expressions behind, and users' programs are full of fields of a configuration that never change.
-All in one question, since none of it changes what the script does. Leaves fields that are assigned to or given at
-several places.
+Before and after::
+
+    class Config:                     f(4, a)
+        width: int = 4
+    f(Config().width, [a, b][0] if True else c)
+
+Other reductions leave such expressions behind, and programs are full of configuration fields that never change. All of
+it goes in one question, because none of it changes what the script does. Fields that are assigned or given in several
+places stay.
 """
 
 from __future__ import annotations
@@ -17,44 +23,44 @@ from torchbisect.minimizer.syntax.tree import walk
 
 
 def run(search: ReductionSearch) -> None:
-    """As many as go in one question, then fewer."""
-    search.scan_in_batches(options)
+    """Attempt many foldings in one question, then fewer."""
+    search.scan_in_batches(_foldings)
 
 
-def options(tree: ast.Module) -> Iterator[Edit]:
-    """Each expression or branch that is decided."""
-    fields: dict[str, ast.expr] = {**dict(_fields(tree)), **dict(_namespaces(tree))}
-    lists = dict(_lists(tree))
+def _foldings(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edit of each expression or branch that is decided."""
+    fields: dict[str, ast.expr] = {**dict(_constant_fields(tree)), **dict(_namespace_fields(tree))}
+    lists = dict(_first_items(tree))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for read in object_attributes(walk(tree)):
         if read.attr in fields:
             yield Edit.of(read, copied(fields[read.attr]))
         elif isinstance(read.value, ast.Call) and isinstance(read.value.func, ast.Name):
-            yield from _field_of(read, read.value, classes.get(read.value.func.id))
+            yield from _field_of_new_object(read, read.value, classes.get(read.value.func.id))
     for node in walk(tree):
         if isinstance(node, (ast.If, ast.IfExp)):
-            truth = _truth(node.test)
+            truth = _truth_of(node.test)
             if truth is not None:
                 taken = node.body if truth else node.orelse
                 yield Edit.of(node, list[ast.AST](taken) if isinstance(taken, list) else taken)
-        elif isinstance(node, ast.While) and _truth(node.test) is False:
+        elif isinstance(node, ast.While) and _truth_of(node.test) is False:
             yield Edit.of(node, list[ast.AST](node.orelse))
         elif isinstance(node, ast.Call):
             if ast.unparse(node.func) == "next" and ast.unparse(node) in lists:
                 yield Edit.of(node, lists[ast.unparse(node)])
-            yield from _spread(node)
-            yield from _call(node)
-            yield from _first_weight(tree, node)
+            yield from _unpacked_arguments(node)
+            yield from _call_result(node)
+            yield from _first_parameter(tree, node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            yield from _item(node)
+            yield from _item_of_literal(node)
         elif (
             isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
         ):
-            yield from _sum(node)
+            yield from _arithmetic(node)
 
 
-def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Fields with a constant default, or a tuple of constants, that no call gives and no statement sets."""
+def _constant_fields(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Return fields with a constant default, or a tuple of constants, that no call gives and no statement sets."""
     given = {keyword.arg for node in walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords}
     given |= {
         node.attr for node in walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
@@ -68,12 +74,12 @@ def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     seen: dict[str, int] = {}
     for owner in classes:
         for item in owner.body:
-            name = _target(item)
+            name = _assigned_name(item)
             if name is not None:
                 seen[name] = seen.get(name, 0) + 1
     for owner in classes:
         for item in owner.body:
-            name = _target(item)
+            name = _assigned_name(item)
             value = item.value if isinstance(item, (ast.Assign, ast.AnnAssign)) else None
             lone = name is not None and seen[name] == 1 and name not in given and owner.name not in positional
             parts = value.elts if isinstance(value, ast.Tuple) else [value]
@@ -81,8 +87,8 @@ def _fields(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 yield name, value
 
 
-def _field_of(read: ast.Attribute, made: ast.Call, owner: ast.ClassDef | None) -> Iterator[Edit]:
-    """``Config(4, rate=2).rate`` is ``2``: what is made of a class of fields only to read one of them."""
+def _field_of_new_object(read: ast.Attribute, made: ast.Call, owner: ast.ClassDef | None) -> Iterator[Edit]:
+    """Return the edit from ``Config(4, rate=2).rate`` to ``2``, for a class of fields."""
     body = owner.body if owner is not None else []
     names = [item.target.id for item in body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)]
     if read.attr not in names or any(isinstance(item, ast.FunctionDef) and item.name == "__init__" for item in body):
@@ -92,8 +98,8 @@ def _field_of(read: ast.Attribute, made: ast.Call, owner: ast.ClassDef | None) -
         yield Edit.of(read, given[read.attr])
 
 
-def _namespaces(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
-    """What the one ``argparse.Namespace(width=4)`` of a script gives, where nothing else sets it."""
+def _namespace_fields(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
+    """Return the constants of the script's only ``argparse.Namespace(width=4)`` that nothing else sets."""
     made = [
         node
         for node in walk(tree)
@@ -105,18 +111,19 @@ def _namespaces(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
             yield keyword.arg, keyword.value
 
 
-def _lists(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """``next(iter(found))`` for each list of names or constants that is bound once, and what it comes to."""
+def _first_items(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Return ``next(iter(found))`` with its result for each list of names or constants that is bound once."""
     stored = [node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     for node in tree.body:
-        name = _target(node)
+        name = _assigned_name(node)
         value = node.value if isinstance(node, ast.Assign) else None
         first = value.elts[:1] if isinstance(value, (ast.List, ast.Tuple)) else []
         if name is not None and stored.count(name) == 1 and first and isinstance(first[0], (ast.Name, ast.Constant)):
             yield f"next(iter({name}))", first[0]
 
 
-def _target(item: ast.stmt) -> str | None:
+def _assigned_name(item: ast.stmt) -> str | None:
+    """Return the name that a statement assigns to, if it is one plain name."""
     if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
         return item.target.id
     if isinstance(item, ast.Assign) and len(item.targets) == 1 and isinstance(item.targets[0], ast.Name):
@@ -124,11 +131,12 @@ def _target(item: ast.stmt) -> str | None:
     return None
 
 
-def _truth(test: ast.expr) -> bool | None:
+def _truth_of(test: ast.expr) -> bool | None:
+    """Return the truth of a condition that the text decides, else ``None``."""
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _truth(test.operand)
+        inner = _truth_of(test.operand)
         return None if inner is None else not inner
     if (
         isinstance(test, ast.Compare)
@@ -141,8 +149,8 @@ def _truth(test: ast.expr) -> bool | None:
     return None
 
 
-def _call(node: ast.Call) -> Iterator[Edit]:
-    """``next(iter([a]))`` is ``a``; a list of modules that is looped over by hand is a list."""
+def _call_result(node: ast.Call) -> Iterator[Edit]:
+    """Return the edit of a call that is decided, such as ``next(iter([a]))`` or ``getattr(a, 'b')``."""
     name = ast.unparse(node.func)
     if isinstance(node.func, ast.Call) and ast.unparse(node.func.func) in ("partial", "functools.partial"):
         first, *bound = node.func.args
@@ -178,15 +186,15 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         yield Edit.of(node, node.func.body)
 
 
-def _spread(node: ast.Call) -> Iterator[Edit]:
-    """``f(a, *(b, c))`` is ``f(a, b, c)``."""
+def _unpacked_arguments(node: ast.Call) -> Iterator[Edit]:
+    """Return the edits from ``f(a, *(b, c))`` to ``f(a, b, c)``."""
     for item in node.args:
         if isinstance(item, ast.Starred) and isinstance(item.value, (ast.Tuple, ast.List)):
             yield Edit.of(item, list[ast.AST](item.value.elts))
 
 
-def _first_weight(tree: ast.Module, node: ast.Call) -> Iterator[Edit]:
-    """``next(model.parameters())`` as one of the weights by name."""
+def _first_parameter(tree: ast.Module, node: ast.Call) -> Iterator[Edit]:
+    """Return edits from ``next(model.parameters())`` to each of the parameters by name."""
     inner = node.args[0] if isinstance(node.func, ast.Name) and node.func.id == "next" and node.args else None
     if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "iter" and inner.args:
         inner = inner.args[0]
@@ -199,7 +207,8 @@ def _first_weight(tree: ast.Module, node: ast.Call) -> Iterator[Edit]:
                 yield Edit.of(node, ast.Tuple(elts=[ast.Constant(name), weight], ctx=ast.Load()))
 
 
-def _item(node: ast.Subscript) -> Iterator[Edit]:
+def _item_of_literal(node: ast.Subscript) -> Iterator[Edit]:
+    """Return the edit from ``[a, b][0]`` to ``a``, also for tuples and dictionaries."""
     value, key = node.value, node.slice
     if not isinstance(key, ast.Constant):
         return
@@ -215,7 +224,7 @@ def _item(node: ast.Subscript) -> Iterator[Edit]:
 
 
 def _submodule(node: ast.Subscript, value: ast.Call, path: str) -> Iterator[Edit]:
-    """``dict(model.named_modules())["body.0"]`` as ``model.body[0]``."""
+    """Return the edit from ``dict(model.named_modules())['body.0']`` to ``model.body[0]``."""
     inner = value.args[0] if value.args and ast.unparse(value).endswith(".named_modules())") else None
     if ast.unparse(value.func) == "dict" and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
         module: ast.expr = inner.func.value
@@ -227,7 +236,8 @@ def _submodule(node: ast.Subscript, value: ast.Call, path: str) -> Iterator[Edit
         yield Edit.of(node, module)
 
 
-def _sum(node: ast.BinOp) -> Iterator[Edit]:
+def _arithmetic(node: ast.BinOp) -> Iterator[Edit]:
+    """Return the edit from ``2 + 3`` to ``5``, for small whole numbers."""
     left, right = (item.value if isinstance(item, ast.Constant) else None for item in (node.left, node.right))
     if not isinstance(left, int) or not isinstance(right, int) or abs(left) > 10**6 or abs(right) > 10**6:
         return

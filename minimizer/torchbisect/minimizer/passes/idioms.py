@@ -1,35 +1,50 @@
-"""The same thing said the shorter way: ``torch.compile`` as decorator or call, plain constructors, no dead tails.
+"""Write the script in the form that a maintainer would give it.
 
-``torch.compile(f)`` of a function that is only compiled becomes its decorator; a function of one expression becomes a
-lambda or what it calls, where that is shorter and it is used once; ``torch.randn`` becomes ``torch.ones`` where the
-values don't matter.
+Before and after::
+
+    def helper(values):               @torch.compile
+        weights = torch.ones(2)       def f(x):
+        return values + weights           return x + torch.ones(2)
+    torch.compile(helper)(data)       f(y)
+
+``short_forms`` writes ``torch.ones`` where random numbers do not matter, and ``torch.compile(f)`` as a decorator where
+``f`` is only compiled. A function of one expression becomes a lambda, or the function that it calls. ``inputs`` turns a
+tensor that is made inside a compiled function into its argument. Cutting a data flow leaves constructors there. They
+are traced like any operation, and a maintainer would look for the input. ``names`` gives conventional short names: a
+name that says what a tensor meant in a program says nothing in a bug report.
+
+The last two may cost a few nodes. So they run last, and no other pass undoes them. Names of imports and attributes
+stay, and functions that are called in several places keep their tensors.
 """
 
 from __future__ import annotations
 
 import ast
+import keyword
 from collections.abc import Iterator
 
 from torchbisect.minimizer.defects import class_members
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.edits import Edit
-from torchbisect.minimizer.syntax.scope import imported_names, references
+from torchbisect.minimizer.syntax.calls import only_call
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
+from torchbisect.minimizer.syntax.names import all_names, short_name
+from torchbisect.minimizer.syntax.scope import imported_names, parameters, references
 from torchbisect.minimizer.syntax.side_effects import may_have_side_effects
-from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, preorder, walk
 
 
-def run(search: ReductionSearch) -> None:
-    """Constructors together and then one by one, then the compile call, then tails."""
-    edits = list(_constructors(search.tree))
+def short_forms(search: ReductionSearch) -> None:
+    """Replace constructors together and then one by one, then compile calls, then remove results that nothing reads."""
+    edits = list(_constructor_edits(search.tree))
     if len(edits) > 1:
         search.delta_debug(edits)
-    search.scan(_constructors)
-    search.scan(_compiled)
-    search.scan(_tails)
+    search.scan(_constructor_edits)
+    search.scan(_compile_edits)
+    search.scan(_unread_results)
 
 
-_PLAINER = {
+_TO_ONES = {
     "randn": "ones",
     "rand": "ones",
     "zeros": "ones",
@@ -40,15 +55,15 @@ _PLAINER = {
 }
 
 
-def _constructors(tree: ast.Module) -> Iterator[Edit]:
-    """``torch.randn(2, 3)`` as ``torch.ones(2, 3)``; ``arange(4)`` and ``linspace(0, 1, 4)`` as ``ones(4)``."""
+def _constructor_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits from ``torch.randn(2, 3)``, ``torch.arange(4)`` and the like to ``torch.ones``."""
     for node in preorder(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
             continue
         name = node.func.attr
-        if name.endswith("_like") and name[:-5] in _PLAINER:
+        if name.endswith("_like") and name[:-5] in _TO_ONES:
             new = "ones_like"
-        elif name in _PLAINER and isinstance(node.func.value, ast.Name) and node.func.value.id == "torch":
+        elif name in _TO_ONES and isinstance(node.func.value, ast.Name) and node.func.value.id == "torch":
             new = "ones"
         else:
             continue
@@ -60,15 +75,16 @@ def _constructors(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.of(node, ast.Call(func=func, args=args, keywords=node.keywords))
 
 
-def _compiled(tree: ast.Module) -> Iterator[Edit]:
+def _compile_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edits of each function of the script that is only compiled."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield from _as_decorator(tree, node)
             yield from _as_lambda(tree, node)
 
 
-def _compiling(node: ast.AST, name: str, torch_names: TorchNames) -> bool:
-    """``torch.compile(name, ...)``."""
+def _compiles_name(node: ast.AST, name: str, torch_names: TorchNames) -> bool:
+    """Tell whether a node is ``torch.compile(name, ...)``."""
     return (
         isinstance(node, ast.Call)
         and torch_names.is_compile(node)
@@ -79,9 +95,10 @@ def _compiling(node: ast.AST, name: str, torch_names: TorchNames) -> bool:
 
 
 def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
+    """Return the edit that compiles a function by a decorator."""
     named = references(tree, function.name)
     torch_names = TorchNames.of(tree)
-    calls = [node for node in walk(tree) if _compiling(node, function.name, torch_names)]
+    calls = [node for node in walk(tree) if _compiles_name(node, function.name, torch_names)]
     if len(named) == 1 and len(calls) == 1 and not function.decorator_list:
         call = calls[0]
         assert isinstance(call, ast.Call)
@@ -93,12 +110,12 @@ def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]
 
 
 def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
-    """A function of one expression that is only handed to ``torch.compile``."""
+    """Return edits that replace a function of one expression, which is only compiled, by a lambda or its callee."""
     named = references(tree, function.name)
     if len(named) != 1 or function.decorator_list or len(function.body) != 1:
         return
     torch_names = TorchNames.of(tree)
-    if not any(_compiling(node, function.name, torch_names) for node in walk(tree)):
+    if not any(_compiles_name(node, function.name, torch_names) for node in walk(tree)):
         return
     only = function.body[0]
     value = only.value if isinstance(only, (ast.Return, ast.Expr)) else None
@@ -112,8 +129,8 @@ def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
                 yield Edit(((function, None), (named[0], value.func)))
 
 
-def _tails(tree: ast.Module) -> Iterator[Edit]:
-    """``return x`` at the end of a function whose value nobody takes; ``y = f(x)`` with a ``y`` that nobody reads."""
+def _unread_results(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits that remove a function's last ``return``, and the unread ``y`` of ``y = f(x)``."""
     reads = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     imported, methods = imported_names(tree), class_members(tree)
     for node in preorder(tree):
@@ -125,3 +142,124 @@ def _tails(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.of(node, ast.Expr(node.value))
         if isinstance(node, Function) and len(node.body) > 1 and isinstance(node.body[-1], ast.Return):
             yield Edit.remove(node.body[-1])
+
+
+_CONSTRUCTORS = TENSOR_CONSTRUCTORS.keys() - {"randint", "tensor"}
+
+
+def inputs(search: ReductionSearch) -> None:
+    """Turn one tensor after the other into an argument as long as the mismatch stays."""
+    while any(search.attempt_rewrite(tree) for tree in _with_inputs(search.tree)):
+        pass
+
+
+def _with_inputs(tree: ast.Module) -> Iterator[ast.Module]:
+    """Return trees with one more argument, for each constructor in a function that is called in one place."""
+    for function in tree.body:
+        if not isinstance(function, ast.FunctionDef) or function.args.vararg or function.args.kwonlyargs:
+            continue
+        call = only_call(tree, function)
+        if call is None or call.keywords:
+            continue
+        for made in _constructed_inside(function, TorchNames.of(tree)):
+            name = short_name(all_names(function))
+            new = copied(function.args)
+            new.args.append(ast.arg(arg=name))
+            longer = ast.Call(func=call.func, args=[*call.args, copied(made)], keywords=[])
+            yield apply(
+                tree, [Edit(((made, ast.Name(id=name, ctx=ast.Load())), (function.args, new))), Edit.of(call, longer)]
+            )
+
+
+def _constructed_inside(function: ast.FunctionDef, torch_names: TorchNames) -> Iterator[ast.Call]:
+    """Return constructors of inputs: those that require gradients, or any if the function has no parameter."""
+    bare = not parameters(function.args)
+    for statement in function.body:
+        for node in walk(statement):
+            if not isinstance(node, ast.Call):
+                continue
+            made = torch_names.constructor(node.func) in _CONSTRUCTORS
+            if made and (bare or any(keyword.arg == "requires_grad" for keyword in node.keywords)):
+                yield node
+
+
+_VALUE_NAMES = ("x", "y", "z", "w", "a", "b", "c", "d", "e", "u", "v", "p", "q", "r", "s", "t")
+_FUNCTION_NAMES = ("f", "g", "h", "k")
+_CLASS_NAMES = ("Model", "A", "B", "C", "D")
+
+
+def names(search: ReductionSearch) -> None:
+    """Rename everything in one question, else one name after the other."""
+    names = _new_names(search.tree)
+    if names and not search.attempt_rewrite(_renamed(search.tree, names)):
+        for old, new in names.items():
+            if new not in _all_names(search.tree):
+                search.attempt_rewrite(_renamed(search.tree, {old: new}))
+
+
+def _new_names(tree: ast.Module) -> dict[str, str]:
+    """Return a new name for each name that the script binds, in the order in which they come."""
+    kinds = dict(_bound_names(tree))
+    imports = [node for node in walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imported = {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
+    called = {item.arg for node in walk(tree) if isinstance(node, ast.Call) for item in node.keywords}
+    kept = {name for name in _all_names(tree) if name not in kinds} | imported
+    found: dict[str, str] = {}
+    for name, pool in kinds.items():
+        if name in imported or name in called or name.startswith("__"):
+            continue
+        taken = kept | set(found.values())
+        free = [new for new in pool if new not in taken]
+        if name in pool and name not in found.values():
+            found[name] = name
+        elif free and not keyword.iskeyword(free[0]):
+            found[name] = free[0]
+    return {old: new for old, new in found.items() if old != new} if len(set(found.values())) == len(found) else {}
+
+
+def _bound_names(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Return each name that the script binds, with the conventional names for its kind."""
+    methods = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
+    for node in preorder(tree):
+        if isinstance(node, Function):
+            if id(node) not in methods:
+                yield node.name, _FUNCTION_NAMES
+            names = [item.arg for item in parameters(node.args)]
+            for name in names:
+                if not (id(node) in methods and name in ("self", "ctx", "cls")):
+                    yield name, _VALUE_NAMES
+        elif isinstance(node, ast.Lambda):
+            yield from ((item.arg, _VALUE_NAMES) for item in parameters(node.args))
+        elif isinstance(node, ast.ClassDef):
+            yield node.name, _CLASS_NAMES
+            for item in node.body:
+                if isinstance(item, (ast.Assign, ast.AnnAssign)):
+                    return
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, _VALUE_NAMES
+
+
+def _all_names(tree: ast.Module) -> set[str]:
+    """Return all names of variables, parameters, functions and classes."""
+    return {node.id for node in walk(tree) if isinstance(node, ast.Name)} | {
+        node.arg for node in walk(tree) if isinstance(node, ast.arg)
+    } | {node.name for node in walk(tree) if isinstance(node, (*Function, ast.ClassDef))}  # fmt: skip
+
+
+def _renamed(tree: ast.Module, names: dict[str, str]) -> ast.Module:
+    """Return the tree with names exchanged, wherever they are bound."""
+    changes: list[tuple[ast.AST, Replacement]] = []
+    methods = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
+    new = copied(tree)
+    for old_node, node in zip(preorder(tree), preorder(new)):
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+        elif isinstance(node, ast.arg):
+            node.arg = names.get(node.arg, node.arg)
+        elif isinstance(node, (*Function, ast.ClassDef)) and id(old_node) not in methods:
+            node.name = names.get(node.name, node.name)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            node.names = [names.get(name, name) for name in node.names]
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            node.name = names.get(node.name, node.name)
+    return apply(new, [Edit(tuple(changes))])

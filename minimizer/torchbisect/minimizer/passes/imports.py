@@ -1,7 +1,19 @@
-"""Everything of torch named from one ``import torch``.
+"""Name everything of torch from one ``import torch``.
 
-``F.relu`` and ``nn.Linear`` save typing in a program; in a few lines they cost an import each. ``F.relu`` becomes
-``torch.relu`` where there is one, else ``torch.nn.functional.relu``. Leaves imports of other packages.
+Before and after::
+
+    import torch.nn.functional as F
+    y = F.relu(x)
+
+    import torch
+    y = torch.relu(x)
+
+Aliases save typing in a program; in a script of a few lines each costs an import. Functions that torch documents under
+both names get the short one. ``torch.nn.functional`` also has an undocumented half of ``torch`` under the same names,
+so equal names alone prove nothing: the documented ones are listed here. Imports of other packages stay.
+
+``torch_by_name`` replaces ``import torch as th`` before any other pass runs, because a trace writes torch under its own
+name.
 """
 
 from __future__ import annotations
@@ -34,14 +46,14 @@ _ALSO_IN_TORCH = frozenset(
 
 
 def run(search: ReductionSearch) -> None:
-    """One question with the short names, and one with the long ones if that fails."""
-    for tree in _candidates(search.tree):
+    """Attempt the short names, then the long ones if that fails."""
+    for tree in _renamed_imports(search.tree):
         if search.attempt(tree):
             return
 
 
-def unaliased(tree: ast.Module) -> ast.Module:
-    """``import torch as th`` as ``import torch``: what a trace says is written with torch's own name."""
+def without_torch_aliases(tree: ast.Module) -> ast.Module:
+    """Return the tree with ``import torch`` in the place of ``import torch as th``."""
     other = {
         alias.asname: alias
         for node in walk(tree)
@@ -59,12 +71,13 @@ def unaliased(tree: ast.Module) -> ast.Module:
 
 
 def torch_by_name(search: ReductionSearch) -> None:
-    """Torch under its own name, before anything else."""
-    search.attempt_rewrite(unaliased(search.tree))
+    """Name torch ``torch``, even if that makes the script longer."""
+    search.attempt_rewrite(without_torch_aliases(search.tree))
 
 
-def _candidates(tree: ast.Module) -> Iterator[ast.Module]:
-    full, removals = _imported(tree)
+def _renamed_imports(tree: ast.Module) -> Iterator[ast.Module]:
+    """Return the trees without the imports: one with short names where torch has them, one with full names."""
+    full, removals = _torch_imports(tree)
     if not full:
         return
     names = [node for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
@@ -87,8 +100,8 @@ def _candidates(tree: ast.Module) -> Iterator[ast.Module]:
         yield bare
 
 
-def _imported(tree: ast.Module) -> tuple[dict[str, str], list[Edit]]:
-    """Names that stand for parts of torch, with their full names; and what takes their imports away."""
+def _torch_imports(tree: ast.Module) -> tuple[dict[str, str], list[Edit]]:
+    """Return the full names of the names that stand for parts of torch, and edits that remove their imports."""
     full: dict[str, str] = {}
     removals: list[Edit] = []
     for node in tree.body:
@@ -105,6 +118,7 @@ def _imported(tree: ast.Module) -> tuple[dict[str, str], list[Edit]]:
 
 
 def _dotted(name: str) -> ast.expr:
+    """Return the expression of a dotted name."""
     first, *rest = name.split(".")
     node: ast.expr = ast.Name(id=first, ctx=ast.Load())
     for part in rest:

@@ -1,10 +1,19 @@
-"""A function or a method that is called in one place gives way to its body there.
+"""Replace the only call of a function or method by the function's body.
 
-Helpers, factories and ``main`` are how a program is laid out, not what a bug needs; once they are inlined, deletion
-and substitution see one straight line. Arguments that are names or constants are put in place, others are assigned
-first; local names that would clash get a number. A method's name has to be its own in the whole script, since nothing
-says whose object it is called on. Leaves functions that are called in several places, that return early, or that are
-generators.
+Before and after::
+
+    def scaled(x, factor):            h = x + 1
+        h = x + 1                     y = h * 3
+        return h * factor
+    y = scaled(x, 3)
+
+Helpers, factories and ``main`` structure a program, and a bug rarely needs them. Once they are inlined, deletion and
+substitution see one straight line. Arguments that are names or constants are written in place, others are assigned
+first. Local names that would clash get a number. A method's name has to be unique in the script, because the text does
+not tell whose object it is called on.
+
+Inlining may make the script larger at first, so each step may be finished by another pass before it is judged.
+Functions that are called in several places, return early, or are generators stay.
 """
 
 from __future__ import annotations
@@ -23,7 +32,12 @@ from torchbisect.minimizer.syntax.tree import Comprehension, Function, children,
 
 
 def run(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
-    """All in one question, since a bug rarely minds; else one after the other. Each may grow the tree a little."""
+    """Inline all functions in one question if that works, else one after the other.
+
+    Args:
+        search: the search.
+        finish: shrinks a script that inlining has made larger.
+    """
     whole, count, room = search.tree, 0, 2 * count_nodes(search.tree)
     while count_nodes(whole) < room and (found := next(inlined(whole), None)) is not None:
         whole, count = found[1], count + 1
@@ -43,19 +57,19 @@ def run(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> N
 
 
 def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
-    """Each function that can be inlined, with the tree in which it is."""
+    """Return each function that can be inlined, with the tree in which it is."""
     for function in [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]:
-        site = _site(tree, function)
+        site = _call_site(tree, function)
         if site is None:
             continue
-        edit = _edit(tree, function, site)
+        edit = _inlining_edit(tree, function, site)
         if edit is not None:
             yield function.name, apply(tree, [edit, Edit.remove(function)])
 
 
 @dataclass(frozen=True)
-class _Site:
-    """The one call of a function: the call, its statement, the scope that holds it; what a method is called on."""
+class _CallSite:
+    """The only call of a function: its statement, the scope around it, and the object of a method call."""
 
     call: ast.Call
     statement: ast.stmt
@@ -63,13 +77,13 @@ class _Site:
     owner: ast.expr | None = None
 
 
-def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
-    """Where the function is called, if it is named nowhere else and statements can take the call's place."""
-    if function.decorator_list or not _straight(function):
+def _call_site(tree: ast.Module, function: ast.FunctionDef) -> _CallSite | None:
+    """Return the only call of a function, if the function is named nowhere else and statements may stand there."""
+    if function.decorator_list or not _returns_only_at_end(function):
         return None
     above = parents(tree)
     method = isinstance(above.get(id(function)), ast.ClassDef)
-    named = _mentions(tree, function) if method else references(enclosing(above, function), function.name)
+    named = _method_mentions(tree, function) if method else references(enclosing(above, function), function.name)
     if len(named) != 1:
         return None
     call = above.get(id(named[0]))
@@ -86,11 +100,11 @@ def _site(tree: ast.Module, function: ast.FunctionDef) -> _Site | None:
     scope: ast.AST = node
     while not isinstance(scope, (ast.Module, *Function, ast.ClassDef)):
         scope = above[id(scope)]
-    return None if scope is function or isinstance(scope, ast.ClassDef) else _Site(call, node, scope, owner)
+    return None if scope is function or isinstance(scope, ast.ClassDef) else _CallSite(call, node, scope, owner)
 
 
-def _mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.expr]:
-    """Where a method is named, if it can only be this one and what it is called on may be written several times."""
+def _method_mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.expr]:
+    """Return where a method is named, if no other can be meant and its object may be written several times."""
     name, nodes = method.name, walk(tree)
     others = [node for node in nodes if isinstance(node, Function) and node.name == name and node is not method]
     own = any(isinstance(node, ast.Name) and node.id in ("super", "__class__") for node in walk(method))
@@ -103,17 +117,18 @@ def _mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.expr]:
     return found if all(isinstance(owner, ast.Name) for owner in owners) else []
 
 
-def _straight(function: ast.FunctionDef) -> bool:
-    """Whether it returns at its end or not at all, and shares no names with the scopes round it by declaration."""
+def _returns_only_at_end(function: ast.FunctionDef) -> bool:
+    """Tell whether a function returns at its end or not at all, and declares no names global or nonlocal."""
     for node in walk(function):
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)):
             return False
-        if isinstance(node, ast.Return) and node is not function.body[-1] and _returns_from(function, node):
+        if isinstance(node, ast.Return) and node is not function.body[-1] and _is_own_return(function, node):
             return False
     return function.args.kwarg is None
 
 
-def _returns_from(function: ast.FunctionDef, wanted: ast.Return) -> bool:
+def _is_own_return(function: ast.FunctionDef, wanted: ast.Return) -> bool:
+    """Tell whether a return statement is the function's own, not that of a function inside it."""
     stack: list[ast.AST] = list(function.body)
     while stack:
         node = stack.pop()
@@ -124,7 +139,8 @@ def _returns_from(function: ast.FunctionDef, wanted: ast.Return) -> bool:
     return False
 
 
-def _edit(tree: ast.Module, function: ast.FunctionDef, site: _Site) -> Edit | None:
+def _inlining_edit(tree: ast.Module, function: ast.FunctionDef, site: _CallSite) -> Edit | None:
+    """Return the edit that puts the body in the place of the call, or ``None`` where the arguments are unclear."""
     bound = arguments_of(function, site.call, skip=site.owner is not None)
     if bound is None:
         return None

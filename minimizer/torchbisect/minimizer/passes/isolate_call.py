@@ -1,10 +1,21 @@
-"""Only one callable of the script, compiled, on rebuilt inputs.
+"""Reduce the script to one call of one of its functions, compiled, on rebuilt inputs.
+
+Before and after::
+
+    for batch in load(config):
+        losses.append(train_step(torch.compile(encode), batch))
+
+    torch.compile(encode)(torch.randn(4, 8))
 
 A training script reaches its bug through data loading, configuration, a model of many layers and a loop. The trace
-knows every call on that way and what would rebuild its arguments, so "this function alone, on inputs of these shapes"
-can be asked directly, and one question often removes nine tenths of the script. It goes from the compiled root down, a
-level at a time; where no root shows it alone, every call is tried, the innermost first. Global side effects (config
-flags, default dtype, seeds) are kept. Leaves the script alone when the bug needs what surrounds every call.
+records every call on that way, with an expression that rebuilds each argument. So one question often removes nine
+tenths of the script. The pass goes down from the compiled root, one call at a time; where no root shows the mismatch
+alone, it tries every call, the innermost first.
+
+A call alone was not enough in several kinds of scripts, so more is kept or added. Statements that set global state of
+torch (compiler flags, default dtype) are kept. A closure is also tried as a closure, and after what was done to the
+objects that it reads, such as hooks. A function without tensor operations is compiled beside one, because Dynamo skips
+a frame without any. The script stays as it is when the bug needs what surrounds every call.
 """
 
 from __future__ import annotations
@@ -23,38 +34,38 @@ from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
 from torchbisect.minimizer.unused import without_unused
 
-MOST = 24
-"""How many calls are asked about at most."""
+MOST_QUESTIONS = 24
+"""The most questions that one run of this pass asks."""
 
 
 def run(search: ReductionSearch, backend: str | None = None) -> None:
-    """From the compiled root down, as long as a call inside shows it; where no root does, whatever call shows it."""
+    """Go down from the compiled root while a call inside shows the mismatch; if no root does, try every call."""
     if search.trace is None:
         return
-    tree, trace, last = search.tree, search.trace, len(search.interestingness.requested) + MOST
-    options = _options(tree, backend)
+    tree, trace, last = search.tree, search.trace, len(search.interestingness.requested) + MOST_QUESTIONS
+    options = _compile_options(tree, backend)
 
     def shows(call: Call) -> bool:
-        for candidate in alone(tree, call, trace, options):
+        for candidate in scripts_with_call(tree, call, trace, options):
             if len(search.interestingness.requested) < last and search.attempt(candidate):
                 return True
         return False
 
-    calls = chosen(trace)
+    calls = calls_to_try(trace)
     inner = next((call for call in calls if call.root and shows(call)), None)
     if inner is None:
         any(shows(call) for call in calls)
     while inner is not None:
-        inner = next((call for call in _inside(calls, inner) if shows(call)), None)
+        inner = next((call for call in _calls_made_by(calls, inner) if shows(call)), None)
 
 
-def _inside(calls: list[Call], outer: Call) -> list[Call]:
-    """The calls that a call made, the last first: what went wrong before is in its arguments."""
+def _calls_made_by(calls: list[Call], outer: Call) -> list[Call]:
+    """Return the calls that a call made, the last first: earlier effects are in the arguments of the last."""
     return [call for call in reversed(calls) if call.parent == outer.number]
 
 
 def backend_of(tree: ast.Module) -> str | None:
-    """The backend that the script's own calls of ``torch.compile`` name, where it is written out."""
+    """Return the backend that the script's own calls of ``torch.compile`` name as a constant, else ``None``."""
     torch_names = TorchNames.of(tree)
     for node in walk(tree):
         if isinstance(node, ast.Call) and torch_names.is_compile(node):
@@ -68,8 +79,8 @@ def backend_of(tree: ast.Module) -> str | None:
     return None
 
 
-def _options(tree: ast.Module, backend: str | None) -> list[ast.keyword]:
-    """What the script's first ``torch.compile`` is given beside a backend, where it is written out, and the backend."""
+def _compile_options(tree: ast.Module, backend: str | None) -> list[ast.keyword]:
+    """Return the constant options of the script's first ``torch.compile``, with this backend."""
     torch_names = TorchNames.of(tree)
     calls = [node for node in walk(tree) if isinstance(node, ast.Call) and torch_names.names_compile(node.func)]
     given = [item for call in calls[:1] for item in call.keywords if item.arg in ("dynamic", "fullgraph", "mode")]
@@ -77,10 +88,10 @@ def _options(tree: ast.Module, backend: str | None) -> list[ast.keyword]:
     return [*found, ast.keyword(arg="backend", value=ast.Constant(backend))] if backend else found
 
 
-def chosen(trace: Trace) -> list[Call]:
-    """One call of each function that ran compiled, the innermost and smallest first, then the callers of the roots.
+def calls_to_try(trace: Trace) -> list[Call]:
+    """Return one call of each function that ran compiled, then the callers of the compiled roots.
 
-    A function's first call that raised stands for all of them, else its first.
+    The innermost come first. A function's first call that raised stands for all its calls, else its first call.
     """
     depth: dict[int, int] = {}
     for call in trace.calls:
@@ -105,20 +116,20 @@ def chosen(trace: Trace) -> list[Call]:
     return inside + around
 
 
-def alone(tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword]) -> Iterator[ast.Module]:
-    """Scripts in which the call is made directly: as it is, then followed by a backward pass.
+def scripts_with_call(tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword]) -> Iterator[ast.Module]:
+    """Return scripts that make the call directly: as it is, then followed by a backward pass.
 
-    A function with no operation of torch in it is compiled beside one: alone there would be nothing to compile, and
-    what it does to the interpreter's own objects would be done by the interpreter.
+    A function without an operation of torch is compiled beside one. Alone it would not be compiled at all, and the
+    interpreter would do what it does to Python's own objects.
     """
     if any(argument.text is None for argument in call.arguments):
         return
-    given = _arguments(call, _compiled_texts(trace), options)
+    given = _arguments(call, _compiled_objects(trace), options)
     for definitions, called in _callees(tree, call, trace):
-        yield from _called(tree, call, definitions, called, *given, options)
+        yield from _scripts_with_callee(tree, call, definitions, called, *given, options)
 
 
-def _called(
+def _scripts_with_callee(
     tree: ast.Module,
     call: Call,
     definitions: list[ast.stmt],
@@ -127,22 +138,23 @@ def _called(
     keywords: list[ast.keyword],
     options: list[ast.keyword],
 ) -> Iterator[ast.Module]:
-    if call.compiled and not _operates(tree, call):
-        wrapper = _beside_an_operation(called, args, keywords, all_names(tree))
+    """Return the scripts that make the call through one expression, after the definitions that it needs."""
+    if call.compiled and not _may_operate_on_tensors(tree, call):
+        wrapper = _with_tensor_operation(called, args, keywords, all_names(tree))
         definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
         args = [expression("torch.ones(1)"), *args]
     value = _compile(called, options) if call.compiled else called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
-    preamble = [*_kept(tree), *definitions]
-    for ending in _endings(invocation, call.compiled and _takes_gradients(tree), call.raised):
+    preamble = [*_global_statements(tree), *definitions]
+    for ending in _endings(invocation, call.compiled and _uses_gradients(tree), call.raised):
         yield without_unused(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
 
 
-_OF_PYTHON = CONTAINER_METHODS | frozenset(dir(builtins))
+_PYTHON_NAMES = CONTAINER_METHODS | frozenset(dir(builtins))
 
 
-def _operates(tree: ast.Module, call: Call) -> bool:
-    """Whether a function may do something with a tensor: arithmetic, or a call of what isn't Python's own."""
+def _may_operate_on_tensors(tree: ast.Module, call: Call) -> bool:
+    """Tell whether a function may operate on a tensor: by arithmetic, or by a call of what is not Python's own."""
     others = {
         alias.asname or alias.name.split(".")[0]
         for node in walk(tree)
@@ -161,15 +173,15 @@ def _operates(tree: ast.Module, call: Call) -> bool:
                 root = root.value
             foreign = isinstance(root, ast.Name) and root.id in others
             last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if not foreign and last not in _OF_PYTHON:
+            if not foreign and last not in _PYTHON_NAMES:
                 return True
     return not functions
 
 
-def _beside_an_operation(
+def _with_tensor_operation(
     called: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], taken: set[str]
 ) -> ast.FunctionDef:
-    """A function of a tensor and the arguments, which calls what is called and does something with the tensor."""
+    """Return a function of a tensor and the arguments that makes the call and adds 1 to the tensor."""
     names = [f"arg{number}" for number in range(len(args))]
     given = [str(keyword.arg) for keyword in keywords]
     tensor = fresh_name("x", taken)
@@ -181,12 +193,13 @@ def _beside_an_operation(
     return function
 
 
-def _takes_gradients(tree: ast.Module) -> bool:
+def _uses_gradients(tree: ast.Module) -> bool:
+    """Tell whether the script computes or reads a gradient."""
     return any(isinstance(node, ast.Attribute) and node.attr in ("backward", "grad") for node in walk(tree))
 
 
-def _compiled_texts(trace: Trace) -> set[str]:
-    """What rebuilds the things that the script compiles."""
+def _compiled_objects(trace: Trace) -> set[str]:
+    """Return the expressions that rebuild the objects that the script compiles."""
     found = set()
     for call in trace.calls:
         if call.root:
@@ -195,7 +208,7 @@ def _compiled_texts(trace: Trace) -> set[str]:
 
 
 def _arguments(call: Call, roots: set[str], options: list[ast.keyword]) -> tuple[list[ast.expr], list[ast.keyword]]:
-    """The rebuilt arguments; one that is a compiled thing is compiled, if the call itself isn't inside one."""
+    """Return the rebuilt arguments. A compiled object is compiled, unless the call itself runs compiled."""
     args: list[ast.expr] = []
     keywords: list[ast.keyword] = []
     for argument in call.arguments:
@@ -213,14 +226,15 @@ def _arguments(call: Call, roots: set[str], options: list[ast.keyword]) -> tuple
 
 
 def _compile(value: ast.expr, options: list[ast.keyword]) -> ast.expr:
+    """Return ``torch.compile(value, ...)``."""
     func = ast.Attribute(value=ast.Name(id="torch", ctx=ast.Load()), attr="compile", ctx=ast.Load())
     return ast.Call(func=func, args=[value], keywords=options)
 
 
 def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[ast.stmt], ast.expr]]:
-    """Further definitions that the call needs, and the expression to call.
+    """Return further definitions that the call needs, with the expression to call.
 
-    A closure on its own, then as a closure, then after what was done to the things that it reads.
+    A closure is first taken out alone, then as a closure, then after what was done to the objects that it reads.
     """
     if call.owner is not None or "." in call.function.replace(".<locals>.", ""):
         if call.owner_text is None:
@@ -248,19 +262,22 @@ def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[
 
 
 def _first_line(node: ast.AST) -> int:
+    """Return the line of a definition's first decorator, or of the definition: the one that a trace names."""
     return min([node.lineno, *(item.lineno for item in node.decorator_list)])  # type: ignore[attr-defined, no-any-return]
 
 
-def _kept(tree: ast.Module) -> list[ast.stmt]:
-    """Imports, definitions, plain global values, and what sets something of torch anywhere in the script."""
+def _global_statements(tree: ast.Module) -> list[ast.stmt]:
+    """Return imports, definitions, plain global values, and statements anywhere that set global state of torch."""
     found: list[ast.stmt] = []
     torch_names = TorchNames.of(tree)
     for statement in tree.body:
         if isinstance(statement, (ast.Import, ast.ImportFrom, *Function, ast.ClassDef)):
             found.append(_without_compile(statement, torch_names))
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and not _runs_user_code(tree, statement, torch_names):
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and not _runs_script_function(
+            tree, statement, torch_names
+        ):
             found.append(statement)
-    settings = [node for node in walk(tree) if isinstance(node, ast.stmt) and _sets_torch(node)]
+    settings = [node for node in walk(tree) if isinstance(node, ast.stmt) and _sets_global_state(node)]
     torch_settings: dict[str, ast.stmt] = {}
     for node in settings:
         key = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ast.unparse(node)
@@ -268,31 +285,32 @@ def _kept(tree: ast.Module) -> list[ast.stmt]:
     imports = [alias for item in found if isinstance(item, ast.Import) for alias in item.names]
     if not any((alias.asname or alias.name) == "torch" for alias in imports):
         found.insert(0, ast.Import(names=[ast.alias(name="torch")]))
-    return _bindable(found + [item for item in torch_settings.values() if item not in found])
+    return _with_bound_names(found + [item for item in torch_settings.values() if item not in found])
 
 
-def _bindable(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """Those of the statements that find their names: a setting inside a function may read what is only there."""
+def _with_bound_names(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """Drop statements whose names are not bound: a setting inside a function may read a local name."""
     while True:
         bound = bound_names(statements) | set(dir(builtins))
         kept = [
             item
             for item in statements
-            if isinstance(item, (*Function, ast.ClassDef)) or _read(item) <= bound | bound_names([item])
+            if isinstance(item, (*Function, ast.ClassDef)) or _names_read(item) <= bound | bound_names([item])
         ]
         if len(kept) == len(statements):
             return kept
         statements = kept
 
 
-def _read(statement: ast.stmt) -> set[str]:
+def _names_read(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement reads and does not bind."""
     own = {node.id for node in walk(statement) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     own |= {node.arg for node in walk(statement) if isinstance(node, ast.arg)}
     return {node.id for node in walk(statement) if isinstance(node, ast.Name)} - own
 
 
 def _without_compile(node: ast.stmt, torch_names: TorchNames) -> ast.stmt:
-    """A definition that its decorator doesn't compile."""
+    """Return a definition without the decorators that compile it."""
     if isinstance(node, Function) and any(map(torch_names.mentions_compile, node.decorator_list)):
         new = copied(node)
         new.decorator_list = [item for item in node.decorator_list if not torch_names.mentions_compile(item)]
@@ -300,15 +318,16 @@ def _without_compile(node: ast.stmt, torch_names: TorchNames) -> ast.stmt:
     return node
 
 
-def _runs_user_code(tree: ast.Module, statement: ast.stmt, torch_names: TorchNames) -> bool:
+def _runs_script_function(tree: ast.Module, statement: ast.stmt, torch_names: TorchNames) -> bool:
+    """Tell whether a statement names one of the script's functions or compiles something."""
     functions = {node.name for node in tree.body if isinstance(node, Function)}
     return torch_names.mentions_compile(statement) or any(
         isinstance(node, ast.Name) and node.id in functions for node in walk(statement)
     )
 
 
-def _sets_torch(node: ast.stmt) -> bool:
-    """``torch._dynamo.config.x = True``, ``torch.set_default_dtype(...)``: it can stand anywhere."""
+def _sets_global_state(node: ast.stmt) -> bool:
+    """Tell whether a statement sets global state: ``torch._dynamo.config.x = True``, ``torch.set_default_dtype()``."""
     if isinstance(node, ast.Assign):
         target = ast.unparse(node.targets[0])
         return (
@@ -322,7 +341,7 @@ def _sets_torch(node: ast.stmt) -> bool:
 
 
 def _endings(invocation: ast.expr, gradients: bool, raised: str) -> Iterator[list[ast.stmt]]:
-    """The call alone, with what it raises caught; its result given back through autograd."""
+    """Return statements that make the call: with what it raises caught, or followed by a backward pass."""
     if raised:
         caught = ast.ExceptHandler(type=ast.Name(id=raised, ctx=ast.Load()), name=None, body=[ast.Pass()])
         yield [ast.Try(body=[ast.Expr(invocation)], handlers=[caught], orelse=[], finalbody=[])]
@@ -334,4 +353,5 @@ def _endings(invocation: ast.expr, gradients: bool, raised: str) -> Iterator[lis
 
 
 def _backward(name: str) -> list[ast.stmt]:
+    """Return the statement that sums an output and calls ``backward``."""
     return ast.parse(f"{name}.sum().backward()").body

@@ -1,10 +1,20 @@
-"""Take away what nothing uses: imports, definitions, assignments, methods, fields, annotations.
+"""Remove imports, definitions, assignments, methods, fields and annotations that nothing uses.
 
-Uses are looked up by name, of a function's own names in the function and of others over the whole script, to a
-fixpoint, so that a helper of an unused helper goes with it. Everything goes in one question; where that changes the
-mismatch, all but the assignments of what may have an effect; what is then left is halved. Leaves what is used
-under the same name, methods that others call by protocol, and what a decorator of the script's own may have put into a
-registry.
+Before and after::
+
+    import os
+    def helper(x: int):
+        return os.sep
+    unread = f(x)
+
+    f(x)
+
+Names of a function's own scope are looked up in the function, others in the whole script. The removal goes on to a
+fixpoint, so a helper of an unused helper is removed with it. All of it goes in one question. If that changes the
+mismatch, the next question leaves assignments whose value may have a side effect, and then the rest is halved.
+
+Names used anywhere under the same spelling stay. So do methods that others call by protocol, such as ``forward``, and
+functions that a decorator of the script may have put into a registry.
 """
 
 from __future__ import annotations
@@ -18,16 +28,16 @@ from torchbisect.minimizer.unused import UsedNames, never_read, unused_edits, wi
 
 
 def run(search: ReductionSearch) -> None:
-    """One question for the fixpoint, one for that of what has no effect, else for each round by halves."""
+    """Attempt the fixpoint, then the fixpoint without side effects, then each round in halves."""
     if not search.attempt(without_unused(search.tree)):
         search.attempt(without_unused(search.tree, harmless=True))
         while search.delta_debug(unused_edits(search.tree)):
             pass
-    search.delta_debug(_values_alone(search.tree))
+    search.delta_debug(_unread_assignments(search.tree))
 
 
-def _values_alone(tree: ast.Module) -> list[Edit]:
-    """``unread = f(x)`` as ``f(x)``: what has an effect can't go, but nobody needs its name."""
+def _unread_assignments(tree: ast.Module) -> list[Edit]:
+    """Return edits from ``unread = f(x)`` to ``f(x)``: the call may be needed, its name is not."""
     used_by = UsedNames(tree)
     return [
         Edit.of(node, ast.Expr(node.value))

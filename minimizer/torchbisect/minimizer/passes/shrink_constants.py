@@ -1,8 +1,15 @@
-"""Sizes and other constants towards the smallest: a ladder 1, 2, 3, 4, 8, 16.
+"""Replace numbers by the smallest that show the mismatch.
 
-Equal numbers go together first, since a width stands in many places that must agree, and with its multiples, since
-32 may be 4 times 8; then one by one. A failure may need a vector's width or a tail, so it isn't monotone in the size,
-and a binary search would go wrong: the rungs are tried from below. Never 0 where a size may be meant.
+Before and after::
+
+    f(torch.randn(17, 32), 0.25)
+
+    f(torch.randn(1, 4), 1)
+
+Numbers go through a ladder: 1, 2, 3, 4, 8, 16. A mismatch may need the width of a vector register or a remainder, so it
+is not monotone in the size and a binary search would go wrong; the rungs are tried from below. Equal numbers change
+together first, because a width stands in many places that must agree, and with their multiples, because 32 may be 4
+times 8. Then each changes alone. No number becomes 0 where it may be a size.
 """
 
 from __future__ import annotations
@@ -15,21 +22,22 @@ from torchbisect.minimizer.syntax.edits import Edit, apply_or_none
 from torchbisect.minimizer.syntax.tree import preorder
 
 LADDER = (1, 2, 3, 4, 8, 16)
+"""The numbers that are tried, in this order."""
 
 
 def run(search: ReductionSearch) -> None:
-    """All numbers to one or two, then those of each value together, then one by one."""
+    """Change all numbers to 1 or 2, then those of each value together, then one by one."""
     for rung in (1, 2):
         edits = [Edit.of(node, ast.Constant(rung)) for node, value in _numbers(search.tree) if value > rung]
         if edits and search.attempt_edits(edits):
             break
     for wanted in sorted({value for _, value in _numbers(search.tree)}, reverse=True):
-        search.attempt_first(apply_or_none(search.tree, edits) for edits in list(_together(search.tree, wanted)))
-    search.scan(_options)
+        search.attempt_first(apply_or_none(search.tree, edits) for edits in list(_equal_numbers(search.tree, wanted)))
+    search.scan(_number_edits)
 
 
-def _together(tree: ast.Module, wanted: int) -> Iterator[list[Edit]]:
-    """What to make of all the numbers of one value, the smallest first."""
+def _equal_numbers(tree: ast.Module, wanted: int) -> Iterator[list[Edit]]:
+    """Return the edits of all numbers of one value, the smallest result first."""
     numbers = _numbers(tree)
     same = [node for node, value in numbers if value == wanted]
     yield [Edit.of(node, ast.Constant(1)) for node in same]
@@ -41,12 +49,13 @@ def _together(tree: ast.Module, wanted: int) -> Iterator[list[Edit]]:
 
 
 def _numbers(tree: ast.Module) -> list[tuple[ast.Constant, int]]:
-    """Whole numbers above one, with their values."""
+    """Return whole numbers above 1, with their values."""
     constants = [node for node in preorder(tree) if isinstance(node, ast.Constant)]
     return [(node, node.value) for node in constants if type(node.value) is int and node.value > 1]
 
 
-def _options(tree: ast.Module) -> Iterator[Edit]:
+def _number_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edits of each number alone, and of each sign."""
     for node in preorder(tree):
         if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
             yield Edit.of(node, node.operand)

@@ -1,8 +1,16 @@
-"""A name that is bound once gives way to its value: ``n = 4; f(n)`` to ``f(4)``, ``h = x + 1; g(h)`` to ``g(x + 1)``.
+"""Replace a name that is bound once by its value.
 
-Names with one use, and names for constants and other names, also of class attributes and the fields of a config that
-is made once. Leaves names that are used several times for something that is not a constant: writing a tensor twice
-would make two tensors.
+Before and after::
+
+    n = 4
+    h = x + n
+    g(h)
+
+    g(x + 4)
+
+Names with one use are replaced by any value, names with several uses only by constants and other names: a tensor that
+is written twice is two tensors. The same goes for attributes, such as those of a configuration object that is made
+once. A value outside a function stays outside; inside it would be traced, and that is another program.
 """
 
 from __future__ import annotations
@@ -19,23 +27,23 @@ from torchbisect.minimizer.syntax.tree import Function, children, walk
 
 
 def run(search: ReductionSearch) -> None:
-    """As many as go in one question, then fewer."""
-    search.scan_in_batches(options)
+    """Attempt many substitutions in one question, then fewer."""
+    search.scan_in_batches(_substitutions)
 
 
-def options(tree: ast.Module) -> Iterator[Edit]:
-    """Each assignment of a plain name in the scope it belongs to, and of an attribute to what is written out."""
-    yield from _attributes(tree)
-    yield from _appended(tree)
+def _substitutions(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edits of assigned attributes, lists that are appended to, and names, scope by scope."""
+    yield from _attribute_substitutions(tree)
+    yield from _appended_items(tree)
     for scope in walk(tree):
         if isinstance(scope, (ast.Module, *Function)):
-            yield from _scope(scope)
+            yield from _scope_substitutions(scope)
 
 
-def _attributes(tree: ast.Module) -> Iterator[Edit]:
-    """``self.rate = 3`` and then ``self.rate`` as ``3``, where no other statement sets an attribute of that name.
+def _attribute_substitutions(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits from ``self.rate = 3`` and later ``self.rate`` to ``3``.
 
-    The same for a function of the module's.
+    No other statement may set an attribute of that name. A function of the module counts as a value too.
     """
     nodes = walk(tree)
     stored = Counter(
@@ -54,57 +62,58 @@ def _attributes(tree: ast.Module) -> Iterator[Edit]:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute):
             continue
-        if _written_out(node.value) or (isinstance(node.value, ast.Name) and node.value.id in functions):
+        if _is_literal(node.value) or (isinstance(node.value, ast.Name) and node.value.id in functions):
             uses = [item for item in reads if item.attr == target.attr]
             once = isinstance(node.value, (ast.Constant, ast.Name)) or len(uses) == 1
             if uses and once and stored[target.attr] == 1 and target.attr not in members:
                 yield Edit(((node, None), *((use, copied(node.value)) for use in uses)))
 
 
-def _written_out(value: ast.expr) -> bool:
-    """A constant, or a container of what is written out."""
+def _is_literal(value: ast.expr) -> bool:
+    """Tell whether an expression is a constant, or a container of such expressions."""
     parts = children(value) if isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.Set)) else []
     items = [item for item in parts if isinstance(item, ast.expr)]
-    return isinstance(value, ast.Constant) or (bool(items) and all(map(_written_out, items)))
+    return isinstance(value, ast.Constant) or (bool(items) and all(map(_is_literal, items)))
 
 
-def _scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Edit]:
+def _scope_substitutions(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Edit]:
+    """Return the edits of the names that one scope binds."""
     bindings: dict[str, list[ast.Assign]] = {}
-    for node in _statements(scope.body):
+    for node in _own_statements(scope.body):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             bindings.setdefault(node.targets[0].id, []).append(node)
     for name, assigned in bindings.items():
-        stores = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and not _reads(node)]
-        if len(assigned) != 1 or len(stores) != 1 or _rebound(scope, name):
+        stores = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and not _is_read(node)]
+        if len(assigned) != 1 or len(stores) != 1 or _is_bound_otherwise(scope, name):
             continue
-        uses = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and _reads(node)]
+        uses = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and _is_read(node)]
         value = assigned[0].value
-        plain = _plain(value)
+        plain = _is_repeatable(value)
         # What is made outside a function stays outside: inside it would be traced, and that is another program.
-        near = [use for use in uses if not _deeper(scope, use)]
+        near = [use for use in uses if not _is_in_inner_scope(scope, use)]
         if uses and (plain or (len(uses) == 1 and (near or isinstance(value, (ast.Attribute, ast.Lambda))))):
             yield Edit(((assigned[0], None), *((use, copied(value) if plain else value) for use in uses)))
     # A name bound several times in a row: fold x = f(x) into the line before it.
-    yield from _chains(scope)
+    yield from _rebound_names(scope)
 
 
-def _plain(value: ast.expr) -> bool:
-    """A constant or a name, or a tuple of them: written twice it is the same."""
+def _is_repeatable(value: ast.expr) -> bool:
+    """Tell whether an expression is a constant or a name, or a tuple of them: written twice it means the same."""
     return isinstance(value, (ast.Constant, ast.Name)) or (
-        isinstance(value, ast.Tuple) and all(_plain(item) for item in value.elts)
+        isinstance(value, ast.Tuple) and all(_is_repeatable(item) for item in value.elts)
     )
 
 
-def _deeper(scope: ast.AST, use: ast.Name) -> bool:
-    """Whether a use stands in a function inside the scope."""
+def _is_in_inner_scope(scope: ast.AST, use: ast.Name) -> bool:
+    """Tell whether a use stands in a function or class inside the scope."""
     inner = [
         node for node in walk(scope) if isinstance(node, (*Function, ast.Lambda, ast.ClassDef)) and node is not scope
     ]
     return any(node is use for function in inner for node in walk(function))
 
 
-def _chains(scope: ast.AST) -> Iterator[Edit]:
-    """``x = a`` directly followed by one use of ``x`` in a statement that binds ``x`` anew."""
+def _rebound_names(scope: ast.AST) -> Iterator[Edit]:
+    """Return edits of ``x = a`` directly before the one use of ``x`` in a statement that binds ``x`` anew."""
     for node in walk(scope):
         block = getattr(node, "body", None)
         if not isinstance(block, list):
@@ -127,8 +136,8 @@ def _chains(scope: ast.AST) -> Iterator[Edit]:
                 yield Edit(((first, None), (uses[0], first.value)))
 
 
-def _appended(tree: ast.Module) -> Iterator[Edit]:
-    """``found = []`` and then ``found.append(x)`` as ``found = [x]`` there, if nothing between the two needs it."""
+def _appended_items(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits from ``found = []`` and ``found.append(x)`` to ``found = [x]``, if nothing between them needs it."""
     for node in walk(tree):
         block = getattr(node, "body", None)
         block = block if isinstance(block, list) else []
@@ -136,7 +145,7 @@ def _appended(tree: ast.Module) -> Iterator[Edit]:
             if not (isinstance(first, ast.Assign) and len(first.targets) == 1 and isinstance(first.value, ast.List)):
                 continue
             name = ast.unparse(first.targets[0])
-            second = next((item for item in block[number + 1 :] if _names(item, name)), None)
+            second = next((item for item in block[number + 1 :] if _mentions(item, name)), None)
             call = second.value if isinstance(second, ast.Expr) else None
             appends = isinstance(call, ast.Call) and ast.unparse(call.func) == f"{name}.append"
             if second is not None and isinstance(call, ast.Call) and appends and len(call.args) == 1:
@@ -144,24 +153,27 @@ def _appended(tree: ast.Module) -> Iterator[Edit]:
                 yield Edit(((first, None), (second, ast.Assign(targets=first.targets, value=longer))))
 
 
-def _names(node: ast.AST, name: str) -> bool:
+def _mentions(node: ast.AST, name: str) -> bool:
+    """Tell whether a tree mentions a name."""
     return any(isinstance(part, ast.Name) and part.id == name for part in walk(node))
 
 
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+def _own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Return the statements of a scope, those inside blocks included."""
     for statement in body:
         yield statement
         if not isinstance(statement, (*Function, ast.ClassDef)):
             for name in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(statement, name, None) or [])
+                yield from _own_statements(getattr(statement, name, None) or [])
 
 
-def _reads(node: ast.Name) -> bool:
+def _is_read(node: ast.Name) -> bool:
+    """Tell whether a name is read here."""
     return isinstance(node.ctx, ast.Load)
 
 
-def _rebound(scope: ast.AST, name: str) -> bool:
-    """Whether something else in the scope binds the name: a definition, an import, a parameter, an inner scope."""
+def _is_bound_otherwise(scope: ast.AST, name: str) -> bool:
+    """Tell whether a definition, an import, a parameter or an inner scope binds the name too."""
     for node in walk(scope):
         if isinstance(node, ast.arg) and node.arg == name:
             return True

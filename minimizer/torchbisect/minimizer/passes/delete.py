@@ -1,8 +1,16 @@
-"""Delete the parts of statements: arguments, keywords, decorators, bases, elements of lists, operands, targets.
+"""Delete statements and the parts of statements, with no regard to their meaning.
 
-From the back and in halves over the whole script for those that are optional by their nature (keywords, decorators);
-one by one for the others. Leaves the arguments that the mismatch needs. Never empties a list that had elements, never
-takes the only argument of a call.
+Before and after::
+
+    log("start")
+    y = f(x, scale=2, mode="sum")
+
+    y = f(x)
+
+This is classic delta debugging on the syntax tree. Statements go in halves, level by level from the outermost, because
+one statement there may be half of the script. They go from the back, because uses stand behind definitions. Parts that
+are optional by nature (keywords, decorators, imported names) go in halves over the whole script; other parts go one by
+one. No list becomes empty, and no call loses its only argument: such candidates rarely show the same mismatch.
 """
 
 from __future__ import annotations
@@ -13,22 +21,58 @@ from collections.abc import Iterator
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit
 from torchbisect.minimizer.syntax.torch_names import TorchNames
-from torchbisect.minimizer.syntax.tree import Function, parents, preorder
+from torchbisect.minimizer.syntax.tree import Function, children, parents, preorder
 
 
-def run(search: ReductionSearch) -> None:
-    """The optional parts by halves, then the rest one by one."""
-    search.delta_debug(list(_optional(search.tree)))
-    search.scan(_single)
+def statements(search: ReductionSearch) -> None:
+    """Delete statements on every level, the outermost first."""
+    depth = 0
+    while _delete_level(search, depth):
+        depth += 1
 
 
-def _optional(tree: ast.Module) -> Iterator[Edit]:
+def outermost_statements(search: ReductionSearch) -> None:
+    """Delete statements of the script itself: its main function often compares two runs where one would do."""
+    _delete_level(search, 0)
+
+
+def _delete_level(search: ReductionSearch, depth: int) -> bool:
+    """Delete the statements of one level; return whether the level has any."""
+    level = _statements_at(search.tree, depth)
+    search.delta_debug([Edit.remove(statement) for statement in level])
+    return bool(level)
+
+
+def _statements_at(tree: ast.Module, depth: int) -> list[ast.stmt]:
+    """Return the statements inside ``depth`` others, in the order of the text."""
+    found: list[ast.stmt] = []
+
+    def collect(node: ast.AST, around: int) -> None:
+        for child in children(node):
+            if isinstance(child, ast.stmt) and around == depth:
+                if not isinstance(child, ast.Pass):
+                    found.append(child)
+            else:
+                collect(child, around + isinstance(child, ast.stmt))
+
+    collect(tree, 0)
+    return found
+
+
+def elements(search: ReductionSearch) -> None:
+    """Delete the optional parts in halves, then the others one by one."""
+    search.delta_debug(list(_optional_parts(search.tree)))
+    search.scan(_other_parts)
+
+
+def _optional_parts(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits that remove parts which are optional by nature."""
     torch_names = TorchNames.of(tree)
     for node in preorder(tree):
         if isinstance(node, ast.Call):
             yield from (Edit.remove(keyword) for keyword in node.keywords if keyword.arg != "backend")
         elif isinstance(node, (*Function, ast.ClassDef)):
-            yield from (Edit.remove(item) for item in node.decorator_list if _dispensable(item, torch_names))
+            yield from (Edit.remove(item) for item in node.decorator_list if _removable_decorator(item, torch_names))
             if isinstance(node, ast.ClassDef):
                 # What a module or an autograd function is without its base is for other passes.
                 plain = [base for base in node.bases if not ast.unparse(base).endswith(("Module", "Function"))]
@@ -41,7 +85,8 @@ def _optional(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.remove(node.cause)
 
 
-def _single(tree: ast.Module) -> Iterator[Edit]:
+def _other_parts(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits that remove other parts: arguments, elements, operands, targets, slices, results."""
     above = parents(tree)
     for node in preorder(tree):
         if isinstance(node, ast.Call):
@@ -52,9 +97,9 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
             yield from (Edit.remove(item) for item in reversed(node.elts))
         elif isinstance(node, ast.Tuple) and len(node.elts) > 1:
             # Another number of targets than of values fails for certain.
-            if _unpacked(node, above[id(node)]):
+            if _is_unpacked(node, above[id(node)]):
                 continue
-            if _read(node):
+            if _is_read(node):
                 yield from (Edit.remove(item) for item in reversed(node.elts))
             if len(node.elts) == 2:
                 yield from (Edit.of(node, item) for item in node.elts)
@@ -63,7 +108,7 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
                 keys = [key for other, key in enumerate(node.keys) if other != number]
                 values = [value for other, value in enumerate(node.values) if other != number]
                 yield Edit.of(node, ast.Dict(keys=keys, values=values))
-        elif isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(node.elts) == 1 and _read(node):
+        elif isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(node.elts) == 1 and _is_read(node):
             yield Edit.of(node, node.elts[0])
         elif isinstance(node, ast.Dict) and len(node.values) == 1:
             yield Edit.of(node, node.values[0])
@@ -82,15 +127,16 @@ def _single(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.remove(node.value)
 
 
-def _dispensable(decorator: ast.expr, torch_names: TorchNames) -> bool:
-    """Not what compiles; nor ``staticmethod``, which autograd functions have by custom even where they work without."""
+def _removable_decorator(decorator: ast.expr, torch_names: TorchNames) -> bool:
+    """Tell whether a decorator neither compiles nor is ``staticmethod``, which autograd functions have by custom."""
     return not torch_names.mentions_compile(decorator) and ast.unparse(decorator) != "staticmethod"
 
 
-def _unpacked(node: ast.expr, owner: ast.AST) -> bool:
-    """Whether the elements are assigned to as many targets, each of which can be a statement of its own."""
+def _is_unpacked(node: ast.expr, owner: ast.AST) -> bool:
+    """Tell whether the elements are assigned to as many targets; each can then be a statement of its own."""
     return isinstance(owner, ast.Assign) and owner.value is node and isinstance(owner.targets[0], (ast.Tuple, ast.List))
 
 
-def _read(node: ast.Tuple | ast.List | ast.Set) -> bool:
+def _is_read(node: ast.Tuple | ast.List | ast.Set) -> bool:
+    """Tell whether an expression is read, not assigned to."""
     return isinstance(getattr(node, "ctx", ast.Load()), ast.Load)

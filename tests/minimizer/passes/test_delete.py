@@ -1,0 +1,17 @@
+"""Statements and their parts are deleted."""
+
+from __future__ import annotations
+
+import pytest
+from pass_runner import after
+
+
+@pytest.mark.parametrize(
+    ("step", "program", "words", "left"),
+    [
+        ("delete.statements", "a = 1\nb = 2\nif a:\n    c = 3\n    keep(b)\nd = 4", ["keep"], "b = 2\nif a:"),
+        ("delete.elements", "keep(a, b=1, c=[1, 2, {'k': 3}])", ["keep", "3"], "keep(a, c=[3])"),
+    ],
+)
+def test_statements_and_their_parts_are_deleted(step: str, program: str, words: list[str], left: str) -> None:
+    assert left in after(step, program, *words)

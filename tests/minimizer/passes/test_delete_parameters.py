@@ -1,0 +1,47 @@
+"""Parameters are deleted with their arguments, returned elements with their targets."""
+
+from __future__ import annotations
+
+import pytest
+from pass_runner import after
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "left"),
+    [
+        ("def f(x, y, z):\n    return x + y\nkeep(f(a, 1, b))", ["keep"], "def f(x):\n    return x + 1"),
+        ("def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
+        (
+            "def f(c, n, x):\n    return x + n\ng = partial(f, C(), 3)\nkeep(g(1))",
+            ["keep", "g(1)"],
+            "def f(x):\n    return x + 3\ng = partial(f)",
+        ),
+        (
+            "class N(Module):\n    def forward(self, x, y):\n        return 1\nclass M:\n    def __init__(self, x):\n"
+            "        pass\nm = M(3)\nn = N()\nkeep(n(2, 4), m)",
+            ["keep"],
+            "class N(Module):\n\n    def forward(self):\n        return 1\n\nclass M:\n\n    def __init__(self):\n"
+            "        pass\nm = M()\nn = N()\nkeep(n(), m)",
+        ),
+    ],
+)
+def test_parameters_are_deleted_with_their_arguments(program: str, words: list[str], left: str) -> None:
+    assert left in after("delete_parameters.functions", program, *words)
+
+
+def test_an_argument_of_an_autograd_function_is_deleted_everywhere() -> None:
+    program = """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, a, b):
+        ctx.save_for_backward(a, b)
+        return t
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return g * b, None, None
+keep(Scale.apply(x, y, z))
+"""
+    text = after("delete_parameters.autograd_functions", program, "keep", "g * b")
+    assert "Scale.apply(x)" in text or "Scale.apply(x, z)" in text
+    assert "(ctx, t, a, b)" not in text

@@ -1,0 +1,30 @@
+"""The script takes the form that a maintainer would give it."""
+
+from __future__ import annotations
+
+import pytest
+from pass_runner import after
+
+
+@pytest.mark.parametrize(
+    ("step", "program", "words", "left"),
+    [
+        (
+            "idioms.short_forms",
+            "def f(x):\n    return x + 1\nkeep(torch.compile(f)(y))",
+            ["keep", "lambda"],
+            "(lambda x: x + 1)",
+        ),
+        ("idioms.names", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
+        (
+            "idioms.inputs",
+            "def f():\n    keep(torch.ones(1))\nf()",
+            ["keep"],
+            "def f(x):\n    keep(x)\nf(torch.ones(1))",
+        ),
+    ],
+)
+def test_the_script_takes_the_form_that_a_maintainer_would_give_it(
+    step: str, program: str, words: list[str], left: str
+) -> None:
+    assert left in after(step, program, *words)

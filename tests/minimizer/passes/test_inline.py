@@ -1,0 +1,28 @@
+"""Functions give way to their bodies."""
+
+from __future__ import annotations
+
+import pytest
+from pass_runner import after
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "left"),
+    [
+        (
+            "def f(a, *b):\n    c = g(b)\n    return c\ndef h(f):\n    return f\nkeep(f(1, 2, 3))",
+            ["keep", "h"],
+            "b = (2, 3)\nc = g(b)\nkeep(c)",
+        ),
+        ("def f(a, b=2):\n    c = a + b\n    return c\nkeep(f(g()))", ["keep"], "a = g()\nc = a + 2"),
+        (
+            "class A:\n    def step(self, /, n):\n        self.n = n\n        return self.inner(n)\n"
+            "    def inner(self, n):\n        return self.n + n\n    def __call__(self):\n        return 1\n"
+            "a = A()\nkeep(a.step(2), a())",
+            ["keep"],
+            "class A:\n\n    def __call__(self):\n        return 1\na = A()\na.n = 2\nkeep(a.n + 2, a())",
+        ),
+    ],
+)
+def test_a_function_gives_way_to_its_body(program: str, words: list[str], left: str) -> None:
+    assert left in after("inline", program, *words)

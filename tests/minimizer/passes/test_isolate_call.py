@@ -1,0 +1,181 @@
+"""One call of the script is left, on rebuilt inputs."""
+
+from __future__ import annotations
+
+from pass_runner import after
+
+from torchbisect.core.trace import Argument, Call, Trace, Value
+
+
+def test_effects_on_the_objects_that_a_closure_reads_are_kept() -> None:
+    program = """
+import torch
+class Watch:
+    def __init__(self, model):
+        self.model = model
+    def detach(self):
+        self.model.register_hook(print)
+def train(size):
+    model = torch.nn.Linear(size, 2)
+    Watch(model).detach()
+    unrelated(size)
+    def step(x):
+        return model(x).detach()
+    fast = torch.compile(step)
+    return fast(torch.ones(1, 3))
+train(3)
+"""
+    arguments = (Argument("x", "torch.ones(1, 3)", True),)
+    calls = (
+        Call(0, None, "train", 8, (Argument("size", "3", True),), None, None, False, False, 1.0),
+        Call(1, 0, "train.<locals>.step", 12, arguments, None, None, True, True, 1.0),
+    )
+    values = (Value(9, "train", "model", "torch.nn.Linear(3, 2)", False),)
+    text = after("isolate_call", program, "register_hook", "compile", trace=Trace(frozenset(), calls, values))
+    assert "Watch(model).detach()\n\ndef step(x):" in text
+    assert "model = torch.nn.Linear(3, 2)" in text
+    assert "unrelated" not in text
+    assert "train" not in text
+
+
+def test_one_call_on_rebuilt_inputs_is_left() -> None:
+    program = """
+import torch
+torch.set_default_dtype(torch.float64)
+def inner(a, b):
+    return a @ b
+def outer(x):
+    return inner(x, x.T).relu()
+def train(flag):
+    torch._dynamo.config.capture_scalar_outputs = True
+    return torch.compile(outer, backend="eager")(torch.randn(3, 3))
+train(True)
+"""
+    tensor = Argument("x", "torch.randn(3, 3)", exact=False)
+    calls = (
+        Call(0, None, "train", 8, (Argument("flag", "True", exact=True),), None, None, False, False, 0.1),
+        Call(1, 0, "outer", 6, (tensor,), None, None, True, True, 0.1),
+        Call(2, 1, "inner", 4, (tensor, tensor), None, None, True, False, 0.1),
+    )
+    text = after("isolate_call", program, "@", "compile", trace=Trace(frozenset(), calls, ()))
+    assert "torch.compile(inner)(torch.randn(3, 3), torch.randn(3, 3))" in text
+    assert "outer" not in text
+    assert "torch.set_default_dtype(torch.float64)" in text
+    assert "torch._dynamo.config.capture_scalar_outputs = True" in text
+
+
+def test_an_exception_of_the_call_is_caught() -> None:
+    program = """
+import torch
+def check(x, alpha):
+    return torch.celu_(x, alpha)
+def trial(alpha):
+    try:
+        torch.compile(check)(torch.ones(2), alpha)
+    except RuntimeError:
+        return False
+[trial(alpha) for alpha in (1.0, 0.0)]
+"""
+
+    def called(number: int, alpha: str, raised: str) -> Call:
+        arguments = Argument("x", "torch.ones(2)", True), Argument("alpha", alpha, True)
+        return Call(number, None, "check", 3, arguments, None, None, True, True, 0.1, raised)
+
+    calls = called(0, "1.0", ""), called(1, "0.0", "RuntimeError")
+    text = after("isolate_call", program, "except RuntimeError", "celu_", trace=Trace(frozenset(), calls, ()))
+    assert text.endswith("try:\n    torch.compile(check)(torch.ones(2), 0.0)\nexcept RuntimeError:\n    pass")
+
+
+def test_a_closure_stays_a_closure_with_the_classes_that_it_uses() -> None:
+    program = """
+import torch
+def make(size):
+    log = []
+    chosen = {1: size}[size]
+    class Event:
+        def write(self):
+            log.append(chosen)
+    def step(x):
+        Event().write()
+        return x * 2
+    return step
+for epoch in range(3):
+    print(epoch, torch.compile(make(1))(torch.ones(2) * torch.arange(2) + 1).sum().item() + epoch)
+"""
+    tensor = (Argument("x", "torch.ones(2)", exact=True),)
+    calls = (
+        Call(0, None, "make", 3, (Argument("size", "1", exact=True),), None, None, False, False, 0.1),
+        Call(1, None, "make.<locals>.step", 9, tensor, None, None, True, True, 0.1),
+    )
+    values = (Value(line=4, function="make", name="log", text="[]", exact=True),)
+    text = after("isolate_call", program, "return step", "compile", trace=Trace(frozenset(), calls, values))
+    assert "def make2():\n    size = 1\n    chosen = {1: size}[size]\n    log = []\n\n    class Event:" in text
+    assert "torch.compile(make2())(torch.ones(2))" in text
+
+
+def test_a_setting_that_reads_a_local_name_is_dropped() -> None:
+    program = """
+import torch
+def run(state):
+    torch.set_rng_state(state)
+    torch.set_default_dtype(torch.float64)
+    return torch.compile(f)(torch.ones(2))
+def f(x):
+    return x * 2
+run(torch.get_rng_state())
+"""
+    tensor = (Argument("x", "torch.ones(2)", exact=True),)
+    calls = (Call(0, None, "f", 7, tensor, None, None, True, True, 0.1),)
+    text = after("isolate_call", program, "* 2", "compile", trace=Trace(frozenset(), calls, ()))
+    assert "set_rng_state" not in text
+    assert "set_default_dtype" in text
+
+
+def test_a_function_without_tensor_operations_is_compiled_beside_one() -> None:
+    """Without one there is no graph: a frame that only handles Python's objects is not compiled at all."""
+    program = """
+import torch, operator
+def pick(names):
+    kept = set(names)
+    operator.isub(kept, {1})
+    return sorted(kept)
+def run(x, names):
+    return [x + name for name in pick(names)]
+torch.compile(run)(torch.ones(1), [1, 2])
+"""
+    names = Argument("names", "[1, 2]", exact=True)
+    tensor = Argument("x", "torch.ones(1)", exact=True)
+    calls = (
+        Call(0, None, "run", 7, (tensor, names), None, None, True, True, 0.1),
+        Call(1, 0, "pick", 3, (names,), None, None, True, False, 0.1),
+    )
+    text = after("isolate_call", program, "isub", "compile", trace=Trace(frozenset(), calls, ()))
+    assert "def beside(x2, arg0):\n    return (pick(arg0), x2 + 1)" in text
+    assert "torch.compile(beside)(torch.ones(1), [1, 2])" in text
+
+
+def test_a_closure_is_taken_out_with_the_values_that_it_reads() -> None:
+    program = """
+import torch
+def make(drop):
+    dropped = set(drop)
+    def helper(x):
+        return x + len(dropped)
+    def step(x):
+        return helper(x) * 2
+    return step
+def main():
+    torch.compile(make(["a"]))(torch.ones(2))
+main()
+"""
+    tensor = (Argument("x", "torch.ones(2)", exact=True),)
+    calls = (
+        Call(0, None, "main", 10, (), None, None, False, False, 0.1),
+        Call(1, 0, "make", 3, (Argument("drop", "['a']", exact=True),), None, None, False, False, 0.1),
+        Call(2, 0, "make.<locals>.step", 7, tensor, None, None, True, True, 0.1),
+    )
+    values = (Value(line=4, function="make", name="dropped", text="{'a'}", exact=True),)
+    text = after("isolate_call", program, "* 2", "compile", trace=Trace(frozenset(), calls, values))
+    assert "dropped = {'a'}\n\ndef helper(x):\n    return x + len(dropped)\n\ndef step(x):" in text
+    assert "torch.compile(step)(torch.ones(2))" in text
+    assert "make" not in text

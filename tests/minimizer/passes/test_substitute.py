@@ -1,0 +1,30 @@
+"""Names are replaced by their values."""
+
+from __future__ import annotations
+
+import pytest
+from pass_runner import after
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "left"),
+    [
+        ("n = 4\nh = x + n\nkeep(h)", ["keep", "x"], "keep(x + 4)"),
+        (
+            "class A:\n    def __init__(self):\n        self.rate = 3\n        self.names = {'a': 'b'}\n"
+            "        self.n = 1\n    def go(self):\n        self.n = 2\n"
+            "        keep(self.rate, self.n, self.names)\nA().go()",
+            ["keep"],
+            "keep(3, self.n, {'a': 'b'})",
+        ),
+        (
+            "def f(x):\n    return x\nclass A:\n    def __init__(self):\n        self.f = f\n"
+            "    def go(self):\n        keep(self.f(1), self.f(2))\nA().go()",
+            ["keep"],
+            "keep(f(1), f(2))",
+        ),
+        ("a = []\nb = f()\na.append(b)\nkeep(a, a)", ["keep", "f"], "a = [f()]\nkeep(a, a)"),
+    ],
+)
+def test_names_are_replaced_by_their_values(program: str, words: list[str], left: str) -> None:
+    assert left in after("substitute", program, *words)
