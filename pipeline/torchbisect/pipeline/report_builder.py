@@ -18,7 +18,7 @@ from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.version import __version__
-from torchbisect.minimizer.explain.conditions import Statement
+from torchbisect.minimizer.explain.conditions import MeasuredCondition
 from torchbisect.pipeline.options import Options, repeat_command
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, Level
@@ -141,9 +141,11 @@ class Draft:
         )
         self._unfinished.pop("minimize", None)
 
-    def explained(self, found: Sequence[Statement]) -> None:
+    def explained(self, found: Sequence[MeasuredCondition]) -> None:
         """Note what the shrunk script's neighbours showed."""
-        self._conditions = tuple(shapes.Condition(one.words, one.necessary, one.tried, one.shown) for one in found)
+        self._conditions = tuple(
+            shapes.Condition(one.description, one.necessary, one.tried, one.shown) for one in found
+        )
 
     @property
     def component(self) -> str | None:

@@ -19,7 +19,7 @@ from torchbisect.core.exit_codes import Exit
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Verdict
-from torchbisect.minimizer.explain.conditions import explain
+from torchbisect.minimizer.explain.conditions import find_conditions
 from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
@@ -254,11 +254,11 @@ class Pipeline:
                 self.display.status("asking the shrunk script's neighbours")
                 return probe.ask(question.with_source(source))
 
-            found = explain(question.repro.source, ask)
+            found = find_conditions(question.repro.source, ask)
             self.draft.explained(found)
-            for statement in found:
-                if statement.necessary:
-                    self.display.result(f"{statement.words}: {statement.shown} of {statement.tried} otherwise")
+            for condition in found:
+                if condition.necessary:
+                    self.display.result(f"{condition.description}: {condition.shown} of {condition.tried} otherwise")
         self._save()
 
     def _bisect(

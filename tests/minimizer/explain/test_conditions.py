@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, Verdict
-from torchbisect.minimizer.explain.conditions import explain
-from torchbisect.minimizer.explain.neighbors import changed, dimensions
+from torchbisect.minimizer.explain.conditions import find_conditions
+from torchbisect.minimizer.explain.neighbors import changed, properties
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.question import Question
 
@@ -32,19 +32,19 @@ def truth(holds: Callable[[str], bool]) -> Callable[[str], Verdict]:
 
 def test_every_neighbour_is_another_script_that_parses() -> None:
     seen = {ast.unparse(ast.parse(SOURCE)) + "\n"}
-    for dimension in dimensions(SOURCE):
-        assert dimension.variants
-        for change in dimension.variants.values():
+    for one in properties(SOURCE):
+        assert one.variants
+        for change in one.variants.values():
             text = changed(SOURCE, [change])
             ast.parse(text)
             assert text not in seen
             seen.add(text)
-    kinds = {dimension.kind for dimension in dimensions(SOURCE)}
+    kinds = {one.kind for one in properties(SOURCE)}
     assert kinds == {"dtype", "requires_grad", "contiguity", "size", "grad mode", "dynamic", "constant"}
 
 
 def test_changes_do_not_move_one_another() -> None:
-    changes = [next(iter(dimension.variants.values())) for dimension in dimensions(SOURCE)]
+    changes = [next(iter(one.variants.values())) for one in properties(SOURCE)]
     text = changed(SOURCE, changes)
     assert text.count("select(-1, 0)") == 2
     assert "torch.ones(1, 1, dtype=torch.float64, requires_grad=False)" in text
@@ -53,18 +53,18 @@ def test_changes_do_not_move_one_another() -> None:
 
 
 def test_what_is_necessary_and_what_does_not_matter() -> None:
-    found = explain(SOURCE, truth(lambda text: "requires_grad=True" in text and "set_grad" not in text))
+    found = find_conditions(SOURCE, truth(lambda text: "requires_grad=True" in text and "set_grad" not in text))
     necessary = [one for one in found if one.necessary]
     assert len(necessary) == 2
     assert "requires_grad of torch.ones(2, 3, requires_grad=True) has to be True (not False)" in [
-        one.words for one in necessary
+        one.description for one in necessary
     ]
     for one in necessary:
         assert one.tried > 1, "asked together with other changes too"
         assert one.shown == 0
     for one in found:
         if not one.necessary:
-            assert "does not matter" in one.words
+            assert "does not matter" in one.description
             assert one.shown == one.tried > 0
 
 
@@ -76,14 +76,14 @@ def test_the_boundary_of_a_size_and_of_dtypes() -> None:
         assert isinstance(rows, ast.Constant)
         return int(str(rows.value)) >= 2 and not any(word in ast.unparse(ones) for word in ("int", "bool", "complex"))
 
-    words = " | ".join(one.words for one in explain(SOURCE, truth(holds)) if one.necessary)
+    words = " | ".join(one.description for one in find_conditions(SOURCE, truth(holds)) if one.necessary)
     assert "size 0 of torch.ones(2, 3, requires_grad=True) has to be at least 2 (not 1)" in words
     assert "has to be any float dtype (not complex64, int64, int32, bool)" in words
 
 
 def test_no_evidence_makes_no_statement() -> None:
-    assert explain(SOURCE, lambda _: Verdict(Answer.UNTESTABLE, "fails-in-eager")) == ()
-    assert explain(SOURCE, lambda _: Verdict(Answer.OTHER, "raises")) == ()
+    assert find_conditions(SOURCE, lambda _: Verdict(Answer.UNTESTABLE, "fails-in-eager")) == ()
+    assert find_conditions(SOURCE, lambda _: Verdict(Answer.OTHER, "raises")) == ()
 
 
 @given(st.integers(0, 2**32), st.floats(0.1, 0.9))
@@ -97,7 +97,7 @@ def test_every_statement_is_true_of_the_runs(seed: int, share: float) -> None:
         answers[text] = hash((seed, text)) % 1000 < share * 1000
         return Verdict(Answer.SAME if answers[text] else Answer.NONE)
 
-    found = explain(SOURCE, ask)
+    found = find_conditions(SOURCE, ask)
     assert sum(answers.values()) >= max((one.shown for one in found), default=0)
     for one in found:
         assert 0 <= one.shown <= one.tried
@@ -116,8 +116,8 @@ def test_the_same_questions_again() -> None:
 
         return ask
 
-    explain(SOURCE, into(first))
-    explain(SOURCE, into(second))
+    find_conditions(SOURCE, into(first))
+    find_conditions(SOURCE, into(second))
     assert first == second
 
 
@@ -136,12 +136,12 @@ f(torch.ones(4, requires_grad=True))
 def test_what_a_mismatch_of_the_installed_torch_needs(probe: Probe) -> None:
     mismatch = probe.mismatch(Repro(NEEDY))
     assert mismatch is not None
-    found = explain(NEEDY, lambda text: probe.ask(Question(Repro(text), mismatch.signature)))
-    necessary = {one.words: one for one in found if one.necessary}
+    found = find_conditions(NEEDY, lambda text: probe.ask(Question(Repro(text), mismatch.signature)))
+    necessary = {one.description: one for one in found if one.necessary}
     tensor = "torch.ones(4, requires_grad=True)"
     assert f"requires_grad of {tensor} has to be True (not False)" in necessary
     assert f"size 0 of {tensor} has to be at least 3 (not 1, 2)" in necessary
-    harmless = [one.words for one in found if not one.necessary]
+    harmless = [one.description for one in found if not one.necessary]
     assert f"the dtype of {tensor} has to be any float dtype (not complex64)" in necessary
     assert any(words.startswith(f"the memory of {tensor} does not matter") for words in harmless)
     for one in necessary.values():
@@ -155,5 +155,5 @@ def test_the_seconds_are_bounded() -> None:
         asked.append(text)
         return Verdict(Answer.NONE, seconds=50.0)
 
-    explain(SOURCE, ask)
+    find_conditions(SOURCE, ask)
     assert len(asked) == 3

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.core.mismatch import MismatchKind
-from torchbisect.minimizer.standalone.assertions import standalone, with_comment
-from torchbisect.minimizer.standalone.named_inputs import with_names
+from torchbisect.minimizer.standalone.assertions import standalone_candidates, with_comment
+from torchbisect.minimizer.standalone.named_inputs import with_named_inputs
 from torchbisect.minimizer.syntax.backend import with_backend
 
 
@@ -165,19 +165,19 @@ def ends(text: str, compiler: str, folder: Path) -> int:
 @pytest.mark.parametrize("name", CASES)
 def test_one_of_the_candidates_fails_with_the_bug_and_passes_without(name: str, tmp_path: Path) -> None:
     source, seen, wrong = CASES[name]
-    for text in standalone(source, seen):
+    for text in standalone_candidates(source, seen):
         if ends(text, "lambda f: f", tmp_path) == 0 and ends(text, wrong, tmp_path) != 0:
             return
-    pytest.fail("none stands alone:\n" + "\n---\n".join(standalone(source, seen)))
+    pytest.fail("none stands alone:\n" + "\n---\n".join(standalone_candidates(source, seen)))
 
 
 def test_what_raises_stands_as_it_is() -> None:
-    assert standalone("import torch\nf()\n", Seen(MismatchKind.RAISES)) == ["import torch\nf()\n"]
+    assert standalone_candidates("import torch\nf()\n", Seen(MismatchKind.RAISES)) == ["import torch\nf()\n"]
 
 
 def test_the_first_is_the_script_itself() -> None:
     source, seen, _ = CASES["a dtype"]
-    assert standalone(source, seen)[0] == source
+    assert standalone_candidates(source, seen)[0] == source
 
 
 @given(
@@ -220,8 +220,13 @@ def test_what_compiles_nothing_of_torch_is_left_alone(source: str) -> None:
 
 def test_no_gradient_is_asserted_where_another_thing_differs() -> None:
     source = "import torch\nx = torch.ones(2, requires_grad=True)\ntorch.compile(f)(x).sum().backward()\n"
-    assert any(".grad" in text for text in standalone(source, Seen(MismatchKind.GRADIENTS, place="backward 0 x.grad")))
-    assert not any(".grad" in text for text in standalone(source, Seen(MismatchKind.VALUES, place="call 0 output")))
+    assert any(
+        ".grad" in text
+        for text in standalone_candidates(source, Seen(MismatchKind.GRADIENTS, place="backward 0 x.grad"))
+    )
+    assert not any(
+        ".grad" in text for text in standalone_candidates(source, Seen(MismatchKind.VALUES, place="call 0 output"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,4 +248,4 @@ def test_no_gradient_is_asserted_where_another_thing_differs() -> None:
     ],
 )
 def test_what_is_made_in_passing_gets_a_name(source: str, named: str) -> None:
-    assert ast.unparse(with_names(ast.parse(source))) == named
+    assert ast.unparse(with_named_inputs(ast.parse(source))) == named

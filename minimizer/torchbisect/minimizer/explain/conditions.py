@@ -1,8 +1,8 @@
-"""What a mismatch needs: the neighbours of a shrunk script are asked about, and what was measured is put into words.
+"""Measure what a mismatch needs, by asking about the neighbors of the shrunk script.
 
-First each neighbour that differs in one thing, then some that hypothesis draws and that differ in several: what is said
-to be necessary has to be so in every one of them. Only answers that are evidence count, and every statement comes with
-its counts.
+First come the neighbors that differ in one property. Then hypothesis draws neighbors that differ in several: a property
+is called necessary only if the mismatch is absent from every neighbor in which it differs. Only answers that are
+evidence count, and every condition comes with its counts.
 """
 
 from __future__ import annotations
@@ -14,68 +14,79 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from torchbisect.core.verdict import Answer, Verdict
-from torchbisect.minimizer.explain.neighbors import FLOATS, Dimension, changed, dimensions
+from torchbisect.minimizer.explain.neighbors import FLOAT_DTYPES, Property, changed, properties
 
-MOST_QUESTIONS = 120
-SECONDS = 120.0
-"""The questions' own seconds, so that a run that goes on asks what the first one would have."""
-TOGETHER = 16
+MAX_QUESTIONS = 120
+MAX_SECONDS = 120.0
+"""Limit on the run time of the questions themselves, so that a resumed run asks the same questions."""
+MAX_COMBINATIONS = 16
 
 
 @dataclass(frozen=True)
-class Statement:
-    """What was measured about one thing.
+class MeasuredCondition:
+    """The measurements of one property.
 
     Attributes:
-        words: it, in words that are true of the runs.
-        necessary: the mismatch went away in every run in which it was otherwise.
-        tried: so many scripts were run in which it was otherwise.
-        shown: so many of those still showed the mismatch.
+        description: the condition in words that hold for all runs.
+        necessary: the mismatch was absent from every run in which the property was different.
+        tried: number of scripts that were run with the property different.
+        shown: number of those that still showed the mismatch.
     """
 
-    words: str
+    description: str
     necessary: bool
     tried: int
     shown: int
 
 
-def explain(source: str, ask: Callable[[str], Verdict]) -> tuple[Statement, ...]:
-    """What the mismatch of a script needs, as far as its neighbours tell.
+def find_conditions(source: str, ask: Callable[[str], Verdict]) -> tuple[MeasuredCondition, ...]:
+    """Return the conditions of a mismatch, as far as neighbors of the script show them.
 
     Args:
         source: the shrunk script.
-        ask: whether a script shows the mismatch.
+        ask: the oracle: does a script show the mismatch?
     """
-    survey = _Survey(source, ask, dimensions(source))
-    survey.one_by_one()
-    survey.together()
-    return tuple(filter(None, (_statement(survey, number) for number in range(len(survey.dimensions)))))
+    survey = _Survey(source, ask, properties(source))
+    survey.ask_one_by_one()
+    survey.ask_combinations()
+    return tuple(filter(None, (_condition(survey, number) for number in range(len(survey.properties)))))
 
 
 @dataclass
 class _Survey:
-    """The neighbours asked so far: which dimensions were changed to what, and whether the mismatch was shown."""
+    """The answers so far.
+
+    Attributes:
+        source: the shrunk script.
+        ask: the oracle.
+        properties: the properties that can be changed.
+        shown: whether a neighbor shows the mismatch, by its changes: pairs of a property's number and the variant.
+        asked: number of questions.
+        seconds: run time of the questions.
+    """
 
     source: str
     ask: Callable[[str], Verdict]
-    dimensions: Sequence[Dimension]
+    properties: Sequence[Property]
     shown: dict[tuple[tuple[int, str], ...], bool] = field(default_factory=dict)
     asked: int = 0
     seconds: float = 0.0
 
-    def one_by_one(self) -> None:
-        for number, dimension in enumerate(self.dimensions):
-            for variant in dimension.variants:
+    def ask_one_by_one(self) -> None:
+        """Ask about each neighbor that differs in one property."""
+        for number, one in enumerate(self.properties):
+            for variant in one.variants:
                 self.look({number: variant})
 
-    def together(self) -> None:
-        """Several things at once: only with what is known, from the neighbours before, to run at all."""
+    def ask_combinations(self) -> None:
+        """Ask about neighbors that differ in several properties, made of single changes that are known to run."""
         known = sorted(changes[0] for changes in self.shown)
         if len({number for number, _ in known}) < 2:
             return
 
+        # Hypothesis derives its seed from the source of `draw`: to edit that function is to ask other questions.
         @settings(
-            max_examples=TOGETHER,
+            max_examples=MAX_COMBINATIONS,
             derandomize=True,
             database=None,
             deadline=None,
@@ -89,48 +100,50 @@ class _Survey:
         draw()
 
     def look(self, changes: Mapping[int, str]) -> None:
+        """Ask about the neighbor with these changes: from a property's number to the variant."""
         key = tuple(sorted(changes.items()))
-        if key in self.shown or self.asked >= MOST_QUESTIONS or self.seconds >= SECONDS:
+        if key in self.shown or self.asked >= MAX_QUESTIONS or self.seconds >= MAX_SECONDS:
             return
-        verdict = self.ask(changed(self.source, [self.dimensions[n].variants[variant] for n, variant in key]))
+        verdict = self.ask(changed(self.source, [self.properties[n].variants[variant] for n, variant in key]))
         self.asked, self.seconds = self.asked + 1, self.seconds + verdict.seconds
         if verdict.answer in (Answer.SAME, Answer.NONE):
             self.shown[key] = verdict.same
 
-    def alone(self, number: int) -> dict[str, bool]:
-        """The variants of one dimension that were evidence by themselves, and whether the mismatch was shown."""
+    def single_changes(self, number: int) -> dict[str, bool]:
+        """Return whether each variant of one property, changed alone, showed the mismatch."""
         return {key[0][1]: shown for key, shown in self.shown.items() if len(key) == 1 and key[0][0] == number}
 
-    def with_any(self, number: int, variants: Sequence[str]) -> list[bool]:
-        """Every neighbour in which one dimension is one of these, whatever else it differs in."""
+    def with_any_variant(self, number: int, variants: Sequence[str]) -> list[bool]:
+        """Return the answers for all neighbors in which one property is one of these variants."""
         wanted = {(number, variant) for variant in variants}
         return [shown for key, shown in self.shown.items() if wanted & set(key)]
 
 
-def _statement(survey: _Survey, number: int) -> Statement | None:
-    dimension, alone = survey.dimensions[number], survey.alone(number)
-    failing = [variant for variant, shown in alone.items() if shown]
-    passing = [variant for variant, shown in alone.items() if not shown]
-    if not alone:
+def _condition(survey: _Survey, number: int) -> MeasuredCondition | None:
+    """Return the condition that the answers give for one property; ``None`` if there is no evidence."""
+    one, single = survey.properties[number], survey.single_changes(number)
+    failing = [variant for variant, shown in single.items() if shown]
+    passing = [variant for variant, shown in single.items() if not shown]
+    if not single:
         return None
     if not passing:
-        words = f"{dimension.what} does not matter: {dimension.now}, and also {', '.join(failing)}"
-        return Statement(words, False, len(failing), len(failing))
-    without = survey.with_any(number, passing)
-    words = f"{dimension.what} has to be {_boundary(dimension, failing, passing)}"
-    return Statement(words, not any(without), len(without), sum(without))
+        description = f"{one.description} does not matter: {one.current}, and also {', '.join(failing)}"
+        return MeasuredCondition(description, False, len(failing), len(failing))
+    different = survey.with_any_variant(number, passing)
+    description = f"{one.description} has to be {_required_values(one, failing, passing)}"
+    return MeasuredCondition(description, not any(different), len(different), sum(different))
 
 
-def _boundary(dimension: Dimension, failing: Sequence[str], passing: Sequence[str]) -> str:
-    """What it has to be, in the words of what was tried."""
-    if dimension.kind == "size":
-        shows, agrees = sorted(map(int, (dimension.now, *failing))), sorted(map(int, passing))
+def _required_values(one: Property, failing: Sequence[str], passing: Sequence[str]) -> str:
+    """Describe the values with which the mismatch appears, in terms of the variants that were tried."""
+    if one.kind == "size":
+        shows, agrees = sorted(map(int, (one.current, *failing))), sorted(map(int, passing))
         if agrees[-1] < shows[0]:
             return f"at least {shows[0]} (not {', '.join(map(str, agrees))})"
         if agrees[0] > shows[-1]:
             return f"at most {shows[-1]} (not {', '.join(map(str, agrees))})"
-    now = "float32" if dimension.now == "the default" else dimension.now
-    if dimension.kind == "dtype" and set(FLOATS) <= {now, *failing} and not set(FLOATS) & set(passing):
-        more = [one for one in failing if one not in FLOATS]
+    current = "float32" if one.current == "the default" else one.current
+    if one.kind == "dtype" and set(FLOAT_DTYPES) <= {current, *failing} and not set(FLOAT_DTYPES) & set(passing):
+        more = [dtype for dtype in failing if dtype not in FLOAT_DTYPES]
         return " or ".join(("any float dtype", *more)) + f" (not {', '.join(passing)})"
-    return " or ".join((dimension.now, *failing)) + f" (not {', '.join(passing)})"
+    return " or ".join((one.current, *failing)) + f" (not {', '.join(passing)})"

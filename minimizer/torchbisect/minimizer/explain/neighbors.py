@@ -1,6 +1,6 @@
-"""The neighbours of a shrunk script: what can be varied in it, and how each is written.
+"""The neighbors of a shrunk script: the properties that can be changed in it, and how each change is written.
 
-A dimension is one thing that may or may not matter: the dtype of a tensor that the script makes, its size, whether its
+A property may or may not matter for the mismatch: the dtype of a tensor that the script makes, its size, whether its
 memory is contiguous, whether it requires a gradient, whether gradients are recorded at all, a number in the code.
 """
 
@@ -12,57 +12,59 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
+from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import walk
 
-FLOATS = ("float64", "float32", "bfloat16", "float16")
-OTHERS = ("complex64", "int64", "int32", "bool")
+FLOAT_DTYPES = ("float64", "float32", "bfloat16", "float16")
+OTHER_DTYPES = ("complex64", "int64", "int32", "bool")
 SIZES = (1, 2, 3, 4, 7, 16)
 
-_MAKERS = frozenset({"ones", "zeros", "rand", "randn", "empty", "full", "tensor", "arange", "eye", "linspace"})
-_SIZED = frozenset({"ones", "zeros", "rand", "randn", "empty"})
-_FLOAT_ONLY = frozenset({"rand", "randn"})
-
 Change = Callable[[Sequence[ast.AST]], None]
-"""Changes a script in place; given all nodes of its tree as it was, so that one change does not move another's."""
+"""A change of a script in place. It receives all nodes of the unchanged tree, so no change moves another's node."""
 
 
 @dataclass(frozen=True)
-class Dimension:
-    """One thing that can be varied.
+class Property:
+    """A property of the script that can be changed.
 
     Attributes:
-        what: it, in words: ``the dtype of torch.ones(3)``.
+        description: the property in words: ``the dtype of torch.ones(3)``.
         kind: ``dtype``, ``requires_grad``, ``contiguity``, ``size``, ``grad mode``, ``dynamic`` or ``constant``.
-        now: how it is in the script, in words.
-        variants: other ways, in words, each with what writes it.
+        current: its value in the script, in words.
+        variants: other values, in words, each with the change that writes it.
     """
 
-    what: str
+    description: str
     kind: str
-    now: str
+    current: str
     variants: Mapping[str, Change]
 
 
-def dimensions(source: str) -> tuple[Dimension, ...]:
-    """What can be varied in a script, in the order of its text."""
+def properties(source: str) -> tuple[Property, ...]:
+    """Return the properties that can be changed in a script, in the order of its tree."""
     tree = ast.parse(source)
-    found: list[Dimension] = []
+    torch_names = TorchNames.of(tree)
+    found: list[Property] = []
     seen: Counter[str] = Counter()
-    for place, node in enumerate(walk(tree)):
-        if isinstance(node, ast.Call) and _maker(node):
+    for position, node in enumerate(walk(tree)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = torch_names.constructor(node.func)
+        if name is not None and name != "randint":
             text = shorten(ast.unparse(node), 60, placeholder=" …")
             seen[text] += 1
-            found += _of_tensor(place, node, text + (f" (number {seen[text]})" if seen[text] > 1 else ""))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.compile":
-            found.append(_of_compile(place, node))
-    found += _of_constants(tree)
+            description = text + (f" (number {seen[text]})" if seen[text] > 1 else "")
+            found += _tensor_properties(position, node, name, description)
+        elif torch_names.names_compile(node.func):
+            found.append(_compile_property(position, node))
+    found += _constant_properties(tree)
     if "backward" not in source and "grad(" not in source:
-        found.append(Dimension("grad mode", "grad mode", "on", {"off": _without_gradients}))
+        found.append(Property("grad mode", "grad mode", "on", {"off": _disable_gradients}))
     return tuple(found)
 
 
 def changed(source: str, changes: Iterable[Change]) -> str:
-    """The script with changes made; those of one tensor in the order in which its dimensions came."""
+    """Return the script with changes made; those of one tensor must come in the order of its properties."""
     tree = ast.parse(source)
     nodes = list(walk(tree))
     for change in changes:
@@ -70,73 +72,61 @@ def changed(source: str, changes: Iterable[Change]) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def _maker(node: ast.Call) -> str | None:
-    function = node.func
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "torch":
-        return function.attr if function.attr in _MAKERS else None
-    return None
-
-
-def _of_tensor(place: int, node: ast.Call, words: str) -> Iterator[Dimension]:
-    """The dimensions of a tensor that the script makes; the node is found again by its place in a walk."""
-    name = _maker(node) or ""
+def _tensor_properties(position: int, node: ast.Call, name: str, description: str) -> Iterator[Property]:
+    """Yield the properties of a tensor that the script makes; ``position`` is that of its node in a walk."""
     given = {keyword.arg: keyword.value for keyword in node.keywords}
     if None in given or any(isinstance(argument, ast.Starred) for argument in node.args):
         return
+    constructor = TENSOR_CONSTRUCTORS[name]
     dtype = ast.unparse(given["dtype"]).removeprefix("torch.") if "dtype" in given else "the default"
-    others = [one for one in (*FLOATS, *(() if name in _FLOAT_ONLY else OTHERS)) if one != dtype]
+    others = [one for one in (*FLOAT_DTYPES, *(() if constructor.float_only else OTHER_DTYPES)) if one != dtype]
     if dtype == "the default":
         others = [one for one in others if one != "float32"]
-    yield Dimension(
-        f"the dtype of {words}", "dtype", dtype, {one: _keyword(place, "dtype", f"torch.{one}") for one in others}
-    )
+    dtypes = {one: _set_keyword(position, "dtype", f"torch.{one}") for one in others}
+    yield Property(f"the dtype of {description}", "dtype", dtype, dtypes)
     if "requires_grad" in given and ast.unparse(given["requires_grad"]) == "True":
-        yield Dimension(
-            f"requires_grad of {words}", "requires_grad", "True", {"False": _keyword(place, "requires_grad", "False")}
-        )
-    if name in _SIZED:
-        for position, argument in enumerate(node.args):
+        without = {"False": _set_keyword(position, "requires_grad", "False")}
+        yield Property(f"requires_grad of {description}", "requires_grad", "True", without)
+    if constructor.takes_sizes:
+        for number, argument in enumerate(node.args):
             if isinstance(argument, ast.Constant) and type(argument.value) is int:
-                other = {str(size): _argument(place, position, size) for size in SIZES if size != argument.value}
-                yield Dimension(f"size {position} of {words}", "size", str(argument.value), other)
-    # The last of them: it puts a call around the tensor, and the others change that tensor.
-    yield Dimension(f"the memory of {words}", "contiguity", "contiguous", {"strided": _strided(place)})
+                sizes = {str(size): _set_argument(position, number, size) for size in SIZES if size != argument.value}
+                yield Property(f"size {number} of {description}", "size", str(argument.value), sizes)
+    # This property comes last: its change wraps a call around the tensor, and the others change the tensor itself.
+    yield Property(f"the memory of {description}", "contiguity", "contiguous", {"strided": _make_strided(position)})
 
 
-def _of_constants(tree: ast.Module) -> Iterator[Dimension]:
-    """Numbers inside of functions, which are the code and not its inputs."""
+def _constant_properties(tree: ast.Module) -> Iterator[Property]:
+    """Yield a property for each number inside a function, which is part of the code and not of its inputs."""
     inside: dict[int, str] = {}
     for function in walk(tree):
         if isinstance(function, ast.Lambda):
             inside |= {id(one): ast.unparse(function) for one in walk(function)}
         elif isinstance(function, ast.FunctionDef):
-            # From the outside in, so that the innermost statement has the last word.
+            # Outer statements come first, so that the innermost statement overwrites them.
             for statement in walk(ast.Module(function.body, [])):
                 if isinstance(statement, ast.stmt):
                     inside |= {id(one): ast.unparse(statement) for one in walk(statement)}
-    for place, node in enumerate(walk(tree)):
+    for position, node in enumerate(walk(tree)):
         if id(node) in inside and isinstance(node, ast.Constant) and type(node.value) in (int, float):
             value = node.value
             assert isinstance(value, (int, float))
             others = dict.fromkeys(one for one in (0, 1, 2, value + 1, -value) if one != value)
-            yield Dimension(
-                f"the number {value!r} in {shorten(inside[id(node)].splitlines()[0], 60, placeholder=' …')}",
-                "constant",
-                repr(value),
-                {repr(one): _constant(place, one) for one in others},
-            )
+            statement_text = shorten(inside[id(node)].splitlines()[0], 60, placeholder=" …")
+            variants = {repr(one): _set_constant(position, one) for one in others}
+            yield Property(f"the number {value!r} in {statement_text}", "constant", repr(value), variants)
 
 
-def _of_compile(place: int, node: ast.Call) -> Dimension:
+def _compile_property(position: int, node: ast.Call) -> Property:
     given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
-    now = given.get("dynamic", "left to torch")
-    others = {one: _keyword(place, "dynamic", one) for one in ("True", "False") if one != now}
-    return Dimension("dynamic of torch.compile", "dynamic", now, others)
+    current = given.get("dynamic", "left to torch")
+    others = {one: _set_keyword(position, "dynamic", one) for one in ("True", "False") if one != current}
+    return Property("dynamic of torch.compile", "dynamic", current, others)
 
 
-def _keyword(place: int, name: str, text: str) -> Change:
+def _set_keyword(position: int, name: str, text: str) -> Change:
     def change(nodes: Sequence[ast.AST]) -> None:
-        node = nodes[place]
+        node = nodes[position]
         assert isinstance(node, ast.Call)
         value = ast.parse(text, mode="eval").body
         kept = [keyword for keyword in node.keywords if keyword.arg != name]
@@ -145,29 +135,29 @@ def _keyword(place: int, name: str, text: str) -> Change:
     return change
 
 
-def _argument(place: int, position: int, value: int) -> Change:
+def _set_argument(position: int, number: int, value: int) -> Change:
     def change(nodes: Sequence[ast.AST]) -> None:
-        node = nodes[place]
+        node = nodes[position]
         assert isinstance(node, ast.Call)
-        node.args[position] = ast.Constant(value)
+        node.args[number] = ast.Constant(value)
 
     return change
 
 
-def _constant(place: int, value: float) -> Change:
+def _set_constant(position: int, value: float) -> Change:
     def change(nodes: Sequence[ast.AST]) -> None:
-        node = nodes[place]
+        node = nodes[position]
         assert isinstance(node, ast.Constant)
         node.value = value
 
     return change
 
 
-def _strided(place: int) -> Change:
-    """The same values in every second element of memory."""
+def _make_strided(position: int) -> Change:
+    """Return a change that puts the same values into every second element of a larger memory."""
 
     def change(nodes: Sequence[ast.AST]) -> None:
-        node = nodes[place]
+        node = nodes[position]
         assert isinstance(node, ast.Call)
         inner = ast.Call(node.func, node.args, node.keywords)
         made = ast.parse("torch.stack([0, 0], -1).select(-1, 0)", mode="eval").body
@@ -180,9 +170,9 @@ def _strided(place: int) -> Change:
     return change
 
 
-def _without_gradients(nodes: Sequence[ast.AST]) -> None:
-    """Gradients are switched off behind the imports."""
+def _disable_gradients(nodes: Sequence[ast.AST]) -> None:
+    """Disable gradients in the line after the imports."""
     tree = nodes[0]
     assert isinstance(tree, ast.Module)
-    behind = max((n for n, one in enumerate(tree.body) if isinstance(one, (ast.Import, ast.ImportFrom))), default=-1)
-    tree.body[behind + 1 : behind + 1] = ast.parse("torch.set_grad_enabled(False)").body
+    last = max((n for n, one in enumerate(tree.body) if isinstance(one, (ast.Import, ast.ImportFrom))), default=-1)
+    tree.body[last + 1 : last + 1] = ast.parse("torch.set_grad_enabled(False)").body

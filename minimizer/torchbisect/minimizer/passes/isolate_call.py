@@ -256,7 +256,7 @@ def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[
             name = fresh_name("make", all_names(tree))
             factory = ast.Name(id=name, ctx=ast.Load())
             yield [wrap_in_factory(definitions, inner.name, name)], ast.Call(func=factory, args=[], keywords=[])
-        more = extract_function(tree, inner, call.function, trace, touched=True)
+        more = extract_function(tree, inner, call.function, trace, with_calls=True)
         if len(more) > len(definitions):
             yield more, ast.Name(id=inner.name, ctx=ast.Load())
 

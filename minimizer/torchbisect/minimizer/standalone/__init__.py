@@ -1,1 +1,1 @@
-"""Assertions that make a shrunk script fail under plain python."""
+"""Make a shrunk script fail by itself under plain ``python``, with an assertion of what differs."""

@@ -1,7 +1,7 @@
-"""Tensors that a script makes in passing get names, so that something can be said of them afterwards.
+"""Assign inline tensors to variables, so that assertions can refer to them.
 
-``f(torch.ones(1, requires_grad=True)).backward()`` is shorter than the same with a name, so that is what shrinking
-leaves; but what went wrong is in that tensor's ``grad``, and ``f(torch.ones(2))`` may differ in what ``f`` did to it.
+Shrinking leaves ``f(torch.ones(1, requires_grad=True)).backward()``, because it is shorter without a name. But the
+mismatch may be in that tensor's ``grad``, or in what ``f`` did to ``torch.ones(2)`` in ``f(torch.ones(2))``.
 """
 
 from __future__ import annotations
@@ -14,54 +14,63 @@ from torchbisect.minimizer.syntax.names import all_names, short_name
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Comprehension, children
 
-# What an argument may lie in and still be one.
-_HOLDS = (ast.List, ast.Tuple, ast.Dict, ast.keyword, ast.Starred)
+_ARGUMENT_CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.keyword, ast.Starred)
+"""Nodes in which an element of an argument lies; the element is passed to the function too."""
 
 
-def with_names(tree: ast.Module) -> ast.Module:
-    """The script with a statement of its own for each tensor that would else be out of reach once it has been used.
+def with_named_inputs(tree: ast.Module) -> ast.Module:
+    """Return the script with a statement of its own for each tensor that no name refers to after its use.
 
-    These are the leaves that take gradients, and the arguments of what isn't torch's own. Only the module's own
-    statements are looked at.
+    These tensors are leaves that require a gradient, and arguments of functions that are not torch's own. Only
+    statements at module level are changed.
     """
     taken, torch_names = all_names(tree), TorchNames.of(tree)
-    edits, before = [], {}
+    edits: list[Edit] = []
+    assignments: dict[int, list[ast.stmt]] = {}
     for statement in tree.body:
         if not isinstance(statement, (ast.Expr, ast.Assign)):
             continue
         made: list[ast.stmt] = []
-        for call in _in_passing(statement.value, torch_names, named=isinstance(statement, ast.Assign)):
+        for call in _inline_tensors(statement.value, torch_names, named=isinstance(statement, ast.Assign)):
             name = short_name(taken)
             taken.add(name)
             made.append(ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=copied(call), lineno=0))
             edits.append(Edit.of(call, ast.Name(id=name, ctx=ast.Load())))
-        before[id(statement)] = made
+        assignments[id(statement)] = made
     if not edits:
         return tree
     changed = apply(tree, edits)
-    body = [item for old, new in zip(tree.body, changed.body) for item in (*before.get(id(old), ()), new)]
+    body = [item for old, new in zip(tree.body, changed.body) for item in (*assignments.get(id(old), ()), new)]
     return ast.Module(body=body, type_ignores=[])
 
 
-def _in_passing(
-    node: ast.AST, torch_names: TorchNames, *, named: bool = False, given: bool = False
+def _inline_tensors(
+    node: ast.AST, torch_names: TorchNames, *, named: bool = False, passed: bool = False
 ) -> Iterator[ast.Call]:
-    """Calls that make such a tensor, in the order in which they are made, none of them inside of another."""
+    """Yield the outermost calls that make such a tensor, in the order in which they run.
+
+    Args:
+        node: where to look.
+        torch_names: the names of the script.
+        named: the value of the node is assigned to a name.
+        passed: the value of the node is passed to a function that is not torch's own.
+    """
     if isinstance(node, (ast.Lambda, *Comprehension)):
         return
-    called = False
+    passes_arguments = False
     if isinstance(node, ast.Call):
-        torchs = ast.unparse(node.func).startswith("torch.")
-        if not named and (_takes_gradients(node) or (given and torchs and not torch_names.is_compile(node))):
+        is_torchs = torch_names.starts_in_torch(node.func)
+        compiles = torch_names.is_compile(node)
+        if not named and (_requires_grad(node) or (passed and is_torchs and not compiles)):
             yield node
             return
-        called = not torchs or torch_names.is_compile(node.func)
+        passes_arguments = not is_torchs or torch_names.is_compile(node.func)
     for child in children(node):
-        passed_on = called and child is not getattr(node, "func", None)
-        yield from _in_passing(child, torch_names, given=passed_on or (given and isinstance(node, _HOLDS)))
+        is_argument = passes_arguments and child is not getattr(node, "func", None)
+        is_element = passed and isinstance(node, _ARGUMENT_CONTAINERS)
+        yield from _inline_tensors(child, torch_names, passed=is_argument or is_element)
 
 
-def _takes_gradients(call: ast.Call) -> bool:
-    asked = any(item.arg == "requires_grad" and ast.unparse(item.value) == "True" for item in call.keywords)
-    made = isinstance(call.func, ast.Attribute) and call.func.attr in ("Parameter", "requires_grad_")
-    return asked or made
+def _requires_grad(call: ast.Call) -> bool:
+    requested = any(item.arg == "requires_grad" and ast.unparse(item.value) == "True" for item in call.keywords)
+    return requested or (isinstance(call.func, ast.Attribute) and call.func.attr in ("Parameter", "requires_grad_"))

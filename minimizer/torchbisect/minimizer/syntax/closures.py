@@ -1,107 +1,118 @@
-"""A function that is defined inside another one, taken out: what it read from round it becomes plain assignments."""
+"""Move a nested function to module level: the names that it reads from its surroundings become plain assignments."""
 
 from __future__ import annotations
 
 import ast
 import itertools
+from dataclasses import dataclass, field
 
 from torchbisect.core.trace import Trace
 from torchbisect.minimizer.syntax.edits import copied
-from torchbisect.minimizer.syntax.scope import bound_names, parameters
+from torchbisect.minimizer.syntax.scope import bound_names, local_names
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
+
+_Reader = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.Expr
 
 
 def extract_function(
-    tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace, *, touched: bool = False
+    tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace, *, with_calls: bool = False
 ) -> list[ast.stmt]:
-    """The function without its decorators, after what binds the names that it reads from its enclosing functions.
+    """Return the function without its decorators, after the statements that bind the names it reads.
 
-    A name's value is what the trace saw it hold, or the argument it was in a call of the enclosing function, else its
-    own assignment; a function or class beside it comes along, and so does what that one reads. Names that nothing is
-    known of stay unbound.
+    The value of a name comes from the trace, as an assigned value or as an argument of an enclosing function. Where the
+    trace has none, the assignment in the script is copied. A function or class beside the function is copied too, with
+    the names that it reads in turn. A name about which nothing is known stays unbound.
 
     Args:
         tree: the script.
         inner: the function.
         qualified: its qualified name, ``make.<locals>.step``.
-        trace: what an eager run of the script did.
-        touched: also with the statements before it that do something with what it reads, such as hooks on its model.
+        trace: the trace of an eager run of the script.
+        with_calls: copy also the statements before the function that use what it reads, such as a hook on its model.
     """
-    found: list[ast.stmt] = []
-    done: set[str] = {inner.name}
-    _bind(tree, inner, qualified, trace, found, done)
-    if touched:
-        _touch(tree, inner, qualified, trace, found, done)
+    extraction = _Extraction(tree, _traced_values(qualified, trace), done={inner.name})
+    extraction.bind_names_of(inner)
+    if with_calls:
+        extraction.copy_calls_before(inner)
     bare = copied(inner)
     bare.decorator_list = []
-    return [*found, bare]
+    return [*extraction.statements, bare]
 
 
 def wrap_in_factory(statements: list[ast.stmt], name: str, factory_name: str) -> ast.FunctionDef:
-    """A function that runs these statements and returns what they bind to a name: a closure stays one."""
+    """Return a function that runs the statements and returns the value of ``name``, so that a closure stays one."""
     factory = ast.parse(f"def {factory_name}():\n    return {name}").body[0]
     assert isinstance(factory, ast.FunctionDef)
     factory.body[:0] = statements
     return factory
 
 
-def _bind(
-    tree: ast.Module,
-    inner: ast.FunctionDef | ast.ClassDef | ast.Assign | ast.Expr,
-    qualified: str,
-    trace: Trace,
-    found: list[ast.stmt],
-    done: set[str],
-) -> None:
-    around = _around(tree, inner)
-    known = dict(_known(qualified, trace))
-    for name in sorted(_free(inner) - done):
-        siblings = [node for scope in around for node in scope.body]
-        defined = next((node for node in siblings if _defines(node, name)), None)
-        assigned = next((node for node in siblings if _assigns(node, name)), None)
-        if isinstance(defined, (ast.FunctionDef, ast.ClassDef)):
-            done.add(name)
-            _bind(tree, defined, qualified, trace, found, done)
-            beside = copied(defined)
-            beside.decorator_list = []
-            found.append(beside)
-        elif name in known and any(name in _bound(scope) for scope in around):
-            done.add(name)
-            target = ast.Name(id=name, ctx=ast.Store())
-            found.append(ast.Assign(targets=[target], value=expression(known[name]), lineno=0))
-        elif isinstance(assigned, ast.Assign):
-            done.add(name)
-            _bind(tree, assigned, qualified, trace, found, done)
-            found.append(copied(assigned))
+@dataclass
+class _Extraction:
+    """The statements collected so far for an extracted function.
+
+    Attributes:
+        tree: the script.
+        traced: expressions for the values of names in the enclosing functions.
+        done: names that are bound already.
+        statements: the statements that bind them.
+    """
+
+    tree: ast.Module
+    traced: dict[str, str]
+    done: set[str]
+    statements: list[ast.stmt] = field(default_factory=list)
+
+    def bind_names_of(self, inner: _Reader) -> None:
+        """Add statements that bind the free names of a function, class or statement."""
+        enclosing = _enclosing_functions(self.tree, inner)
+        for name in sorted(_free_names(inner) - self.done):
+            siblings = [node for scope in enclosing for node in scope.body]
+            defined = next((node for node in siblings if _defines(node, name)), None)
+            assigned = next((node for node in siblings if _assigns(node, name)), None)
+            if isinstance(defined, (ast.FunctionDef, ast.ClassDef)):
+                self.done.add(name)
+                self.bind_names_of(defined)
+                sibling = copied(defined)
+                sibling.decorator_list = []
+                self.statements.append(sibling)
+            elif name in self.traced and any(name in local_names(scope) for scope in enclosing):
+                self.done.add(name)
+                target = ast.Name(id=name, ctx=ast.Store())
+                self.statements.append(ast.Assign(targets=[target], value=expression(self.traced[name]), lineno=0))
+            elif isinstance(assigned, ast.Assign):
+                self.done.add(name)
+                self.bind_names_of(assigned)
+                self.statements.append(copied(assigned))
+
+    def copy_calls_before(self, inner: ast.FunctionDef) -> None:
+        """Add the statements before a function that are given one of its free names."""
+        read = _free_names(inner) & self.done
+        for scope in reversed(_enclosing_functions(self.tree, inner)):
+            before = itertools.takewhile(lambda node: not any(item is inner for item in walk(node)), scope.body)
+            for node in before:
+                if not isinstance(node, (ast.Assign, ast.Expr)) or bound_names([node]) & self.done:
+                    continue
+                if _free_names(node) & read:
+                    self.bind_names_of(node)
+                    self.statements.append(ast.Expr(copied(node.value)))
 
 
-def _touch(
-    tree: ast.Module, inner: ast.FunctionDef, qualified: str, trace: Trace, found: list[ast.stmt], done: set[str]
-) -> None:
-    """Add the calls that stand before a function and are given what it reads."""
-    read = _free(inner) & done
-    for scope in reversed(_around(tree, inner)):
-        for node in itertools.takewhile(lambda node: not any(item is inner for item in walk(node)), scope.body):
-            if isinstance(node, (ast.Assign, ast.Expr)) and _free(node) & read and not bound_names([node]) & done:
-                _bind(tree, node, qualified, trace, found, done)
-                found.append(ast.Expr(copied(node.value)))
-
-
-def _known(qualified: str, trace: Trace) -> list[tuple[str, str]]:
-    """Names of the enclosing functions with what rebuilds their values, the innermost function's last."""
-    found: list[tuple[str, str]] = []
+def _traced_values(qualified: str, trace: Trace) -> dict[str, str]:
+    """Return expressions for the values of names in the enclosing functions; the innermost function's win."""
+    found: dict[str, str] = {}
     outer = qualified.split(".<locals>")
     for depth in range(1, len(outer)):
         scope = ".<locals>".join(outer[:depth])
         for call in trace.calls:
             if call.function == scope:
-                found += [(item.name, item.text) for item in call.arguments if item.text is not None]
-        found += [(value.name, value.text) for value in trace.values if value.function == scope]
+                found.update({item.name: item.text for item in call.arguments if item.text is not None})
+        found.update({value.name: value.text for value in trace.values if value.function == scope})
     return found
 
 
-def _around(tree: ast.Module, inner: ast.AST) -> list[ast.FunctionDef]:
-    """The functions that a function lies in, the innermost first."""
+def _enclosing_functions(tree: ast.Module, inner: ast.AST) -> list[ast.FunctionDef]:
+    """Return the functions that contain a node, the innermost first."""
     holding = [
         node
         for node in walk(tree)
@@ -118,12 +129,8 @@ def _assigns(node: ast.stmt, name: str) -> bool:
     return isinstance(node, ast.Assign) and len(node.targets) == 1 and ast.unparse(node.targets[0]) == name
 
 
-def _bound(function: ast.FunctionDef) -> set[str]:
-    return {item.arg for item in parameters(function.args)} | bound_names(function.body)
-
-
-def _free(node: ast.FunctionDef | ast.ClassDef | ast.Assign | ast.Expr) -> set[str]:
-    """Names that it reads, or declares nonlocal, and doesn't bind itself."""
+def _free_names(node: _Reader) -> set[str]:
+    """Return the names that a node reads or declares ``nonlocal``, and does not bind itself."""
     own = {item.arg for item in walk(node) if isinstance(item, ast.arg)}
     if not isinstance(node, (ast.Assign, ast.Expr)):
         own |= bound_names(node.body)

@@ -106,6 +106,12 @@ class TorchNames:
         name = self.full_name(node)
         return name if name is not None and name.partition(".")[0] in _PACKAGES else None
 
+    def starts_in_torch(self, node: ast.AST) -> bool:
+        """Tell whether an expression starts with a name of torch, as ``torch.ones(2).sum`` does."""
+        while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+            node = node.func if isinstance(node, ast.Call) else node.value
+        return self.in_torch(node) is not None
+
     def names_compile(self, node: ast.AST) -> bool:
         """Tell whether an expression is the name ``torch.compile``."""
         return self.full_name(node) == "torch.compile"

@@ -11,7 +11,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
 from torchbisect.minimizer.repeat_check import require_every_run
-from torchbisect.minimizer.standalone.assertions import standalone
+from torchbisect.minimizer.standalone.assertions import standalone_candidates
 from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bundle import with_own_modules, without_libraries
@@ -202,7 +202,7 @@ def _alone(session: Session, probe: Oracle, subject: Subject, reduction: Reducti
     session.display.status("confirming under plain python")
     # Where it is seen in the shrunk script, which is not where it was seen in the original.
     seen = probe.mismatch(Repro(reduction.source, seed=subject.repro.seed, name="minimal.py"), settings)
-    texts = standalone(reduction.source, seen or subject.mismatch)
+    texts = standalone_candidates(reduction.source, seen or subject.mismatch)
     for text in _likely_first(probe, texts, subject.repro.seed, settings):
         runs = confirm(probe, text)
         if runs is not None:

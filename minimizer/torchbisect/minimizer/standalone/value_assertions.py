@@ -1,0 +1,123 @@
+"""Assertions that compare one value of the script with the value that the eager run had."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchbisect.minimizer.standalone.observed_mismatch import FLAGS, ObservedMismatch, read_flag
+from torchbisect.minimizer.syntax.tree import expression, walk
+
+_STRUCTURE = {"length": ("len({})",), "keys": ("list({})", "sorted({})", "sorted(vars({}))"), "type": ()}
+"""Code that reads the structure of a container, by the word with which the comparison names it."""
+_PATH = re.compile(r"(?:output|return value|gradient)(.*)$")
+_PARAMETER = re.compile(r"\w((?:\.\w+|\[\d+\])+)\.grad$")
+_SAFE_PATH = re.compile(r"(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*\Z")
+
+
+def with_value_assertions(tree: ast.Module, mismatch: ObservedMismatch) -> Iterator[ast.Module]:
+    """Yield the script followed by an assertion, for each expression of the differing value and each form."""
+    for subject, changed in _differing_values(tree, mismatch):
+        for check in _checks(subject, mismatch):
+            yield ast.Module(body=[*changed.body, check], type_ignores=[])
+
+
+def _differing_values(tree: ast.Module, mismatch: ObservedMismatch) -> Iterator[tuple[ast.expr, ast.Module]]:
+    """Yield expressions for the value that differs, each with the script in which it can be written."""
+    place = mismatch.place
+    name = re.search(r"global ([A-Za-z_]\w*)(.*)$", place)
+    if name and _SAFE_PATH.match(name.group(2).strip()):
+        yield expression(name.group(1) + name.group(2).strip()), tree
+    yield from ((gradient, tree) for gradient in gradients(tree, place))
+    path = _PATH.search(place)
+    tail = path.group(1).strip() if path and _SAFE_PATH.match(path.group(1).strip()) else ""
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        changed = ast.Module(body=tree.body[:-1], type_ignores=[])
+        yield expression(f"({ast.unparse(last.value)}){tail}"), changed
+    if isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name):
+        yield expression(last.targets[0].id + tail), tree
+        if len(last.targets) == 1:
+            changed = ast.Module(body=tree.body[:-1], type_ignores=[])
+            yield expression(f"({ast.unparse(last.value)}){tail}"), changed
+    for variable in _assigned_names(tree):
+        yield expression(variable), tree
+
+
+def gradients(tree: ast.Module, place: str) -> Iterator[ast.expr]:
+    """Yield expressions for gradients at the end of the script; none if ``place`` is not that of a gradient.
+
+    These are the results of ``torch.autograd.grad``, and the ``grad`` of leaves and of modules' parameters.
+    """
+    if "gradient" not in place and "backward" not in place:
+        return
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and "autograd.grad" in ast.unparse(node.value):
+            for item in walk(node.targets[0]):
+                if isinstance(item, ast.Name):
+                    yield expression(item.id)
+    for node in tree.body:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and "requires_grad" in ast.unparse(node)
+        ):
+            yield expression(f"{node.targets[0].id}.grad")
+    parameter = _PARAMETER.search(place)
+    if parameter:
+        path = re.sub(r"\.(\d+)", r"[\1]", parameter.group(1))
+        for name in _assigned_names(tree):
+            yield expression(f"{name}{path}.grad")
+
+
+def _assigned_names(tree: ast.Module) -> list[str]:
+    """Return the names that statements at module level assign, the last first."""
+    found: list[str] = []
+    for node in reversed(tree.body):
+        if isinstance(node, ast.Assign):
+            found += [item.id for target in node.targets for item in walk(target) if isinstance(item, ast.Name)]
+    return list(dict.fromkeys(found))
+
+
+def _checks(subject: ast.expr, mismatch: ObservedMismatch) -> Iterator[ast.stmt]:
+    """Yield assertions about an expression that hold in the eager run."""
+    text, attribute, eager = ast.unparse(subject), mismatch.attribute, mismatch.eager.strip()
+    flag = next((name for name in FLAGS if name == attribute.split("(")[0].strip()), None)
+    structure = _STRUCTURE.get(attribute)
+    if flag is not None:
+        yield from _equals_eager(read_flag(text, flag), eager)
+    elif "is None" in attribute or eager == "None" or mismatch.compiled.strip() == "None":
+        yield statement(f"assert {text} is None" if eager == "None" else f"assert {text} is not None")
+    elif structure is not None:
+        if _is_comparable(eager):
+            yield from (statement(f"assert {way.format(text)} == {eager}") for way in structure)
+        elif eager.isidentifier():
+            yield statement(f"assert type({text}).__name__ == {eager!r}")
+    else:
+        yield from _equals_eager(text, eager)
+
+
+def _equals_eager(text: str, eager: str) -> Iterator[ast.stmt]:
+    if eager in ("True", "False"):
+        yield statement(f"assert {text}" if eager == "True" else f"assert not {text}")
+    elif _is_comparable(eager):
+        yield statement(f"assert {text} == {eager}")
+
+
+def _is_comparable(text: str) -> bool:
+    """Tell whether the words for a value are also an expression for it."""
+    if re.fullmatch(r"torch\.\w+", text):
+        return True
+    if text.startswith("torch.Size("):
+        return bool(re.fullmatch(r"torch\.Size\(\[[\d, ]*\]\)", text))
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def statement(text: str) -> ast.stmt:
+    """Return the tree of one statement."""
+    return ast.parse(text).body[0]
