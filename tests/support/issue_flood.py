@@ -102,9 +102,9 @@ _AROUND = (
 )
 
 
-def _script(function: str, number: int, asked: str = 'backend="eager"') -> str:
+def _script(function: str, number: int, compile_options: str = 'backend="eager"') -> str:
     around = _AROUND[number % len(_AROUND)].format(n=number % 5 + 2)
-    return f"import torch\n\n\n{function}\n\n{around}out = torch.compile(f, {asked})(x)\nprint(out.shape)\n"
+    return f"import torch\n\n\n{function}\n\n{around}out = torch.compile(f, {compile_options})(x)\nprint(out.shape)\n"
 
 
 _BUGS = {
@@ -136,10 +136,10 @@ _BUGS = {
 
 def _with_bugs() -> Iterator[tuple[str, str, str, str]]:
     for bug, (function, times) in _BUGS.items():
-        asked = "backend=backend" if "def backend" in function else 'backend="eager"'
-        asked += ", fullgraph=True" if "graph_break" in function else ""
+        compile_options = "backend=backend" if "def backend" in function else 'backend="eager"'
+        compile_options += ", fullgraph=True" if "graph_break" in function else ""
         for number in range(times):
-            script = _script(function, number, asked)
+            script = _script(function, number, compile_options)
             yield f"wrong result, variant {number} of {bug}", _FORMS[number % 4](script, number), "mismatch", bug
 
 

@@ -35,7 +35,7 @@ class Hub:
         self.issue: dict[str, Any] = {"number": 12, "title": "t", "body": "b", "user": {"login": "ann"}, "labels": []}
         self.errors: list[tuple[int, dict[str, str], str]] = []
         self.lose_answers = 0
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.tokens: set[str | None] = set()
         self.base = ""
 
@@ -65,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, method: str) -> None:
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         split = urlsplit(self.path)
-        self.hub.asked.append(f"{method} {split.path}")
+        self.hub.requests.append(f"{method} {split.path}")
         self.hub.tokens.add(self.headers.get("Authorization"))
         if self.hub.errors:
             status, headers, text = self.hub.errors.pop(0)
@@ -178,9 +178,9 @@ def test_a_second_call_edits_the_comment(hub: Hub, github: GitHub) -> None:
     again = github.comment_once(PLACE, "<!-- m -->\ntwo", "<!-- m -->")
     assert first.identity == again.identity
     assert [c["body"] for c in hub.comments[5:]] == ["<!-- m -->\ntwo"]
-    hub.asked.clear()
+    hub.requests.clear()
     github.comment_once(PLACE, "<!-- m -->\ntwo", "<!-- m -->")
-    assert not [line for line in hub.asked if not line.startswith("GET")]
+    assert not [line for line in hub.requests if not line.startswith("GET")]
 
 
 def test_a_strangers_comment_is_not_edited(hub: Hub, github: GitHub) -> None:
@@ -265,7 +265,7 @@ def test_an_invalid_comment_is_not_sent(hub: Hub, github: GitHub) -> None:
         github.comment_once(PLACE, "<!-- m -->" + "é" * LIMIT, "<!-- m -->")
     with pytest.raises(InputError, match="does not start"):
         github.comment_once(PLACE, "x", "<!-- m -->")
-    assert hub.asked == []
+    assert hub.requests == []
 
 
 def step(*arguments: str, **environment: str) -> Result:

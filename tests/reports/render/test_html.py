@@ -129,6 +129,6 @@ def test_colors_have_enough_contrast(whole: Report, scheme: int) -> None:
     blocks = re.findall(r":root \{(.*?)\}", html.render(whole), re.DOTALL)
     colors = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", blocks[scheme]))
     for ink in ("ink", "quiet", "good", "bad", "untestable", "accent"):
-        for ground in ("paper", "raised") + (("gone", "new") if ink in ("ink", "quiet") else ()):
+        for ground in ("paper", "raised") + (("removed", "added") if ink in ("ink", "quiet") else ()):
             bright, dark = sorted((luminance(colors[ink]), luminance(colors[ground])), reverse=True)
             assert (bright + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)

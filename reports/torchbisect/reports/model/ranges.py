@@ -103,10 +103,10 @@ def builds_in_order(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> l
     They have the channel's order. If builds of another channel were tested too, all are sorted by version: a nightly
     comes before the release that follows it.
     """
-    listed, asked = dict.fromkeys(bisect.listed), [row.build for row in bisect.tested]
-    if listed.keys() >= set(asked):
+    listed, tested = dict.fromkeys(bisect.listed), [row.build for row in bisect.tested]
+    if listed.keys() >= set(tested):
         return list(listed)
-    return sorted({**listed, **dict.fromkeys(asked)}, key=lambda name: (_version(builds, name), name))
+    return sorted({**listed, **dict.fromkeys(tested)}, key=lambda name: (_version(builds, name), name))
 
 
 def _version(builds: Mapping[str, BuildFacts], name: str) -> Version:

@@ -165,8 +165,8 @@ def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
         lines.append(Markdown(f"By the rules of PyTorch's triage, this points to {component}."))
     if localization.compiler_bisector:
         said = markdown_sections.span(localization.compiler_bisector.text)
-        asked = "PyTorch's `compiler_bisector`, run on the script under plain `python`"
-        lines.append(Markdown(f"{asked}, names {said}."))
+        subject = "PyTorch's `compiler_bisector`, run on the script under plain `python`"
+        lines.append(Markdown(f"{subject}, names {said}."))
     dropped = len(localization.table) - allowed.ablation
     return {
         "lines": lines,
