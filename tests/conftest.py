@@ -18,7 +18,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # A shell's background job ignores Ctrl-C, and so would every command that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["engine", "releases", "sample_reports"]
+pytest_plugins = ["engine", "releases", "running", "sample_reports"]
 
 
 class OneEngineScheduling(LoadFileScheduling):  # type: ignore[misc]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 COMMAND = Path(sys.executable).with_name("torchbisect")
 
 
@@ -98,3 +100,9 @@ class Tool:
     def python(self, version: str) -> Path:
         """The Python of a release's environment."""
         return next(iter(self.cache.glob(f"venvs/torch-{version}-*/bin/python")))
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Tool:
+    """Return the command in an empty folder, with an empty cache and the torch that is installed beside it."""
+    return Tool(tmp_path, tmp_path / "cache")
