@@ -1,4 +1,4 @@
-"""Real wheels in real indexes, on disk and over HTTP, for the real uv; nothing stands in for torch."""
+"""Real wheels in real indexes, on disk and over HTTP, for the real uv; only torch itself is a small package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.retry import RetryPolicy
 
-#: What a wheel named torch holds in these tests: just enough for its version to be read back.
+#: Source of the package torch in these tests: just enough for its version to be read back.
 SOURCE = "__version__ = {version!r}\n\n\nclass version:\n    git_version = 'c0ffee'\n    cuda = None\n"
 
 
@@ -53,7 +53,7 @@ class WheelTree:
         python: str | None = None,
         present: bool = True,
     ) -> Path:
-        """Build a wheel, put it in the index and return its path; ``present=False`` lists it and takes it away."""
+        """Build a wheel, add it to the index and return its path; ``present=False`` lists it and removes the file."""
         info = f"{project}-{version}.dist-info"
         metadata = [f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}"]
         metadata += [f"Requires-Dist: {one}" for one in requires]
@@ -93,7 +93,7 @@ def _record(item: tuple[str, str]) -> str:
 
 
 def with_requirements(tree: WheelTree) -> WheelTree:
-    """What every recipe asks for beside torch."""
+    """Add the packages that every environment gets beside torch."""
     for name, versions in (("numpy", ("1.26.4", "2.1.0")), ("setuptools", ("69.5.1", "80.9.0", "82.0.0"))):
         for version in versions:
             tree.add(name, version, source=f"__version__ = {version!r}\n")
@@ -102,13 +102,13 @@ def with_requirements(tree: WheelTree) -> WheelTree:
 
 @pytest.fixture(scope="session")
 def make_tree() -> Callable[[Path], WheelTree]:
-    """Makes an index in a folder, with torch's neighbours in it and no torch yet."""
+    """Return a function that makes an index in a folder, with torch's requirements and no torch yet."""
     return lambda root: with_requirements(WheelTree(root))
 
 
 @pytest.fixture
 def tree(tmp_path: Path, make_tree: Callable[[Path], WheelTree]) -> WheelTree:
-    """An index of this test's own."""
+    """Index of one test."""
     return make_tree(tmp_path / "index")
 
 
@@ -119,7 +119,7 @@ def interpreter() -> Interpreter:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server says to one request; ``length`` beyond the body's makes a body that is cut off."""
+    """Answer of a server to one request; a ``length`` beyond the body's cuts the answer off."""
 
     status: int = 200
     body: bytes = b""
@@ -130,14 +130,14 @@ class Answer:
 
 @dataclass
 class Served:
-    """A server on the loopback: its address and the paths it was asked for."""
+    """A server on the loopback: its address and the paths of the requests."""
 
     url: str
     asked: list[str]
 
 
 def serving() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
-    """Yields what starts servers that answer each path as a function says; then ends them."""
+    """Yield a function that starts servers which answer each path as a function says; then stop them."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(answer: Callable[[str], Answer]) -> Served:
@@ -175,12 +175,12 @@ def serving() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
-    """Starts servers that end with the test."""
+    """Start servers that end with the test."""
     yield from serving()
 
 
 def folder_answers(tree: WheelTree, change: Callable[[str, Answer], Answer]) -> Callable[[str], Answer]:
-    """What a server of an index's folder says, changed: a path and its answer to an answer."""
+    """Return answers from an index's folder, as changed by a function of the path and the answer."""
 
     def answer(path: str) -> Answer:
         place = tree.root / path.lstrip("/").replace("%2B", "+")
@@ -199,25 +199,25 @@ def unchanged(path: str, told: Answer) -> Answer:
 
 @pytest.fixture
 def answer() -> type[Answer]:
-    """The answers that ``serve`` gives; here because test modules don't import from each other."""
+    """The class of ``serve``'s answers; a fixture, since test modules don't import from each other."""
     return Answer
 
 
 @pytest.fixture
 def serve_tree(serve: Callable[[Callable[[str], Answer]], Served]) -> Callable[..., Served]:
-    """Serves an index's folder over HTTP till the end of the test."""
+    """Serve an index's folder over HTTP until the end of the test."""
     return lambda tree, change=unchanged: serve(folder_answers(tree, change))
 
 
 @pytest.fixture(scope="module")
 def serve_longer() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
-    """Starts servers that end with the module's tests."""
+    """Start servers that end with the module's tests."""
     yield from serving()
 
 
 @pytest.fixture(scope="module")
 def serve_tree_longer(serve_longer: Callable[[Callable[[str], Answer]], Served]) -> Callable[[WheelTree], Served]:
-    """Serves an index's folder over HTTP till the end of the module's tests."""
+    """Serve an index's folder over HTTP until the end of the module's tests."""
     return lambda tree: serve_longer(folder_answers(tree, unchanged))
 
 
@@ -228,7 +228,7 @@ def cache(tmp_path: Path) -> Cache:
 
 @pytest.fixture
 def make(cache: Cache, interpreter: Interpreter) -> Iterator[Callable[..., VenvEnvironments]]:
-    """Makes what makes environments from the index at an address, with little patience; closed after the test."""
+    """Make environments from the index at an address, with short waits; closed after the test."""
     made: list[VenvEnvironments] = []
 
     def begin(url: str, **options: Any) -> VenvEnvironments:

@@ -1,4 +1,4 @@
-"""The checks of ``doctor`` on the machine that runs the tests: what there is, and what to do."""
+"""Checks of ``doctor`` on the machine that runs the tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torchbisect.containers import doctor
 from torchbisect.containers.index.indexes import Indexes
 
 
-def test_all_is_looked_at_and_what_is_amiss_has_advice(
+def test_every_check_runs_and_each_failure_has_advice(
     tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree.add("torch", "2.8.0")
@@ -28,7 +28,7 @@ def test_all_is_looked_at_and_what_is_amiss_has_advice(
     assert "dockerd" in docker.advice
 
 
-def test_a_machine_that_lacks_things(tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_lacks_requirements(tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     assert not doctor.compiler_check().ok
@@ -37,7 +37,7 @@ def test_a_machine_that_lacks_things(tree: Any, tmp_path: Path, monkeypatch: pyt
     assert not doctor.index_check(Indexes("http://127.0.0.1:9/simple")).ok
 
 
-def test_a_compiler_that_cxx_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_named_by_cxx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "c++-of-mine"
     program.write_text("#!/bin/sh\necho mine 1.0\n")
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What the cache shows and what its pruning leaves, on a real cache of the real uv's."""
+"""Contents of the cache and their removal, on a real cache made by the real uv."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from torchbisect.core.build import Build
 
 
 @pytest.mark.torch
-def test_all_that_is_kept_is_shown_and_what_is_used_stays(tree: Any, tmp_path: Path, interpreter: Interpreter) -> None:
+def test_the_cache_is_listed_and_environments_in_use_are_not_pruned(
+    tree: Any, tmp_path: Path, interpreter: Interpreter
+) -> None:
     tree.add("torch", "2.7.0")
     tree.add("torch", "2.8.0")
     cache = Cache(tmp_path / "cache")
@@ -44,7 +46,7 @@ def test_all_that_is_kept_is_shown_and_what_is_used_stays(tree: Any, tmp_path: P
     again.close()
 
 
-def test_a_file_counts_once_however_many_names_it_has(tmp_path: Path) -> None:
+def test_a_file_with_several_names_counts_once(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"x" * 100_000)
     alone = folder_size(tmp_path)
     (tmp_path / "two").hardlink_to(tmp_path / "one")

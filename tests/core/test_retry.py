@@ -1,4 +1,4 @@
-"""Asking again: how long, how it is told, and what it becomes in the end."""
+"""Retries: their waits, their messages, and the error after the last try."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torchbisect.core.retry import (
 )
 
 
-def test_waits_grow_to_the_longest_and_each_is_told() -> None:
+def test_waits_grow_up_to_the_limit_and_each_is_reported() -> None:
     waits: list[float] = []
     said: list[str] = []
     answers = iter([*[Transient("no route")] * 5, "answer"])
@@ -33,7 +33,7 @@ def test_waits_grow_to_the_longest_and_each_is_told() -> None:
     assert len(said) == len(waits)
 
 
-def test_patience_ends() -> None:
+def test_retries_end_with_an_error() -> None:
     def ask() -> None:
         raise Transient("no route")
 
@@ -41,7 +41,7 @@ def test_patience_ends() -> None:
         retry_transient(ask, "the index", retry=RetryPolicy(0.001, 0.001, 0.02))
 
 
-def test_other_errors_are_not_held_back() -> None:
+def test_other_errors_are_raised_at_once() -> None:
     asked = []
 
     def ask() -> None:
@@ -53,7 +53,7 @@ def test_other_errors_are_not_held_back() -> None:
     assert len(asked) == 1
 
 
-def test_a_wait_can_be_cut_short() -> None:
+def test_a_wait_can_be_cancelled() -> None:
     def ask() -> None:
         raise Transient("no route")
 
@@ -65,13 +65,13 @@ def test_a_wait_can_be_cut_short() -> None:
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
-def test_statuses_that_another_try_may_change(status: int) -> None:
+def test_transient_statuses(status: int) -> None:
     assert is_transient_status(status)
     with pytest.raises(Transient, match=f"HTTP status {status}"):
         raise_for_transient_status(status)
 
 
 @pytest.mark.parametrize("status", [200, 206, 301, 400, 401, 403, 404, 410, 416, 451])
-def test_statuses_that_stay(status: int) -> None:
+def test_final_statuses(status: int) -> None:
     assert not is_transient_status(status)
     raise_for_transient_status(status)

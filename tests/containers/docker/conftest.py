@@ -37,7 +37,7 @@ def in_docker(
     confinement: Confinement,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[..., DockerEnvironments]]:
-    """Makes environments in the engine, in a volume of this test's, from its own index on this machine's loopback."""
+    """Make environments in the engine, in this test's own volume, from an index on this machine's loopback."""
     monkeypatch.setenv(NETWORK_VARIABLE, "host")
     served = serve_tree(tree)
     volume = f"torchbisect-test-{uuid.uuid4().hex[:12]}"

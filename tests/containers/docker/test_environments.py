@@ -31,8 +31,8 @@ pytestmark = pytest.mark.long
 Make = Callable[..., DockerEnvironments]
 
 
-def counted() -> dict[str, int]:
-    """What there is in the engine of ours and of anybody's."""
+def engine_objects() -> dict[str, int]:
+    """Return the numbers of containers and volumes in the engine, torchbisect's and others'."""
     client = docker.from_env(timeout=60)
     try:
         return {
@@ -79,7 +79,7 @@ def test_lines_go_in_and_out_byte_for_byte(tree: Any, in_docker: Make) -> None:
     assert ended.kill() == 3
 
 
-def test_a_folder_goes_in_and_its_name_is_replaced(tree: Any, in_docker: Make, tmp_path: Path) -> None:
+def test_a_folder_is_copied_in_and_its_path_replaced(tree: Any, in_docker: Make, tmp_path: Path) -> None:
     tree.add("torch", "2.8.0")
     environment = in_docker().environment(Build("2.8.0"))
     folder = tmp_path / "folder"
@@ -105,7 +105,7 @@ def test_a_folder_goes_in_and_its_name_is_replaced(tree: Any, in_docker: Make, t
         ({"source": "__version__ = '2.7.9'\n"}, "other-version"),
     ],
 )
-def test_a_build_that_can_not_be_had_is_refused_by_name(
+def test_a_build_that_cannot_be_installed_has_a_named_reason(
     options: dict[str, Any], reason: str, tree: Any, in_docker: Make
 ) -> None:
     tree.add("torch", "2.8.0", **options)
@@ -117,7 +117,7 @@ def test_a_build_that_can_not_be_had_is_refused_by_name(
     assert environments.volume.run_program(["ls", "/torchbisect/making"]) == ""
 
 
-def test_files_of_two_environments_are_one_on_disk(tree: Any, in_docker: Make) -> None:
+def test_equal_files_of_two_environments_are_stored_once(tree: Any, in_docker: Make) -> None:
     tree.add("torch", "2.7.0")
     tree.add("torch", "2.8.0")
     environments = in_docker()
@@ -134,7 +134,7 @@ def test_files_of_two_environments_are_one_on_disk(tree: Any, in_docker: Make) -
     assert environments.environment(Build("2.7.0")).facts.torch == "2.7.0"
 
 
-def test_prefetching_can_be_stopped(tree: Any, in_docker: Make) -> None:
+def test_prefetch_can_be_cancelled(tree: Any, in_docker: Make) -> None:
     tree.add("torch", "2.8.0")
     environments = in_docker()
     cancel = threading.Event()
@@ -145,12 +145,12 @@ def test_prefetching_can_be_stopped(tree: Any, in_docker: Make) -> None:
     assert environments.has(Build("2.8.0"))
 
 
-def test_the_torch_of_this_machine_is_in_no_container(in_docker: Make) -> None:
+def test_the_installed_torch_is_refused_in_a_container(in_docker: Make) -> None:
     with pytest.raises(InputError, match="--torch"):
         in_docker().environment(Build("2.8.0", Channel.INSTALLED))
 
 
-def test_an_image_that_lacks_what_is_needed(engine_host: str, in_docker: Make) -> None:
+def test_an_image_without_the_required_programs_is_refused(engine_host: str, in_docker: Make) -> None:
     with pytest.raises(InputError, match="lacks uv"):
         in_docker(image=ImageOptions("torchbisect-test-base:bookworm"))
     with pytest.raises(InputError, match="correct --image"):
@@ -161,12 +161,12 @@ def test_many_runs_leave_nothing(tree: Any, in_docker: Make) -> None:
     tree.add("torch", "2.8.0")
     environments = in_docker()
     environment = environments.environment(Build("2.8.0"))
-    before = counted()
+    before = engine_objects()
     for number in range(100):
         assert environment.run(["-S", "-c", f"print({number})"], timeout=60).output == f"{number}\n"
-    assert counted() == before
+    assert engine_objects() == before
     environments.close()
-    assert counted()["containers"] == before["containers"] - 1
+    assert engine_objects()["containers"] == before["containers"] - 1
 
 
 KILLED = """
@@ -181,7 +181,7 @@ sys.stdin.read()
 """
 
 
-def test_what_a_killed_run_left_is_swept_by_the_next(engine_host: str) -> None:
+def test_the_next_run_removes_containers_of_a_killed_run(engine_host: str) -> None:
     command = [sys.executable, "-c", KILLED, "torchbisect-test-base:bookworm"]
     engine = Engine()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
@@ -197,8 +197,8 @@ def test_what_a_killed_run_left_is_swept_by_the_next(engine_host: str) -> None:
     engine.close()
 
 
-def test_what_is_kept_is_shown(tree: Any, in_docker: Make) -> None:
-    """Pruning itself is left to the engine that a test has for itself: here it would take others' images too."""
+def test_the_inventory_lists_volume_and_image(tree: Any, in_docker: Make) -> None:
+    """Pruning is tested on an engine of its own, since it would remove others' images here."""
     tree.add("torch", "2.8.0")
     environments = in_docker()
     environments.environment(Build("2.8.0"))
@@ -212,8 +212,8 @@ def test_what_is_kept_is_shown(tree: Any, in_docker: Make) -> None:
     assert image.size > 10**6
 
 
-def test_a_test_of_the_users_own_finds_its_folder(tree: Any, in_docker: Make, tmp_path: Path) -> None:
-    """A copy of it, in which the test may write what it likes; what the script imports lies beside the script."""
+def test_a_users_test_command_finds_its_folder(tree: Any, in_docker: Make, tmp_path: Path) -> None:
+    """The test may write into its copy of the folder; modules that the script imports are in it."""
     tree.add("torch", "2.8.0")
     environment = in_docker().environment(Build("2.8.0"))
     folder, scripts = tmp_path / "folder", tmp_path / "scripts"

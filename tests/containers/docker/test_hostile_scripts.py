@@ -1,4 +1,4 @@
-"""Scripts that mean harm, each run in a real container; this machine and the next run are looked at after."""
+"""Hostile scripts, each run in a real container; afterwards this machine and the next run are checked."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from torchbisect.core.build import Build
 pytestmark = pytest.mark.long
 
 
-def state(environment: DockerEnvironment) -> str:
-    """All that is in the volume, with sizes and sums."""
+def volume_state(environment: DockerEnvironment) -> str:
+    """Return all files in the volume with sizes and checksums."""
     script = "cd /torchbisect && find . -type f -not -name torchbisect-facts.json -exec sha256sum {} + | sort"
     return environment.volume.run_program(["sh", "-c", script])
 
@@ -37,7 +37,7 @@ def state(environment: DockerEnvironment) -> str:
 def environments(
     engine_host: str, make_tree: Any, serve_tree_longer: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[DockerEnvironments]:
-    """Environments in a volume of this module's, with limits so tight that they are soon met."""
+    """Environments in this module's own volume, with low limits that tests reach quickly."""
     place = tmp_path_factory.mktemp("hostile")
     tree = make_tree(place / "index")
     tree.add("torch", "2.8.0")
@@ -63,11 +63,11 @@ def environments(
 
 @pytest.fixture
 def victim(environments: DockerEnvironments) -> Iterator[DockerEnvironment]:
-    """An environment to do harm in; afterwards it must be as it was, and nobody of it may be left."""
+    """Environment that scripts attack; afterwards it must be unchanged, with no process left."""
     environment = environments.environment(Build("2.8.0"))
-    before = state(environment)
+    before = volume_state(environment)
     yield environment
-    assert state(environment) == before
+    assert volume_state(environment) == before
     done = environment.run(["-S", "-c", "print('well')"], timeout=60)
     assert (done.status, done.output) == (0, "well\n")
     client = docker.from_env(timeout=60)
@@ -76,8 +76,8 @@ def victim(environments: DockerEnvironments) -> Iterator[DockerEnvironment]:
     assert running == []
 
 
-def sleepers(seconds: str) -> int:
-    """How many processes of this machine, seen from outside of every container, sleep so long."""
+def count_sleepers(seconds: str) -> int:
+    """Return the number of processes on this machine, seen from outside the containers, that sleep this long."""
     count = 0
     for one in psutil.process_iter(["cmdline"]):
         count += seconds in " ".join(one.info["cmdline"] or [])
@@ -91,20 +91,20 @@ def test_a_fork_bomb(victim: DockerEnvironment) -> None:
     assert time.monotonic() - begun < 40
 
 
-def test_memory_until_it_is_killed(victim: DockerEnvironment) -> None:
+def test_memory_is_taken_until_the_limit(victim: DockerEnvironment) -> None:
     done = victim.run(["-c", "x = []\nwhile True: x.append(bytearray(1 << 24))"], timeout=60)
     assert done.status == -9, done
     assert "out of memory" in done.errors
 
 
-def test_a_scratch_folder_filled_to_the_brim(victim: DockerEnvironment) -> None:
+def test_a_full_scratch_folder(victim: DockerEnvironment) -> None:
     code = "f = open('/tmp/x', 'wb')\nwhile True: f.write(bytes(1 << 20))"
     done = victim.run(["-c", code], timeout=60)
     assert done.status == 1
     assert "No space left on device" in done.errors
 
 
-def test_an_endless_loop_deaf_to_signals(victim: DockerEnvironment) -> None:
+def test_an_endless_loop_that_ignores_signals(victim: DockerEnvironment) -> None:
     code = (
         "import signal\n"
         "for n in range(1, 65):\n"
@@ -135,10 +135,10 @@ def test_a_grandchild_that_outlives_its_parent(victim: DockerEnvironment) -> Non
     )
     done = victim.run(["-c", code], timeout=30)
     assert done.output == "gone\n"
-    assert sleepers("98765") == 0
+    assert count_sleepers("98765") == 0
 
 
-def test_a_connection_to_anywhere(victim: DockerEnvironment) -> None:
+def test_no_network_connection_works(victim: DockerEnvironment) -> None:
     with socket.socket() as listener:
         listener.bind(("0.0.0.0", 0))
         listener.listen()
@@ -175,7 +175,7 @@ def test_a_connection_to_anywhere(victim: DockerEnvironment) -> None:
         assert not reached.is_set()
 
 
-def test_the_environment_read_for_secrets(victim: DockerEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secrets_are_in_the_environment(victim: DockerEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "hush-hush")
     code = (
         "import glob, os\n"
@@ -206,12 +206,12 @@ for place in places:
 """
 
 
-def test_writing_where_others_would_read(victim: DockerEnvironment) -> None:
+def test_nothing_that_others_read_is_writable(victim: DockerEnvironment) -> None:
     done = victim.run(["-c", WRITE], timeout=60)
     assert (done.status, done.output) == (0, ""), done
 
 
-def test_parents_and_init_are_not_to_be_killed(victim: DockerEnvironment) -> None:
+def test_parent_processes_and_init_cannot_be_killed(victim: DockerEnvironment) -> None:
     code = (
         "import os, signal, time\n"
         "for pid in (os.getppid(), 1):\n"
@@ -226,7 +226,7 @@ def test_parents_and_init_are_not_to_be_killed(victim: DockerEnvironment) -> Non
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 77, 126, 127, 128, 255])
-def test_an_exit_without_ado(victim: DockerEnvironment, code: int) -> None:
+def test_an_immediate_exit(victim: DockerEnvironment, code: int) -> None:
     assert victim.run(["-S", "-c", f"import os; os._exit({code})"], timeout=60).status == code
 
 
@@ -280,7 +280,7 @@ print(said)
 """
 
 
-def test_more_rights_are_not_to_be_had(victim: DockerEnvironment) -> None:
+def test_no_more_rights_can_be_gained(victim: DockerEnvironment) -> None:
     done = victim.run(["-c", RIGHTS], timeout=60)
     said = ast.literal_eval(done.output)
     assert said["uid"] == 65534

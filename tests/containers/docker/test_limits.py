@@ -1,4 +1,4 @@
-"""What containers are told and what they tell, as far as it needs no engine; and what is said when there is none."""
+"""Container options and exit codes, and the error without an engine; no engine is needed here."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from torchbisect.containers.docker.volume import archive
 from torchbisect.core.errors import MachineError
 
 
-def test_without_an_engine_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing is run: a stranger's script isn't let out because an engine is down."""
+def test_without_an_engine_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is run: a stranger's script does not run on this machine because an engine is down."""
     for address in (f"unix://{tmp_path}/none.sock", "tcp://127.0.0.1:9", "nonsense://x"):
         monkeypatch.setenv("DOCKER_HOST", address)
         with pytest.raises(MachineError, match="dockerd") as caught:
@@ -29,7 +29,7 @@ def test_without_an_engine_it_is_said_what_to_do(tmp_path: Path, monkeypatch: py
 
 
 @given(st.integers(0, 255))
-def test_an_exit_code_is_a_status_as_on_this_machine(code: int) -> None:
+def test_exit_codes_become_statuses_of_host_processes(code: int) -> None:
     status = signal_status(code)
     assert status == code or (status < 0 and 128 - status == code)
     assert signal_status(137) == -9
@@ -46,7 +46,7 @@ def test_an_exit_code_is_a_status_as_on_this_machine(code: int) -> None:
         runtime=st.none() | st.just("runsc"),
     )
 )
-def test_whatever_the_limits_the_walls_stand(confinement: Confinement) -> None:
+def test_every_combination_of_limits_keeps_the_isolation(confinement: Confinement) -> None:
     options = confinement.options()
     assert options["network_mode"] == "none"
     assert options["read_only"] is True
@@ -62,7 +62,7 @@ def test_whatever_the_limits_the_walls_stand(confinement: Confinement) -> None:
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=5), st.binary(max_size=50), max_size=4))
-def test_files_are_packed_whole(files: dict[str, bytes]) -> None:
+def test_files_are_packed_completely(files: dict[str, bytes]) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive(files))) as packed:
         found = {entry.name: packed.extractfile(entry) for entry in packed}
         assert {name: file.read() for name, file in found.items() if file} == files

@@ -1,4 +1,4 @@
-"""A real torch in a container: installed, compiled with, asked, and overlaid with the Python of another commit."""
+"""A real torch in a container: installed, compiled with, and overlaid with the Python files of another commit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NAMES = ("math import pi; WIDTH = int(pi)", "math import e; WIDTH = int(e)", "ma
 def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
     engine_host: str, interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The torch that is installed here, installed there, and inductor's C++ compiled and run behind the walls."""
+    """The version installed here is installed there, and inductor's C++ is compiled and run in confinement."""
     monkeypatch.setenv(NETWORK_VARIABLE, "host")
     volume = f"torchbisect-test-{uuid.uuid4().hex[:12]}"
     environments = DockerEnvironments(
@@ -77,7 +77,7 @@ def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
                 helper.result()
             pool.expect(asked[1:])
             assert [pool.ask(question).answer for question in asked] == [Answer.NONE, Answer.NONE, Answer.UNTESTABLE]
-        _a_commits_python_is_asked(environments, environment)
+        _check_overlay(environments, environment)
     finally:
         environments.close()
         client = docker.from_env(timeout=60)
@@ -85,8 +85,8 @@ def test_a_real_torch_compiles_with_no_network_and_nothing_writable(
         client.close()
 
 
-def _a_commits_python_is_asked(environments: DockerEnvironments, base: Environment) -> None:
-    """With other files over the same binaries, in a copy that is gone again afterwards."""
+def _check_overlay(environments: DockerEnvironments, base: Environment) -> None:
+    """Overlay other files on the same binaries, in a copy that is removed afterwards."""
     planted = "torch/_dynamo/backends/debugging.py"
     text = (Path(torch.__file__).parents[1] / planted).read_text()
     wrong = "return lambda *inputs: [output + 1 for output in gm.forward(*inputs)]"

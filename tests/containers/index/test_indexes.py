@@ -1,4 +1,4 @@
-"""Which indexes are used: what was typed, else uv's settings, else pip's; and no password is ever shown."""
+"""Choice of indexes: the command line's, else uv's settings, else pip's; no password is ever shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LETTERS = st.text(string.ascii_letters + string.digits, min_size=1, max_size=12)
 
 @pytest.fixture
 def bare(tmp_path: Path) -> dict[str, str]:
-    """An environment that says nothing of indexes."""
+    """Variables without any setting of indexes."""
     return {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path)}
 
 
@@ -27,11 +27,11 @@ def gather(environ: dict[str, str], typed: str | None = None, extra: tuple[str, 
     return Indexes.from_configuration(typed, extra, environ, python=NO_PIP)
 
 
-def test_with_nothing_set_the_public_index_is_taken(bare: dict[str, str]) -> None:
+def test_the_public_index_is_the_default(bare: dict[str, str]) -> None:
     assert gather(bare) == Indexes(pypi_simple.PYPI_SIMPLE_ENDPOINT)
 
 
-def test_what_was_typed_wins_and_keeps_the_configured_extras(bare: dict[str, str]) -> None:
+def test_the_command_line_wins_and_keeps_the_configured_extras(bare: dict[str, str]) -> None:
     environ = {
         **bare,
         "UV_DEFAULT_INDEX": "https://uv/simple",
@@ -52,7 +52,7 @@ def test_what_was_typed_wins_and_keeps_the_configured_extras(bare: dict[str, str
         ({"PIP_INDEX_URL": "https://p/s"}, "https://p/s"),
     ],
 )
-def test_uv_goes_before_pip(bare: dict[str, str], variables: dict[str, str], expected: str) -> None:
+def test_uvs_settings_come_before_pips(bare: dict[str, str], variables: dict[str, str], expected: str) -> None:
     assert gather({**bare, **variables}).index_url == expected
 
 
@@ -80,14 +80,14 @@ def test_uvs_own_file_is_read(bare: dict[str, str], tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="uv's file is TOML, which Python 3.10 can't read")
-def test_a_broken_file_of_uvs_is_passed_over(bare: dict[str, str], tmp_path: Path) -> None:
+def test_a_broken_uv_file_is_ignored(bare: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "uv").mkdir()
     (tmp_path / "uv/uv.toml").write_text("this is [not toml")
     assert gather(bare).index_url == pypi_simple.PYPI_SIMPLE_ENDPOINT
 
 
 def test_pips_own_file_is_read_by_pip(bare: dict[str, str], tmp_path: Path) -> None:
-    """The real pip tells what its file says."""
+    """The real pip reads its file."""
     (tmp_path / "pip.conf").write_text(
         "[global]\nextra-index-url =\n    https://a/s\n    https://b/s\n[install]\nindex-url=https://i/s"
     )
@@ -96,12 +96,12 @@ def test_pips_own_file_is_read_by_pip(bare: dict[str, str], tmp_path: Path) -> N
     assert found.extra_index_urls[:2] == ("https://a/s", "https://b/s")
 
 
-def test_a_folder_is_taken_for_an_index_on_disk(bare: dict[str, str], tmp_path: Path) -> None:
+def test_a_folder_is_an_index_on_disk(bare: dict[str, str], tmp_path: Path) -> None:
     assert gather(bare, str(tmp_path)).index_url == tmp_path.as_uri()
 
 
 @given(st.dictionaries(st.sampled_from(["index-url", "extra-index-url", "find-links"]), st.text(), max_size=3))
-def test_what_pip_lists_is_read_back(settings: dict[str, str]) -> None:
+def test_pips_listing_round_trips(settings: dict[str, str]) -> None:
     listing = "\n".join(f"global.{name}={value!r}" for name, value in settings.items())
     assert parse_pip_config(listing) == settings
 
@@ -111,7 +111,7 @@ def test_any_listing_can_be_read(listing: str) -> None:
     assert all(isinstance(value, str) for value in parse_pip_config(listing).values())
 
 
-def test_pips_ranks() -> None:
+def test_pips_sections_have_their_ranks() -> None:
     listing = ":env:.index-url='e'\ninstall.index-url='i'\nglobal.index-url='g'\nglobal.cert='c'\nfreeze.index-url='f'"
     assert parse_pip_config(listing) == {"index-url": "e", "cert": "c"}
 
@@ -126,12 +126,12 @@ def test_no_name_or_password_is_shown(name: str, password: str, host: str) -> No
 
 
 @given(st.text())
-def test_any_text_can_be_masked_and_one_without_addresses_stays(text: str) -> None:
+def test_any_text_can_be_redacted_and_text_without_addresses_stays(text: str) -> None:
     result = redact_urls(text)
     assert result == text if "://" not in text else isinstance(result, str)
 
 
-def test_uv_is_told_by_variables_and_not_by_options() -> None:
+def test_uv_gets_indexes_by_variables_and_not_by_options() -> None:
     """Every user of a machine can read a process's options."""
     variables = Indexes("https://u:p@d/s", ("https://e/s", "https://f/s"), ("/a", "/b")).uv_variables()
     assert variables == {

@@ -1,4 +1,4 @@
-"""Pages of real indexes over a real socket: both formats, every form of link, and every way of not answering."""
+"""Pages of real indexes over a real socket: both formats, every form of link, and every failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NIGHTLY = """<!DOCTYPE html>
 Serve = Callable[[Callable[[str], Any]], Any]
 
 
-def test_a_page_of_pytorchs_form(serve: Serve, answer: Any) -> None:
+def test_a_page_in_the_form_of_pytorchs_index(serve: Serve, answer: Any) -> None:
     server = serve(lambda path: answer(body=NIGHTLY.encode()))
     page = project_page(f"{server.url}/whl/nightly/cpu", "Torch")
     assert page is not None
@@ -65,14 +65,14 @@ def test_a_page_is_found_behind_a_redirect(serve: Serve, answer: Any) -> None:
     assert page.packages[0].url == f"{server.url}/new/torch/torch-1.0-py3-none-any.whl"
 
 
-def test_an_index_without_the_project_says_so(serve: Serve, answer: Any, tmp_path: Path) -> None:
+def test_an_index_without_the_project_gives_none(serve: Serve, answer: Any, tmp_path: Path) -> None:
     server = serve(lambda path: answer(404))
     assert project_page(server.url, "torch") is None
     assert project_page(tmp_path.as_uri(), "torch") is None
 
 
 @pytest.mark.parametrize("trouble", ["503", "429", "cut", "not json"])
-def test_trouble_that_passes_costs_only_a_wait_that_is_told(serve: Serve, answer: Any, trouble: str) -> None:
+def test_a_temporary_failure_costs_a_reported_wait(serve: Serve, answer: Any, trouble: str) -> None:
     good = answer(body=b'<a href="torch-1.0-py3-none-any.whl">torch-1.0-py3-none-any.whl</a>')
     bad = {
         "503": answer(503),
@@ -90,7 +90,7 @@ def test_trouble_that_passes_costs_only_a_wait_that_is_told(serve: Serve, answer
     assert all("next try" in line for line in said)
 
 
-def test_an_index_that_stays_down_is_the_machines_fault(serve: Serve, answer: Any) -> None:
+def test_an_index_that_stays_down_is_a_machine_error(serve: Serve, answer: Any) -> None:
     server = serve(lambda path: answer(500))
     url = server.url.replace("http://", "http://user:secret@")
     with pytest.raises(IndexUnreachable, match="--index-url") as caught:
@@ -99,7 +99,7 @@ def test_an_index_that_stays_down_is_the_machines_fault(serve: Serve, answer: An
     assert len(server.asked) > 1
 
 
-def test_a_port_where_nobody_listens() -> None:
+def test_a_port_without_a_server() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
@@ -108,7 +108,7 @@ def test_a_port_where_nobody_listens() -> None:
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "name and password"), (403, "name and password"), (400, "400")])
-def test_a_refusal_is_not_asked_again(serve: Serve, answer: Any, status: int, words: str) -> None:
+def test_a_refusal_is_not_retried(serve: Serve, answer: Any, status: int, words: str) -> None:
     server = serve(lambda path: answer(status))
     with pytest.raises(IndexUnreachable, match=words):
         project_page(server.url, "torch")
@@ -116,18 +116,18 @@ def test_a_refusal_is_not_asked_again(serve: Serve, answer: Any, status: int, wo
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/json"])
-def test_something_that_is_no_page_is_not_taken_for_an_empty_one(serve: Serve, answer: Any, kind: str) -> None:
+def test_other_content_is_not_an_empty_page(serve: Serve, answer: Any, kind: str) -> None:
     server = serve(lambda path: answer(body=b"{}", kind=kind))
     with pytest.raises(IndexUnreachable, match="does not send a page"):
         project_page(server.url, "torch")
 
 
-def test_an_address_that_is_none() -> None:
+def test_an_invalid_address() -> None:
     with pytest.raises(IndexUnreachable, match="correct it"):
         project_page("gopher://x/simple", "torch")
 
 
-def test_all_places_together(tree: Any, serve_tree: Any, tmp_path: Path) -> None:
+def test_files_of_all_places_are_combined(tree: Any, serve_tree: Any, tmp_path: Path) -> None:
     tree.add("torch", "2.1.0")
     tree.add("torch", "2.2.0+cpu")
     served = serve_tree(tree)
@@ -143,7 +143,7 @@ def test_all_places_together(tree: Any, serve_tree: Any, tmp_path: Path) -> None
     assert all(one.url.endswith("torch-2.2.0%2Bcpu-py3-none-any.whl") for one in found if one.version == "2.2.0+cpu")
 
 
-def test_a_list_with_a_hole_is_not_a_list(tree: Any, serve: Serve, answer: Any) -> None:
+def test_an_incomplete_list_is_an_error(tree: Any, serve: Serve, answer: Any) -> None:
     down = serve(lambda path: answer(500))
     with pytest.raises(IndexUnreachable):
         packages(Indexes(tree.url, (down.url,)), "torch", retry=SHORT)

@@ -1,4 +1,4 @@
-"""What a torchbisect that was killed left running is ended by the next one."""
+"""Processes that a killed torchbisect left running are ended by the next run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_a_dead_runs_processes_end_and_a_living_ones_stay(tmp_path: Path) -> None:
+def test_processes_of_a_dead_run_are_ended_and_of_a_living_run_stay(tmp_path: Path) -> None:
     living = HostProcess(["sleep", "600"], environment=clean_environment(tmp_path))
     with subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None

@@ -1,4 +1,4 @@
-"""Processes on this machine: what goes in and out, and that nothing of them is left."""
+"""Processes on this machine: their streams, and that none of them is left."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def run(code: str, home: Path, **options: object) -> Completed:
     return run_command([sys.executable, "-S", "-c", code], environment=clean_environment(home), **options)  # type: ignore[arg-type]
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
 
 
-def test_lines_go_in_and_out_byte_for_byte(start: Start) -> None:
+def test_lines_pass_unchanged_in_both_directions(start: Start) -> None:
     echo = "for line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.flush()"
     process: Process = start(f"import sys\n{echo}")
     for line in (b"plain\n", b"\x00\xff\xfe \r \x1b[0m\n", b"x" * 300_000 + b"\n", b"\n"):
@@ -58,7 +58,7 @@ def test_lines_go_in_and_out_byte_for_byte(start: Start) -> None:
     assert process.read_line(0.01) is None
 
 
-def test_the_end_of_output_is_told_again_and_again(start: Start) -> None:
+def test_the_end_of_output_is_returned_every_time(start: Start) -> None:
     process = start("import sys; sys.stdout.write('a\\nb'); sys.stderr.write('why')")
     assert [process.read_line(10) for _ in range(4)] == [b"a\n", b"b", b"", b""]
     assert process.kill() == 0
@@ -66,7 +66,7 @@ def test_the_end_of_output_is_told_again_and_again(start: Start) -> None:
     assert process.read_line(1) == b""
 
 
-def test_a_process_that_is_gone_takes_nothing(start: Start) -> None:
+def test_a_process_that_ended_takes_no_input(start: Start) -> None:
     process = start("")
     assert process.read_line(10) == b""
     with pytest.raises(BrokenPipeError):
@@ -76,7 +76,7 @@ def test_a_process_that_is_gone_takes_nothing(start: Start) -> None:
         process.send(b"x")
 
 
-def test_errors_are_kept_to_their_end_and_never_block(start: Start) -> None:
+def test_the_end_of_standard_error_is_kept_and_never_blocks(start: Start) -> None:
     process = start("import sys; sys.stderr.write('y' * 3_000_000 + 'last'); sys.stderr.flush(); print('done')")
     assert process.read_line(20) == b"done\n"
     process.kill()
@@ -84,7 +84,7 @@ def test_errors_are_kept_to_their_end_and_never_block(start: Start) -> None:
     assert len(process.errors()) <= 64 * 1024
 
 
-def test_a_signal_that_ended_it_is_told(start: Start) -> None:
+def test_the_status_names_the_signal(start: Start) -> None:
     process = start("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert process.read_line(10) == b""
     assert process.kill() == -signal.SIGSEGV
@@ -101,20 +101,20 @@ print(held.pid, left.pid, flush=True)
 
 
 @pytest.mark.parametrize("ending", ["", "time.sleep(600)", "import signal; signal.signal(15, 1); time.sleep(600)"])
-def test_nothing_that_it_started_is_left(start: Start, ending: str) -> None:
-    """One child in its group and one in a session of its own, which no signal to the group reaches."""
+def test_no_process_that_it_started_is_left(start: Start, ending: str) -> None:
+    """One child is in its group, and one in a session of its own, which no signal to the group reaches."""
     process = start(DEAF + GRANDCHILDREN + ending)
     line = process.read_line(10)
     assert line
     begun = time.monotonic()
     process.kill()
     assert time.monotonic() - begun < 5
-    assert all(gone(int(pid)) for pid in line.split())
-    assert gone(process.pid)
+    assert all(has_ended(int(pid)) for pid in line.split())
+    assert has_ended(process.pid)
 
 
 def test_a_chain_of_orphans_is_found_by_its_mark(start: Start) -> None:
-    """Each child starts the next in a session of its own and ends: no parent leads to the last one."""
+    """Each child starts the next in a new session and ends, so no parent leads to the last one."""
     code = (
         "import os, sys, time\n"
         "for _ in range(4):\n"
@@ -126,9 +126,9 @@ def test_a_chain_of_orphans_is_found_by_its_mark(start: Start) -> None:
     process = start(code)
     line = process.read_line(10)
     assert line
-    assert not gone(int(line))
+    assert not has_ended(int(line))
     process.kill()
-    assert gone(int(line))
+    assert has_ended(int(line))
 
 
 def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_command_whose_child_holds_its_output_open(tmp_path: Path) -> None:
     begun = time.monotonic()
     done = run(GRANDCHILDREN, tmp_path, timeout=60)
     assert done.status == 0
-    assert all(gone(int(pid)) for pid in done.output.split())
+    assert all(has_ended(int(pid)) for pid in done.output.split())
     assert time.monotonic() - begun < 10
 
 
@@ -166,7 +166,7 @@ def test_a_command_that_is_cancelled(tmp_path: Path) -> None:
         run("import time; time.sleep(600)", tmp_path, cancel=cancel)
 
 
-def test_a_flood_of_output_is_cut_in_the_middle(tmp_path: Path) -> None:
+def test_long_output_is_cut_in_the_middle(tmp_path: Path) -> None:
     done = run("import sys; sys.stdout.write('begin' + 'x' * 5_000_000 + 'end')", tmp_path, cap=1000)
     assert done.output.startswith("begin")
     assert done.output.endswith("end")
@@ -175,7 +175,7 @@ def test_a_flood_of_output_is_cut_in_the_middle(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(2, 30))
-def test_what_is_kept_is_the_beginning_and_the_end(pieces: list[bytes], size: int) -> None:
+def test_the_beginning_and_the_end_are_kept(pieces: list[bytes], size: int) -> None:
     capped, tail, whole = CappedText(size), StreamTail(size), b"".join(pieces)
     for piece in pieces:
         capped.add(piece)
@@ -190,7 +190,7 @@ def test_what_is_kept_is_the_beginning_and_the_end(pieces: list[bytes], size: in
     assert tail.text() == whole[-size:].decode("utf-8", "replace")
 
 
-def test_the_environment_has_nothing_of_the_users(tmp_path: Path) -> None:
+def test_the_environment_has_none_of_the_users_secrets(tmp_path: Path) -> None:
     base = {
         "PATH": "/p",
         "API_TOKEN": "s3cret",
@@ -207,7 +207,7 @@ def test_the_environment_has_nothing_of_the_users(tmp_path: Path) -> None:
     assert "PYTHONPATH" not in found
 
 
-def test_the_mark_is_a_start_of_its_own(start: Start) -> None:
+def test_each_start_has_its_own_mark(start: Start) -> None:
     marks = set()
     for _ in range(2):
         line = start(f"import os; print(os.environ[{MARK!r}])").read_line(10)

@@ -1,4 +1,4 @@
-"""What a Python is asked of itself; what isn't one gets one line."""
+"""Description of a Python by itself, and one-line errors for everything else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_this_python_takes_what_packaging_says_it_takes(interpreter: Interpreter
         ("nonsense", False),
     ],
 )
-def test_which_wheels_it_takes(interpreter: Interpreter, name: str, taken: bool) -> None:
+def test_accepted_wheels(interpreter: Interpreter, name: str, taken: bool) -> None:
     assert interpreter.accepts(name) is taken
 
 
@@ -44,7 +44,7 @@ def test_a_path_in_an_environment_stays_in_it(tmp_path: Path, interpreter: Inter
     assert found.identity == interpreter.identity
 
 
-def test_a_bare_name_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bare_name_is_found_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     assert Interpreter.of(Path(sys.executable).name).path == Path(sys.executable)
 
@@ -64,7 +64,7 @@ def test_a_relative_path_is_kept_as_an_absolute_one(monkeypatch: pytest.MonkeyPa
         ('#!/bin/sh\necho \'{"version": [3, 11, 1], "implementation": "pypy"}\'\n', "name a CPython"),
     ],
 )
-def test_what_is_no_python_gets_one_line(tmp_path: Path, script: str, words: str) -> None:
+def test_a_program_that_is_no_python_gives_a_one_line_error(tmp_path: Path, script: str, words: str) -> None:
     program = tmp_path / "python"
     program.write_text(script)
     program.chmod(0o755)
@@ -74,7 +74,7 @@ def test_what_is_no_python_gets_one_line(tmp_path: Path, script: str, words: str
     assert "--python" in str(caught.value)
 
 
-def test_nothing_there_and_an_empty_folder(tmp_path: Path) -> None:
+def test_a_missing_path_and_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no Python at"):
         Interpreter.of(tmp_path / "none")
     with pytest.raises(InputError, match="no bin/python"):

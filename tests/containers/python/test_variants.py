@@ -1,4 +1,4 @@
-"""Which CUDA a machine can run, and why a build can't compute on its GPU."""
+"""Choice of a CUDA variant, and reasons why a build can't compute on the GPU."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ GPUS = st.builds(
         ("570.86", (12, 0), "cu128"),
     ],
 )
-def test_the_newest_that_runs(driver: str, capability: tuple[int, int], expected: str) -> None:
+def test_the_newest_variant_that_runs_is_chosen(driver: str, capability: tuple[int, int], expected: str) -> None:
     assert choose_variant(OFFERED, [Gpu("a GPU", Version(driver), capability)]) == expected
 
 
-def test_without_a_gpu_it_is_the_cpu() -> None:
+def test_without_a_gpu_the_cpu_variant_is_chosen() -> None:
     assert choose_variant(OFFERED, []) == "cpu"
     assert choose_variant(["cpu"], [Gpu("a GPU", Version("580"), (9, 0))]) == "cpu"
 
 
 @given(st.lists(st.sampled_from(OFFERED), unique=True), GPUS)
-def test_what_is_chosen_runs_and_none_newer_does(offered: list[str], gpu: Gpu) -> None:
+def test_the_chosen_variant_runs_and_no_newer_one_does(offered: list[str], gpu: Gpu) -> None:
     cuda = [variant for variant in offered if cuda_version(variant)]
     fitting = [variant for variant in cuda if incompatibility(variant, gpu) is None]
     if cuda and not fitting:
@@ -67,11 +67,11 @@ def test_what_is_chosen_runs_and_none_newer_does(offered: list[str], gpu: Gpu) -
 @pytest.mark.parametrize(
     ("variant", "cuda"), [("cu126", (12, 6)), ("cu118", (11, 8)), ("cu130", (13, 0)), ("cpu", None), ("rocm6.3", None)]
 )
-def test_what_a_variant_is_called(variant: str, cuda: tuple[int, int] | None) -> None:
+def test_cuda_version_of_a_variant(variant: str, cuda: tuple[int, int] | None) -> None:
     assert cuda_version(variant) == cuda
 
 
-def test_what_the_driver_lists() -> None:
+def test_the_drivers_listing_is_parsed() -> None:
     listing = (
         "NVIDIA H100 80GB HBM3, 550.54.15, 9.0\nNVIDIA A100, PCIe, 535.1, 8.0\n\n[Insufficient Permissions]\nx, y, z\n"
     )
@@ -98,12 +98,12 @@ WORKS = {"built": "12.6", "available": True, "capability": [9, 0], "architecture
         ({"sum": None, "error": "no kernel image is available"}, "no-kernels-for-gpu"),
     ],
 )
-def test_why_a_build_can_not_compute_there(change: dict[str, Any], reason: str | None) -> None:
+def test_reasons_why_a_build_cannot_compute_on_the_gpu(change: dict[str, Any], reason: str | None) -> None:
     refused = gpu_failure("a warning\n" + json.dumps({**WORKS, **change}) + "\n", Build("2.8.0"))
     assert (refused.reason if refused else None) == reason
 
 
-def test_no_answer_is_no_yes() -> None:
+def test_no_answer_is_a_failure() -> None:
     for answer in ("", "Segmentation fault"):
         refused = gpu_failure(answer, Build("2.8.0"))
         assert refused is not None

@@ -1,4 +1,4 @@
-"""Byte code handed from one folder of modules to the next, and believed by a real Python only for the same source."""
+"""Byte code linked from one folder of modules to the next; a real Python uses it only for the same source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IMPORT = "import sys; sys.path.insert(0, sys.argv[1]); import same, changed; pri
 
 
 def imported(site: Path) -> tuple[str, list[str]]:
-    """What the modules say, and those whose byte code was written at that."""
+    """Import the modules; return their values and the modules whose byte code was written."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-v", "-c", IMPORT, str(site)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -35,7 +35,7 @@ def site_with(place: Path, changed: int) -> Path:
     return place
 
 
-def test_what_was_compiled_once_is_not_compiled_again_and_what_changed_is(tmp_path: Path) -> None:
+def test_known_modules_are_not_compiled_again_and_changed_ones_are(tmp_path: Path) -> None:
     interpreter = Interpreter.of(sys.executable)
     store = bytecode_folder(tmp_path / "bytecode", interpreter)
     first = site_with(tmp_path / "first", 2)

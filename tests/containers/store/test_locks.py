@@ -1,4 +1,4 @@
-"""Locks hold between threads and between processes, and die with their holder."""
+"""File locks between threads and processes; a dead holder releases its lock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ sys.stdin.read()
 """
 
 
-def test_one_holder_alone(tmp_path: Path) -> None:
+def test_an_exclusive_lock_has_one_holder(tmp_path: Path) -> None:
     first, second = FileLock(tmp_path / "l"), FileLock(tmp_path / "l")
     assert first.try_acquire()
     assert not second.try_acquire()
@@ -32,7 +32,7 @@ def test_one_holder_alone(tmp_path: Path) -> None:
     second.release()
 
 
-def test_sharers_keep_out_who_wants_it_alone(tmp_path: Path) -> None:
+def test_shared_locks_exclude_an_exclusive_one(tmp_path: Path) -> None:
     sharers = [FileLock(tmp_path / "l", shared=True) for _ in range(3)]
     assert all(lock.try_acquire() for lock in sharers)
     alone = FileLock(tmp_path / "l")
@@ -43,7 +43,7 @@ def test_sharers_keep_out_who_wants_it_alone(tmp_path: Path) -> None:
         assert not sharers[0].try_acquire()
 
 
-def test_a_process_that_is_killed_gives_its_lock_up(tmp_path: Path) -> None:
+def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
     path = tmp_path / "l"
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
@@ -58,14 +58,14 @@ def test_a_process_that_is_killed_gives_its_lock_up(tmp_path: Path) -> None:
         lock.release()
 
 
-def test_a_wait_can_be_given_up(tmp_path: Path) -> None:
+def test_a_wait_can_be_cancelled(tmp_path: Path) -> None:
     cancel = threading.Event()
     cancel.set()
     with FileLock(tmp_path / "l"):
         assert not FileLock(tmp_path / "l").acquire(cancel=cancel)
 
 
-def test_a_place_that_takes_no_file(tmp_path: Path) -> None:
+def test_a_lock_file_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(MachineError, match="can't be written to"):
         FileLock(tmp_path / "file" / "l").try_acquire()

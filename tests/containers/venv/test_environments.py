@@ -1,4 +1,4 @@
-"""Environments made by the real uv from real indexes: what comes, what is kept, and what goes."""
+"""Environments made by the real uv from real indexes: their contents, their leases and their removal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.torch
 Make = Callable[..., VenvEnvironments]
 
 
-def test_an_environment_holds_the_build_and_tells_so(tree: Any, make: Make, cache: Cache) -> None:
+def test_an_environment_has_the_build_and_reports_it(tree: Any, make: Make, cache: Cache) -> None:
     tree.add("torch", "2.8.0+cpu")
     said: list[str] = []
     venvs = make(tree.url, notify=said.append)
@@ -49,7 +49,7 @@ def test_an_environment_holds_the_build_and_tells_so(tree: Any, make: Make, cach
     assert list(cache.unfinished.iterdir()) == []
 
 
-def test_it_runs_and_starts_away_from_everything(tree: Any, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_isolated_from_the_users_folders(tree: Any, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "hush")
     monkeypatch.setenv("PYTHONPATH", "/nowhere")
     tree.add("torch", "2.8.0")
@@ -74,7 +74,7 @@ def test_it_runs_and_starts_away_from_everything(tree: Any, make: Make, monkeypa
     assert not home.exists()
 
 
-def test_older_builds_get_what_they_forgot_to_ask_for(tree: Any, make: Make) -> None:
+def test_older_builds_get_their_undeclared_requirements(tree: Any, make: Make) -> None:
     for version in ("2.2.2", "2.6.0", "2.8.0", "2.13.0"):
         tree.add("torch", version)
     venvs = make(tree.url)
@@ -91,7 +91,7 @@ def test_older_builds_get_what_they_forgot_to_ask_for(tree: Any, make: Make) -> 
     }
 
 
-def test_packages_come_beside_torch(tree: Any, make: Make) -> None:
+def test_the_users_packages_are_installed(tree: Any, make: Make) -> None:
     tree.add("torch", "2.8.0")
     tree.add("einops", "0.8.0", source="__version__ = '0.8.0'\n")
     environment = make(tree.url, packages=["einops==0.8.0"]).environment(Build("2.8.0"))
@@ -105,7 +105,7 @@ def test_a_wheel_is_installed_from_its_own_address(tree: Any, make: Make) -> Non
     assert environment.facts.torch == "2.9.0.dev20250801+cpu"
 
 
-def test_leases_keep_an_environment_and_their_end_frees_it(tree: Any, make: Make, cache: Cache) -> None:
+def test_a_leased_environment_is_not_evicted_and_a_released_one_is(tree: Any, make: Make, cache: Cache) -> None:
     tree.add("torch", "2.8.0")
     first, second = make(tree.url), make(tree.url)
     build = Build("2.8.0")
@@ -145,7 +145,7 @@ def test_a_killed_process_leaves_no_lease(tree: Any, make: Make, cache: Cache) -
     assert cache.evict(key)
 
 
-def test_one_install_serves_all_who_ask_at_once(tree: Any, make: Make) -> None:
+def test_concurrent_requests_share_one_install(tree: Any, make: Make) -> None:
     tree.add("torch", "2.8.0")
     said: list[str] = []
     crowd = [make(tree.url, notify=said.append) for _ in range(4)]
@@ -162,7 +162,7 @@ def test_one_install_serves_all_who_ask_at_once(tree: Any, make: Make) -> None:
     assert said.count("installing torch 2.8.0") == 1
 
 
-def test_prefetching_makes_it_and_says_nothing_of_what_fails(tree: Any, make: Make, cache: Cache) -> None:
+def test_prefetch_installs_and_does_not_report_failures(tree: Any, make: Make, cache: Cache) -> None:
     tree.add("torch", "2.8.0")
     venvs = make(tree.url)
     venvs.prefetch(Build("2.8.0"), threading.Event())
@@ -172,7 +172,7 @@ def test_prefetching_makes_it_and_says_nothing_of_what_fails(tree: Any, make: Ma
     assert cache.evict(venvs.key(Build("2.8.0")))
 
 
-def test_prefetching_can_be_stopped_in_the_middle(tree: Any, make: Make, serve_tree: Any, cache: Cache) -> None:
+def test_prefetch_can_be_cancelled(tree: Any, make: Make, serve_tree: Any, cache: Cache) -> None:
     tree.add("torch", "2.8.0")
     reached, stop = threading.Event(), threading.Event()
 
@@ -195,7 +195,7 @@ def test_prefetching_can_be_stopped_in_the_middle(tree: Any, make: Make, serve_t
     assert list(cache.unfinished.iterdir()) == []
 
 
-def test_room_is_made_from_the_longest_unused(tree: Any, make: Make, cache: Cache) -> None:
+def test_room_is_made_by_removing_the_environment_unused_longest(tree: Any, make: Make, cache: Cache) -> None:
     for minor in (5, 6, 7):
         tree.add("torch", f"2.{minor}.0")
     venvs = make(tree.url)
@@ -214,7 +214,7 @@ def test_room_is_made_from_the_longest_unused(tree: Any, make: Make, cache: Cach
     assert not any(venvs.has(build) for build in builds)
 
 
-def test_wheels_that_no_environment_links_are_given_back(tree: Any, make: Make, cache: Cache) -> None:
+def test_wheels_that_no_environment_links_are_removed(tree: Any, make: Make, cache: Cache) -> None:
     tree.add("torch", "2.5.0")
     tree.add("torch", "2.6.0")
     venvs = make(tree.url)
@@ -230,7 +230,7 @@ def test_wheels_that_no_environment_links_are_given_back(tree: Any, make: Make, 
     assert venvs.environment(Build("2.6.0")).run(["-c", "import torch"], timeout=30).status == 0
 
 
-def test_what_a_dead_run_left_is_swept_and_what_a_living_one_makes_is_not(tree: Any, make: Make, cache: Cache) -> None:
+def test_unfinished_work_of_dead_runs_is_removed_and_of_living_runs_stays(tree: Any, make: Make, cache: Cache) -> None:
     for name in ("torch-dead", "torch-living", "gone-x"):
         (cache.unfinished / name / "lib").mkdir(parents=True)
         (cache.unfinished / name / "lib" / "file").touch()
@@ -242,7 +242,7 @@ def test_what_a_dead_run_left_is_swept_and_what_a_living_one_makes_is_not(tree: 
     assert not (cache.wheels / ".tmpdead").exists()
 
 
-def test_a_cache_that_can_not_be_one(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_a_cache(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="--cache-dir"):
         Cache(tmp_path / "file")
@@ -250,7 +250,7 @@ def test_a_cache_that_can_not_be_one(tmp_path: Path) -> None:
         Cache("/proc/torchbisect")
 
 
-def test_the_interpreter_without_a_torch(tmp_path: Path, cache: Cache, tree: Any) -> None:
+def test_an_interpreter_without_torch(tmp_path: Path, cache: Cache, tree: Any) -> None:
     venv.create(tmp_path / "env", symlinks=True, with_pip=False)
     venvs = VenvEnvironments(cache, Interpreter.of(tmp_path / "env"), Indexes(tree.url))
     with pytest.raises(InputError, match="has no torch"):
@@ -258,7 +258,7 @@ def test_the_interpreter_without_a_torch(tmp_path: Path, cache: Cache, tree: Any
     venvs.close()
 
 
-def test_a_cache_is_kept_under_its_limit_by_giving_up_the_longest_unused(tree: Any, make: Make, cache: Cache) -> None:
+def test_the_cache_stays_below_its_limit(tree: Any, make: Make, cache: Cache) -> None:
     for minor in (5, 6, 7):
         tree.add("torch", f"2.{minor}.0", source=f"BALLAST = {'x' * 400_000!r}\n__version__ = '2.{minor}.0'\n")
     builds = [Build(f"2.{minor}.0") for minor in (5, 6, 7)]
@@ -280,7 +280,7 @@ def test_a_cache_is_kept_under_its_limit_by_giving_up_the_longest_unused(tree: A
     assert "over its limit" in said[-1]
 
 
-def test_one_package_is_exchanged_in_a_copy_and_the_environment_stays_as_it_is(tree: Any, make: Make) -> None:
+def test_one_package_is_replaced_in_a_copy_and_the_environment_is_unchanged(tree: Any, make: Make) -> None:
     for version in ("3.4.0", "3.5.0"):
         tree.add("triton", version, source=f"VERSION = {version!r}\n")
     tree.add("torch", "2.8.0", requires=("triton==3.4.0",))

@@ -1,4 +1,4 @@
-"""The torch that is installed beside torchbisect: nothing is made, and it runs as any other build does."""
+"""The torch installed beside torchbisect: nothing is made, and it runs as any other build does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torchbisect.core.errors import InstallFailed
 pytestmark = pytest.mark.torch
 
 
-def test_it_is_used_as_it_is(tmp_path: Path, interpreter: Interpreter) -> None:
+def test_the_installed_torch_is_used_unchanged(tmp_path: Path, interpreter: Interpreter) -> None:
     build = Build(str(interpreter.installed_torch), Channel.INSTALLED)
     venvs = VenvEnvironments(Cache(tmp_path), interpreter, Indexes(tmp_path.as_uri()))
     try:

@@ -1,4 +1,4 @@
-"""What is read back from an environment, and when it is the build that was asked for."""
+"""Facts read back from an environment, and the check that they are of the build that was asked for."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ LOCALS = st.sampled_from(["", "+cpu", "+cu128", "+git1234567"])
 
 
 @given(FACTS)
-def test_facts_are_written_down_and_read_again(facts: Facts) -> None:
+def test_facts_round_trip_through_json(facts: Facts) -> None:
     assert parse_facts(dump_facts(facts)) == facts
 
 
 @given(st.text() | st.sampled_from(["[]", "{}", "null", '{"torch": 1, "python": "", "platform": ""}']))
-def test_what_is_no_facts_is_not_taken_for_some(text: str) -> None:
+def test_invalid_facts_are_rejected(text: str) -> None:
     with pytest.raises(ValueError):
         parse_facts(text)
 
 
 @given(VERSIONS, VERSIONS, LOCALS, LOCALS)
-def test_a_version_is_the_asked_one_whatever_its_local_part_unless_that_was_asked(
+def test_the_local_part_of_a_version_counts_only_if_asked_for(
     asked: str, got: str, asked_local: str, got_local: str
 ) -> None:
     expected = asked == got and (not asked_local or asked_local == got_local)
@@ -51,7 +51,7 @@ def test_a_version_is_the_asked_one_whatever_its_local_part_unless_that_was_aske
         (Completed(0, "hello\n", "", 1.0), "exit status 0"),
     ],
 )
-def test_an_import_that_fails_says_why(done: Completed, words: str) -> None:
+def test_a_failed_import_has_its_reason(done: Completed, words: str) -> None:
     with pytest.raises(InstallFailed, match=words) as caught:
         read_facts(lambda arguments, timeout: done, Build("2.8.0"))
     assert caught.value.reason == "import-failed"
@@ -66,5 +66,5 @@ def test_an_import_that_fails_says_why(done: Completed, words: str) -> None:
         ("2.11.0", ["torch==2.11.0", "setuptools", "numpy", "einops"]),
     ],
 )
-def test_what_is_installed(version: str, expected: list[str]) -> None:
+def test_requirements_by_version(version: str, expected: list[str]) -> None:
     assert requirements(Build(version), ("einops",)) == expected

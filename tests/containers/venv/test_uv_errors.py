@@ -1,4 +1,4 @@
-"""What the real uv refuses and why: a build's fault, the user's, the network's or the disk's, each by its name."""
+"""Errors of the real uv, told apart by cause: the build, the user, the network or the disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_build_that_can_not_be_had_is_refused_by_name(case: str, tree: Any, make: Make, cache: Cache) -> None:
+def test_a_build_that_cannot_be_installed_has_a_named_reason(case: str, tree: Any, make: Make, cache: Cache) -> None:
     options, reason = REFUSED[case]
     tree.add("torch", "2.8.0", **options)
     tree.add("torch", "2.7.0")
@@ -53,7 +53,7 @@ def test_a_build_that_can_not_be_had_is_refused_by_name(case: str, tree: Any, ma
     assert venvs.environment(Build("2.7.0")).facts.torch == "2.7.0"
 
 
-def test_a_version_that_the_index_lacks(tree: Any, make: Make) -> None:
+def test_a_version_missing_from_the_index(tree: Any, make: Make) -> None:
     tree.add("torch", "2.8.0")
     with pytest.raises(InstallFailed, match=r"torch 2\.9\.0 isn't in the index") as caught:
         make(tree.url).environment(Build("2.9.0"))
@@ -61,12 +61,12 @@ def test_a_version_that_the_index_lacks(tree: Any, make: Make) -> None:
 
 
 def test_a_withdrawn_build_is_still_installed(tree: Any, make: Make) -> None:
-    """An exact pin is the one case in which installers take a yanked file (PEP 592); to bisect over it is right."""
+    """Installers take a yanked file only for an exact pin (PEP 592), as a bisection needs."""
     tree.add("torch", "2.8.0", attributes='data-yanked="a bad release"')
     assert make(tree.url).environment(Build("2.8.0")).facts.torch == "2.8.0"
 
 
-def test_requirements_of_the_users_that_clash(tree: Any, make: Make) -> None:
+def test_conflicting_requirements_of_the_user(tree: Any, make: Make) -> None:
     tree.add("torch", "2.8.0")
     tree.add("needy", "1.0", source="", requires=("torch>=2.9",))
     with pytest.raises(InstallFailed) as caught:
@@ -74,13 +74,13 @@ def test_requirements_of_the_users_that_clash(tree: Any, make: Make) -> None:
     assert caught.value.reason == "dependency-conflict"
 
 
-def test_a_package_of_the_users_that_does_not_exist_is_the_users_mistake(tree: Any, make: Make) -> None:
+def test_a_missing_package_of_the_user_is_an_input_error(tree: Any, make: Make) -> None:
     tree.add("torch", "2.8.0")
     with pytest.raises(InputError, match="--with no-such-thing"):
         make(tree.url, packages=["no_such.thing>=1"]).environment(Build("2.8.0"))
 
 
-def test_an_index_without_torch_is_no_builds_fault(tree: Any, make: Make) -> None:
+def test_an_index_without_torch_is_not_the_builds_fault(tree: Any, make: Make) -> None:
     with pytest.raises(IndexUnreachable, match="no torch at all"):
         make(tree.url).environment(Build("2.8.0"))
 
@@ -94,7 +94,9 @@ def test_a_wheel_that_is_no_archive(tree: Any, make: Make) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["page 503", "page cut", "wheel 503", "wheel cut", "wheel 500"])
-def test_trouble_on_the_way_is_waited_out(tree: Any, make: Make, serve_tree: Any, answer: Any, trouble: str) -> None:
+def test_temporary_network_failures_are_retried(
+    tree: Any, make: Make, serve_tree: Any, answer: Any, trouble: str
+) -> None:
     what, how = trouble.split()
     left = [3]
 
@@ -114,7 +116,7 @@ def test_trouble_on_the_way_is_waited_out(tree: Any, make: Make, serve_tree: Any
 
 
 @pytest.mark.parametrize("status", [500, 503, 401, 403])
-def test_an_index_that_stays_down_is_no_builds_fault(
+def test_an_index_that_stays_down_is_not_the_builds_fault(
     tree: Any, make: Make, serve_tree: Any, answer: Any, status: int
 ) -> None:
     served = serve_tree(tree, lambda path, told: answer(status))
@@ -153,8 +155,8 @@ except TorchbisectError as error:
 
 @pytest.mark.skipif(not can_mount(), reason="this machine lets nobody but root mount a small disk to fill")
 @pytest.mark.parametrize("left", [4096, 200_000, 600_000, 1_200_000])
-def test_a_full_disk_is_no_builds_fault(tree: Any, serve_tree: Any, left: int) -> None:
-    """On a real small disk, full before the environment is made, in the middle of it, and while wheels are unpacked."""
+def test_a_full_disk_is_not_the_builds_fault(tree: Any, serve_tree: Any, left: int) -> None:
+    """A small disk is full before the environment is made, during that, or while wheels are unpacked."""
     # What the torch needs is unpacked before the disk is full: to give that back makes no room for a second try.
     tree.add("weights", "1.0", source=f"DATA = '{'x' * 300_000}'\n")
     source = f"__version__ = '2.8.0'\nDATA = '{'x' * 3_000_000}'\n"

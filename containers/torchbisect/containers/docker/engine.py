@@ -37,7 +37,8 @@ class Engine:
     """The engine that ``DOCKER_HOST`` names, or the local one."""
 
     def __init__(self) -> None:
-        """Raises:
+        """
+        Raises:
         MachineError: if no engine answers. A stranger's script is never run outside a container instead.
         """
         try:

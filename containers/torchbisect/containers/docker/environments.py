@@ -161,7 +161,8 @@ class DockerEnvironments:
         notify: Notify = silent,
         retry: RetryPolicy = DEFAULT_RETRY,
     ) -> None:
-        """Args:
+        """
+        Args:
             cache: where the lock files are.
             indexes: where packages come from.
             image: the image that environments are made and run in; by default torchbisect's own for the CPU.

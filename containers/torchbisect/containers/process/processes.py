@@ -52,7 +52,8 @@ class HostProcess:
         directory: Path | str | None = None,
         after: Callable[[], None] | None = None,
     ) -> None:
-        """Args:
+        """
+        Args:
             command: the program and its arguments.
             environment: all its variables; the mark is added.
             directory: its working directory.

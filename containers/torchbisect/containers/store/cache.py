@@ -57,7 +57,8 @@ class Cache:
     """One folder on one filesystem, shared by all of this user's runs, at the same time too."""
 
     def __init__(self, directory: Path | str | None = None, *, limit: int | None = None) -> None:
-        """Args:
+        """
+        Args:
             directory: the folder; by default ``TORCHBISECT_CACHE_DIR``, else the system's folder for caches.
             limit: bytes that the folder may take; environments are removed to stay below it.
 

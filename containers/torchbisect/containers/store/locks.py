@@ -32,7 +32,8 @@ class FileLock:
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        """Args:
+        """
+        Args:
         path: the lock file; made if it isn't there.
         shared: whether other holders that also share are let in.
         """

@@ -57,7 +57,8 @@ class VenvEnvironments:
         retry: RetryPolicy = DEFAULT_RETRY,
         free_space: int = FREE_SPACE_TARGET,
     ) -> None:
-        """Args:
+        """
+        Args:
         cache: where environments are kept.
         interpreter: the Python they are made from.
         indexes: where packages come from.

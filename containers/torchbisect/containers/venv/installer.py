@@ -117,7 +117,7 @@ class Installer:
             raise failed if isinstance(trouble, (InstallFailed, Transient)) else trouble
 
     def _try(self, arguments: list[str], place: Path, build: Build, cancel: threading.Event | None) -> Completed:
-        done = self._run(arguments, cancel, self._tell_of_downloads)
+        done = self._run(arguments, cancel, self._report_downloads)
         if done.status == 0:
             return done
         if done.status is not None and done.status < 0:
@@ -149,7 +149,7 @@ class Installer:
         )
         return mine
 
-    def _tell_of_downloads(self, data: bytes) -> None:
+    def _report_downloads(self, data: bytes) -> None:
         for found in _DOWNLOADING.findall(data):
             self.notify(f"downloading {found.decode('utf-8', 'replace')}")
 

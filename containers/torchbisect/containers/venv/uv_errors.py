@@ -20,10 +20,11 @@ from torchbisect.core.retry import Transient
 
 _FORBIDDEN = re.compile(r"\b(401 Unauthorized|403 Forbidden|lack of valid authentication)")
 _UNTRUSTED = re.compile(r"invalid peer certificate|UnknownIssuer|certificate verify failed", re.IGNORECASE)
-_TROUBLE = re.compile(
+#: uv's words for a network that fails for now; the statuses among them are those of ``is_transient_status``.
+_NETWORK_FAILURE = re.compile(
     r"error sending request|client error \(|tcp connect error|dns error|connection (?:refused|reset|closed)|timed out"
     r"|end of file before message length|error reading a body|error decoding response body|server error \(5\d\d"
-    r"|\(?429 Too Many|\(?408 Request|broken pipe|network is unreachable|incomplete message",
+    r"|\(?429 Too Many|\(?425 Too Early|\(?408 Request|broken pipe|network is unreachable|incomplete message",
     re.IGNORECASE,
 )
 _MISSING_FILE = re.compile(r"404 Not Found|failed to open file `[^`]*\.whl`: No such file", re.IGNORECASE)
@@ -66,7 +67,7 @@ def error_from_uv(
         )
     if _MISSING_FILE.search(text):
         return InstallFailed("wheel-gone", f"the index lists a wheel for {build} that isn't there ({last})")
-    if _TROUBLE.search(text):
+    if _NETWORK_FAILURE.search(text):
         return Transient(last)
     if "permission denied" in text.lower() or "read-only file system" in text.lower():
         return MachineError(f"the installer was refused by this machine ({last}): check who owns the cache folder")
