@@ -1,8 +1,9 @@
 """Packages installed beside a build's own requirements, since older releases don't declare all of theirs.
 
-- Up to 2.2, torch is compiled against numpy 1 and can't exchange arrays with numpy 2. Its metadata do not say so.
-- ``torch.utils.cpp_extension`` imports ``pkg_resources``, and older releases of inductor import it. setuptools 70 moved
-  the ``packaging`` in it. Later versions removed all of it. torch requires setuptools without an upper bound, if at all.
+Up to 2.2, torch is compiled against numpy 1 and can't exchange arrays with numpy 2. Its metadata do not say so.
+
+Older releases of inductor import ``torch.utils.cpp_extension``, and that imports ``pkg_resources``. setuptools 70 moved
+the ``packaging`` in it, and later versions removed it. torch requires setuptools without an upper bound, if at all.
 """
 
 from __future__ import annotations
