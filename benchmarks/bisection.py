@@ -1,14 +1,14 @@
-"""What a bisection costs, beside the loop that people write today: in one go, on one machine, as ratios.
+"""Benchmark of a bisection against the loop that people write by hand.
 
     python benchmarks/bisection.py SCRIPT --good BUILD --bad BUILD [--channel nightly] [--index-url URL] [--keep FOLDER]
 
-The loop: plain binary search between the two ends, which it takes on trust, and for each build a fresh virtual
-environment, ``pip install torch==BUILD``, and the script's exit status. torchbisect: the same range with an empty
-cache, and once more, from the start, with the cache that this left. Both sides install from the index through a
-server on loopback that counts the bytes of every file; what the configuration says beside that index (links, further
-indexes) serves both sides uncounted. SCRIPT must end with another status than 0 where it fails.
+The figures are ratios of two runs on one machine. The loop is a binary search that trusts the two ends. For each
+build it makes a fresh virtual environment, runs ``pip install torch==BUILD``, and reads the script's exit status.
+torchbisect searches the same range with an empty cache, and then again with the cache of that run. Both install
+through a server on loopback that counts the bytes of every file. Further indexes of the configuration serve both
+without being counted. SCRIPT must exit with a status other than 0 where it fails.
 
-It is not called ``bisect.py``: that would hide the standard library's from every benchmark in this folder.
+A module named ``bisect.py`` would hide that of the standard library from every benchmark in this folder.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Cost:
-    """What one way came to.
+    """The cost and the result of one bisection.
 
     Attributes:
         seconds: wall time.
         downloaded: bytes of wheels and their metadata.
-        installs: environments with a torch that were made.
+        installs: the number of environments with a torch that were made.
         answer: the two builds between which the answer changes.
     """
 
@@ -60,8 +60,8 @@ class Cost:
     answer: tuple[str, str]
 
 
-class Counted:
-    """A server that stands before an index and counts what is fetched of each file.
+class CountingIndex:
+    """A proxy of an index that counts the bytes fetched of each file.
 
     Attributes:
         url: its address, as an index.
@@ -86,7 +86,7 @@ class Counted:
             do_HEAD = do_GET
 
             def log_message(self, *_: object) -> None:
-                """The figures are all that is to be seen."""
+                """Print nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -102,7 +102,7 @@ class Counted:
         path = unquote(request.path).rstrip("/")
         if path.startswith("/files/"):
             return self._file(request, path.removeprefix("/files/"))
-        return self._send(request, *self._page(path.removeprefix(self._path).strip("/")))
+        return self._respond(request, *self._page(path.removeprefix(self._path).strip("/")))
 
     def _page(self, project: str) -> tuple[int, bytes]:
         page = project_page(self._upstream, project, client=self._client) if project else None
@@ -126,7 +126,7 @@ class Counted:
     def _file(self, request: BaseHTTPRequestHandler, name: str) -> None:
         url = self._files.get(name.removesuffix(".metadata"))
         if url is None:
-            return self._send(request, 404, b"")
+            return self._respond(request, 404, b"")
         url += ".metadata" if name.endswith(".metadata") else ""
         asked = {"Range": request.headers["Range"]} if "Range" in request.headers else {}
         with self._client.stream(request.command, url, headers={**asked, "Accept-Encoding": "identity"}) as response:
@@ -144,7 +144,7 @@ class Counted:
                 request.close_connection = True
         return None
 
-    def _send(self, request: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
+    def _respond(self, request: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
         request.send_response(status)
         request.send_header("Content-Type", "text/html")
         request.send_header("Content-Length", str(len(body)))
@@ -162,25 +162,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--index-url")
     parser.add_argument("--keep", type=Path, help="leave the last run's results here")
     options = parser.parse_args(arguments)
-    index = Counted(options.index_url or Indexes.from_configuration().index_url)
-    with tempfile.TemporaryDirectory(prefix="torchbisect-benchmark-") as folder:
-        place = Path(folder)
-        builds = _range(options, index.url)
+    index = CountingIndex(options.index_url or Indexes.from_configuration().index_url)
+    with tempfile.TemporaryDirectory(prefix="torchbisect-benchmark-") as temporary:
+        folder = Path(temporary)
+        builds = _builds_between(options, index.url)
         print(f"{len(builds)} builds from {builds[0]} to {builds[-1]}", flush=True)
-        costs = {"the loop": _measured(index, lambda: _loop(builds, options, place / "loop", index.url))}
-        _show("the loop", costs["the loop"], costs["the loop"])
+        costs = {"the loop": _measure(index, lambda: _bisect_by_hand(builds, options, folder / "loop", index.url))}
+        _print_cost("the loop", costs["the loop"], costs["the loop"])
         for name in ("torchbisect, empty cache", "torchbisect, warm cache"):
-            out = place / name.partition(", ")[2].replace(" ", "-")
-            costs[name] = _measured(index, lambda out=out: _tool(options, place / "cache", out, index.url))
-            _show(name, costs[name], costs["the loop"])
+            out = folder / name.partition(", ")[2].replace(" ", "-")
+            costs[name] = _measure(
+                index, lambda out=out: _bisect_with_torchbisect(options, folder / "cache", out, index.url)
+            )
+            _print_cost(name, costs[name], costs["the loop"])
         if options.keep:
             shutil.copytree(out, options.keep, dirs_exist_ok=True)
     index.close()
     return 0 if len({cost.answer for cost in costs.values()}) == 1 else 1
 
 
-def _range(options: argparse.Namespace, url: str) -> list[Build]:
-    """The builds between the two ends, in the order of time; both ways search these."""
+def _builds_between(options: argparse.Namespace, url: str) -> list[Build]:
+    """Return the builds between the two ends, oldest first; both bisections search these."""
     interpreter = Interpreter.of(sys.executable)
     if options.channel == "nightly":
         page = project_page(url, "torch")
@@ -192,22 +194,24 @@ def _range(options: argparse.Namespace, url: str) -> list[Build]:
     return list(listed[ends[0] : ends[1] + 1])
 
 
-def _measured(index: Counted, way: Callable[[], tuple[int, tuple[str, str]]]) -> Cost:
+def _measure(index: CountingIndex, bisect: Callable[[], tuple[int, tuple[str, str]]]) -> Cost:
     before, began = index.served.total(), time.monotonic()
-    installs, answer = way()
+    installs, answer = bisect()
     return Cost(time.monotonic() - began, index.served.total() - before, installs, answer)
 
 
-def _loop(builds: list[Build], options: argparse.Namespace, place: Path, url: str) -> tuple[int, tuple[str, str]]:
-    """What a person types, again and again; a build that can't be asked is taken for its neighbour's like."""
+def _bisect_by_hand(
+    builds: list[Build], options: argparse.Namespace, folder: Path, url: str
+) -> tuple[int, tuple[str, str]]:
+    """Bisect by the exit status alone, as people do by hand; every failure counts as the bug."""
     low, high, installs = 0, len(builds) - 1, 0
     older_fails = builds[0].name == options.bad
-    # A constraint of this machine's may pin torch itself; the places to look in are all named here.
+    # A constraint in this machine's configuration may pin torch, so no configuration is read; all indexes are named.
     unpinned = {**os.environ, "PIP_CONFIG_FILE": os.devnull}
     while high - low > 1:
         middle = (low + high) // 2
-        with _fresh(place) as python:
-            pip = [python, "-m", "pip", "install", "--quiet", "--cache-dir", str(place.with_name("pip"))]
+        with _fresh_environment(folder) as python:
+            pip = [python, "-m", "pip", "install", "--quiet", "--cache-dir", str(folder.with_name("pip"))]
             more = [word for other in Indexes.from_configuration().urls for word in ("--extra-index-url", other)]
             where = ["--index-url", url, *(more if options.channel == "nightly" else [])]
             subprocess.run([*pip, f"torch=={builds[middle].version}", "numpy", *where], check=True, env=unpinned)
@@ -218,33 +222,35 @@ def _loop(builds: list[Build], options: argparse.Namespace, place: Path, url: st
 
 
 @contextmanager
-def _fresh(place: Path) -> Iterator[str]:
-    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+def _fresh_environment(folder: Path) -> Iterator[str]:
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     try:
-        yield str(place / "bin" / "python")
+        yield str(folder / "bin" / "python")
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(folder)
 
 
-def _tool(options: argparse.Namespace, cache: Path, out: Path, url: str) -> tuple[int, tuple[str, str]]:
+def _bisect_with_torchbisect(
+    options: argparse.Namespace, cache: Path, out: Path, url: str
+) -> tuple[int, tuple[str, str]]:
     there = set(cache.glob("venvs/*"))
-    words = ["run" if options.channel == "nightly" else "bisect", str(options.script), "--torch", options.bad]
-    words += ["--no-minimize"] if options.channel == "nightly" else []
+    arguments = ["run" if options.channel == "nightly" else "bisect", str(options.script), "--torch", options.bad]
+    arguments += ["--no-minimize"] if options.channel == "nightly" else []
     interpreter = Interpreter.of(sys.executable)
     forwards = Version(options.good) > Version(options.bad)
-    words += ["--good", options.good, "--find", "fix" if forwards else "regression", "--channel", options.channel]
-    words += ["--index-url", url, "--cache-dir", str(cache), "--out", str(out), "--python", str(interpreter.path)]
-    subprocess.run([str(COMMAND), *words, "-q"], check=True, stdout=subprocess.DEVNULL, env=_quietly())
+    arguments += ["--good", options.good, "--find", "fix" if forwards else "regression", "--channel", options.channel]
+    arguments += ["--index-url", url, "--cache-dir", str(cache), "--out", str(out), "--python", str(interpreter.path)]
+    subprocess.run([str(COMMAND), *arguments, "-q"], check=True, stdout=subprocess.DEVNULL, env=_plain_environment())
     found = json.loads((out / "report.json").read_text())["bisect"]["fix" if forwards else "regression"]
     ends = (found["last_bad"], found["first_fixed"]) if forwards else (found["last_good"], found["first_bad"])
     return len(set(cache.glob("venvs/*")) - there), ends
 
 
-def _quietly() -> dict[str, str]:
+def _plain_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("TORCHBISECT_")}
 
 
-def _show(name: str, cost: Cost, loop: Cost) -> None:
+def _print_cost(name: str, cost: Cost, loop: Cost) -> None:
     times = f"{cost.seconds:7.0f} s ({cost.seconds / loop.seconds:5.2f})"
     size = f"{cost.downloaded / 1e6:8.0f} MB ({cost.downloaded / max(loop.downloaded, 1):5.2f})"
     print(f"{name:26} {times}  {size}  {cost.installs:3} installs  {' → '.join(cost.answer)}", flush=True)

@@ -1,4 +1,4 @@
-"""Index pages in the words PyTorch writes them in, served over real HTTP, and Pythons that don't run here."""
+"""Index pages as PyTorch writes them, an HTTP server, and descriptions of Pythons for other platforms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAC = ("macosx_15_0_arm64", "macosx_14_0_arm64", "macosx_12_0_arm64", "macosx_11
 
 
 def page_text(hrefs: list[str], project: str = "torch") -> str:
-    """A page as ``manage_v2.py`` writes it."""
+    """Return a page as ``manage_v2.py`` writes it."""
     links = [
         f'    <a href="{href}" data-upload-time="2026-08-17T09:12:44Z">'
         f"{href.rpartition('/')[2].replace('%2B', '+')}</a><br/>"
@@ -45,7 +45,7 @@ def page_text(hrefs: list[str], project: str = "torch") -> str:
 
 @pytest.fixture
 def page() -> Callable[..., ProjectPage]:
-    """Make a project page of names, as read from PyTorch's own index."""
+    """Make a project page of wheel names, as read from PyTorch's own index."""
 
     def make(names: list[str], base: str = "https://download-r2.pytorch.org/whl/nightly/cpu/") -> ProjectPage:
         text = page_text([base + name.replace("+", "%2B") for name in names])
@@ -56,7 +56,7 @@ def page() -> Callable[..., ProjectPage]:
 
 @pytest.fixture
 def python() -> Callable[..., Interpreter]:
-    """Make the description of a Python, on Linux unless said otherwise."""
+    """Make the description of a Python, by default on Linux."""
 
     def make(version: str = "3.11.7", platforms: tuple[str, ...] = LINUX, abi: str | None = None) -> Interpreter:
         major, minor, _ = version.split(".")
@@ -70,8 +70,10 @@ Serve = Callable[[dict[str, "str | bytes | int"]], tuple[str, list[str]]]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Serve contents (or bare statuses) by path over HTTP on loopback, also in parts; gives the address and a list of
-    the requests."""
+    """Serve contents by path over HTTP on loopback, also in ranges; an integer is a bare status.
+
+    The fixture returns the address and the list of requests.
+    """
     servers = []
 
     def start(answers: dict[str, str | bytes | int]) -> tuple[str, list[str]]:

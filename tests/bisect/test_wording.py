@@ -1,4 +1,4 @@
-"""A confidence in words is never more than it is."""
+"""The sentences about boundaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of two things that changed together an answer follows."""
+"""The dependency that an answer follows, if two changed together."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TRITON = VersionChange("triton", "3.4.0", "3.5.0")
         ),
     ],
 )
-def test_a_regression(with_newer: BuildAnswer, with_older: BuildAnswer, words: str) -> None:
+def test_the_dependency_that_a_regression_follows(with_newer: BuildAnswer, with_older: BuildAnswer, words: str) -> None:
     assert followed(TRITON, BuildStatus.GOOD, BuildStatus.BAD, with_newer, with_older) == words
 
 
-def test_a_fix_is_the_same_the_other_way_round() -> None:
+def test_the_dependency_that_a_fix_follows() -> None:
     assert followed(TRITON, BuildStatus.BAD, BuildStatus.GOOD, GOOD, BAD) == "the answer follows triton and not torch"
     assert followed(TRITON, BuildStatus.BAD, BuildStatus.GOOD, BAD, GOOD) == "the answer follows torch and not triton"

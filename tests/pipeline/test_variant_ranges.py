@@ -1,4 +1,4 @@
-"""A range that one variant doesn't reach across, from pages and files on a real server."""
+"""A range of nightlies that no single variant covers, from pages and files on an HTTP server."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.url_probe import UrlProbe
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.pipeline.variant_ranges import NightlyFinder, Source
+from torchbisect.pipeline.variant_ranges import NightlyFinder, NightlySource
 
 FIRST, LAST = datetime.date(2026, 3, 1), datetime.date(2026, 5, 30)
-#: cu128 ends here, and cu126 goes on.
+#: The last day of cu128; cu126 has later days.
 END = datetime.date(2026, 4, 7)
 
 
 @dataclass
 class Index:
-    """Days by variant; those before ``listed`` are on no page any more."""
+    """An index with days by variant; the days before ``listed`` are on no page."""
 
     days: dict[str, list[datetime.date]]
     listed: datetime.date
@@ -77,16 +77,18 @@ def index() -> Iterator[Index]:
     server.server_close()
 
 
-def found(index: Index, variant: str, first: datetime.date, last: datetime.date) -> tuple[Listing, dict[str, Source]]:
+def found(
+    index: Index, variant: str, first: datetime.date, last: datetime.date
+) -> tuple[Listing, dict[str, NightlySource]]:
     interpreter = Interpreter.of(sys.executable)
     page = project_page(nightly.index_url(variant, index.url), "torch")
     listed = nightly.nightlies(page.packages if page else [], interpreter, variant)
     with UrlProbe() as heads:
-        pairing = NightlyFinder(Source(interpreter, variant), index.url, heads.exists, print, others=False)
-        return pairing.between(first, last, listed)
+        finder = NightlyFinder(NightlySource(interpreter, variant), index.url, heads.exists, print, others=False)
+        return finder.find(first, last, listed)
 
 
-def test_a_variant_that_has_both_ends_is_searched_alone(index: Index) -> None:
+def test_a_variant_with_both_ends_is_used_alone(index: Index) -> None:
     listing, elsewhere = found(index, "cu126", FIRST, LAST)
     assert [build.date for build in listing.builds] == index.days["cu126"]
     assert not elsewhere
@@ -94,7 +96,7 @@ def test_a_variant_that_has_both_ends_is_searched_alone(index: Index) -> None:
     assert not any("cu128" in line for line in index.asked)
 
 
-def test_a_variant_that_ends_goes_on_in_another_which_shares_a_day_with_it(index: Index) -> None:
+def test_a_variant_that_ends_is_continued_by_one_that_shares_a_day(index: Index) -> None:
     listing, elsewhere = found(index, "cu128", FIRST, LAST)
     days = [build.date for build in listing.builds]
     assert days == [*index.days["cu128"], *index.days["cu126"][index.days["cu126"].index(END) :]]
@@ -107,13 +109,13 @@ def test_a_variant_that_ends_goes_on_in_another_which_shares_a_day_with_it(index
     assert "2026-04-07 to 2026-05-30 cu126" in listing.notice
 
 
-def test_where_nothing_else_has_the_end_the_range_is_what_there_is(index: Index) -> None:
+def test_a_range_ends_where_no_variant_has_nightlies(index: Index) -> None:
     listing, elsewhere = found(index, "cpu", FIRST, LAST)
     assert [build.date for build in listing.builds] == index.days["cpu"]
     assert not elsewhere
 
 
-def test_a_single_day_that_only_another_variant_has(index: Index) -> None:
+def test_a_single_day_of_another_variant(index: Index) -> None:
     listing, elsewhere = found(index, "cu128", LAST, LAST)
     assert [build.version for build in listing.builds] == ["2.13.0.dev20260530+cu126"]
     assert len(elsewhere) == 1

@@ -1,12 +1,12 @@
-"""A nightly index with real torch behind it: wheels made on demand from the torch that is installed here.
+"""A nightly index whose wheels are made on demand from the installed torch.
 
-Each date's wheel is that torch under the name of a nightly, with ``version.py``, its metadata and RECORD to match, and
-with a change planted in torch's own Python sources from a culprit date on. No wheel is ever written down: it is sent
-together from the installed files, so sixty dates cost nothing. The pages, the names, and what goes wrong with dates
-are those of PyTorch's own index. Only the shared libraries, three quarters of the bytes, come as a wheel of their own
-that all dates need, as CUDA's do: so an install costs 150 MB of disk and not 600.
+The wheel of each date is that torch under the name of a nightly, with a matching ``version.py``, metadata and RECORD.
+From a culprit date on, one of torch's Python files has a planted change. No wheel is written to disk: the server sends
+it from the installed files, so sixty dates take no room. The pages, the names and the failures are those of PyTorch's
+own index. The shared libraries, three quarters of the bytes, have a wheel of their own that all dates need, as CUDA's
+libraries do. So an install takes 150 MB of disk instead of 600.
 
-Run it by hand to look at such an index: ``python tests/support/nightly_index.py`` prints its address.
+To look at such an index, run ``python tests/support/nightly_index.py``, which prints its address.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from itertools import accumulate
 from pathlib import Path
 from urllib.parse import unquote
 
-#: Left out of the wheels: what only builds and torch's own tests need, two thirds of the files.
+#: Files that only builds and torch's own tests need; the wheels lack these two thirds of the files.
 LEFT_OUT = ("torch/include/", "torch/test/", "torch/bin/test_", "torch/share/")
-#: The wheel of the shared libraries. A local version: no public index takes one, so none can slip another in.
+#: The wheel of the shared libraries. Its version is a local one, which no public index accepts.
 LIBRARIES, LIBRARIES_VERSION = "torch_nightly_libraries", "1.0+installed"
 LATEST = datetime.date(2026, 10, 20)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of torch's sources: in ``file`` (under site-packages) the text ``old`` becomes ``new``."""
+    """A change of torch's sources: the text ``old`` in ``file`` (under site-packages) is replaced by ``new``."""
 
     file: str
     old: str
@@ -48,16 +48,16 @@ class Change:
         return text.replace(self.old, self.new)
 
 
-#: dynamo forgets to reverse a list: the graph is captured with its items in the old order.
+#: dynamo does not reverse a list, so the graph has its items in the old order.
 DYNAMO = Change(
     "torch/_dynamo/variables/lists.py", "            self.items.reverse()\n", "            list(reversed(self.items))\n"
 )
-#: A decomposition computes another number.
+#: A decomposition computes a wrong number.
 _HARDSIGMOID = (
     "def hardsigmoid(self: Tensor) -> Tensor:\n    return torch.clamp(torch.clamp(self + {}, min=0), max=6) / 6\n"
 )
 DECOMPOSITION = Change("torch/_decomp/decompositions.py", _HARDSIGMOID.format(3), _HARDSIGMOID.format(2))
-#: The import fails, as with a wheel whose parts don't fit.
+#: The import fails, as with a wheel whose libraries do not match.
 BROKEN = Change(
     "torch/__init__.py",
     "\nimport builtins\n",
@@ -92,7 +92,7 @@ SCRIPTS = (DYNAMO_SCRIPT, DECOMPOSITION_SCRIPT)
 
 
 class VirtualFile:
-    """A file that is put together from bytes and from files on disk when it is read."""
+    """A file that is assembled from bytes and from files on disk when it is read."""
 
     def __init__(self, parts: list[bytes | tuple[Path, int]]) -> None:
         self.parts = parts
@@ -103,7 +103,7 @@ class VirtualFile:
         return self.ends[-1]
 
     def chunks(self, start: int, stop: int) -> Iterator[bytes]:
-        """The bytes from ``start`` to ``stop``, in pieces."""
+        """Yield the bytes from ``start`` to ``stop``, in pieces."""
         begin = 0
         for part, end in zip(self.parts, self.ends):
             low, high = max(start, begin) - begin, min(stop, end) - begin
@@ -121,8 +121,8 @@ class VirtualFile:
 
 
 @dataclass(frozen=True)
-class Member:
-    """One file of a wheel: its bytes, or where they lie."""
+class WheelMember:
+    """A file of a wheel; ``contents`` are its bytes, or the path of the file that has them."""
 
     name: str
     crc: int
@@ -131,14 +131,14 @@ class Member:
     contents: bytes | Path
 
     @classmethod
-    def of(cls, name: str, contents: bytes | Path) -> Member:
+    def of(cls, name: str, contents: bytes | Path) -> WheelMember:
         data = contents if isinstance(contents, bytes) else contents.read_bytes()
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         return cls(name, zlib.crc32(data), len(data), digest, contents)
 
 
-def zipped(members: list[Member]) -> VirtualFile:
-    """A zip archive of these files, none of them compressed."""
+def zip_archive(members: list[WheelMember]) -> VirtualFile:
+    """Return a zip archive of these files without compression."""
     parts: list[bytes | tuple[Path, int]] = []
     directory: list[bytes] = []
     offset = 0
@@ -165,19 +165,20 @@ def zipped(members: list[Member]) -> VirtualFile:
 
 @dataclass
 class NightlyIndex:
-    """Sixty dates of nightlies by default, the newest on ``LATEST``.
+    """An index of nightlies, by default of sixty dates. Dates have numbers from 0; the newest is ``LATEST``.
 
     Attributes:
-        count: how many dates.
-        changes: each change, with the number of the first date that has it (and of the first that no longer has).
-        missing: numbers of dates that aren't there.
-        broken: numbers of dates whose torch can't be imported.
-        busy: how often the wheel of a date is answered with 503, by the date's number.
-        short: how often the wheel of a date is cut off in the middle.
-        down: how many requests, the first ones, are answered with 503 whatever they ask for.
-        roll: the number of the first date of the next minor version.
-        git_versions: the commits on the nightly branch of some dates, by number; the others have made-up ones.
-        served: bytes sent for each path; several requests for one wheel add up.
+        count: the number of dates.
+        changes: for each change the first date that has it, and the first date after that without it.
+        missing: the dates without a wheel.
+        broken: the dates whose torch can't be imported.
+        busy: for a date, the number of requests for its wheel that get status 503.
+        short: for a date, the number of responses with its wheel that end in the middle.
+        down: the number of requests, from the first, that get status 503 whatever they ask for.
+        roll: the first date of the next minor version.
+        git_versions: the commits on the nightly branch, by date; the other dates have invented commits.
+        served: the bytes sent for each path.
+        requests: all requests, each with its method and path.
     """
 
     count: int = 60
@@ -199,16 +200,16 @@ class NightlyIndex:
         self.site = Path(str(self.torch.locate_file("")))
         for change in [*self.changes, BROKEN]:
             change.applied((self.site / change.file).read_text())
-        self._members = self._installed()
+        self._members = self._installed_members()
         self.python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
-    def _installed(self) -> list[Member]:
-        """The files of the installed torch, without those that pip made and those left out."""
+    def _installed_members(self) -> list[WheelMember]:
+        """Return the files of the installed torch, without those that pip made and those in ``LEFT_OUT``."""
         found = []
         for file in self.torch.files or []:
             name = file.as_posix()
             if not name.startswith(("..", *LEFT_OUT)) and not name.endswith(".pyc") and ".dist-info/" not in name:
-                found.append(Member.of(name, self.site / name))
+                found.append(WheelMember.of(name, self.site / name))
         self._libraries = [member for member in found if member.name.startswith("torch/lib/")]
         return [member for member in found if not member.name.startswith("torch/lib/")]
 
@@ -239,12 +240,12 @@ class NightlyIndex:
         return f"Metadata-Version: 2.1\nName: {LIBRARIES}\nVersion: {LIBRARIES_VERSION}\n"
 
     def libraries(self) -> VirtualFile:
-        """The wheel of the shared libraries."""
+        """Return the wheel of the shared libraries."""
         info = f"{LIBRARIES}-{LIBRARIES_VERSION}.dist-info"
-        return self._closed(self._libraries, info, self.libraries_metadata(), self.libraries_name)
+        return self._wheel_of(self._libraries, info, self.libraries_metadata(), self.libraries_name)
 
     def wheel(self, number: int) -> VirtualFile:
-        """The wheel of a date."""
+        """Return the wheel of a date."""
         changed = {change.file: change for change, (first, end) in self.changes.items() if first <= number < end}
         if number in self.broken:
             changed[BROKEN.file] = BROKEN
@@ -252,26 +253,26 @@ class NightlyIndex:
         for member in self._members:
             if member.name in changed:
                 text = changed[member.name].applied((self.site / member.name).read_text())
-                members.append(Member.of(member.name, text.encode()))
+                members.append(WheelMember.of(member.name, text.encode()))
             elif member.name == "torch/version.py":
-                members.append(Member.of(member.name, self._version_file(number).encode()))
+                members.append(WheelMember.of(member.name, self._version_file(number).encode()))
             else:
                 members.append(member)
         info = f"torch-{self.version(number)}.dist-info"
-        return self._closed(members, info, self.metadata(number), self.name(number))
+        return self._wheel_of(members, info, self.metadata(number), self.name(number))
 
-    def _closed(self, members: list[Member], info: str, metadata: str, name: str) -> VirtualFile:
-        """These files as a wheel, with the metadata and the RECORD that make it one."""
+    def _wheel_of(self, members: list[WheelMember], info: str, metadata: str, name: str) -> VirtualFile:
+        """Return a wheel of these files, with its metadata and RECORD."""
         tag = name.removesuffix(".whl").split("-", 2)[2]
         told = f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n"
         members = [
             *members,
-            Member.of(f"{info}/METADATA", metadata.encode()),
-            Member.of(f"{info}/WHEEL", told.encode()),
+            WheelMember.of(f"{info}/METADATA", metadata.encode()),
+            WheelMember.of(f"{info}/WHEEL", told.encode()),
         ]
         record = "".join(f"{member.name},sha256={member.digest},{member.size}\n" for member in members)
-        members.append(Member.of(f"{info}/RECORD", f"{record}{info}/RECORD,,\n".encode()))
-        return zipped(members)
+        members.append(WheelMember.of(f"{info}/RECORD", f"{record}{info}/RECORD,,\n".encode()))
+        return zip_archive(members)
 
     def _version_file(self, number: int) -> str:
         text = (self.site / "torch/version.py").read_text()
@@ -285,7 +286,7 @@ class NightlyIndex:
         return "".join(lines)
 
     def page(self, project: str = "torch") -> str:
-        """The page of a project, newest first, in the words of ``manage_v2.py``."""
+        """Return the page of a project, newest first, as ``manage_v2.py`` writes it."""
         names = [self.libraries_name]
         if project == "torch":
             names = [self.name(number) for number in reversed(range(self.count)) if number not in self.missing]
@@ -298,7 +299,7 @@ class NightlyIndex:
         return f"<!DOCTYPE html>\n<html>\n  <body>\n{body}\n  </body>\n</html>\n<!--TIMESTAMP 1792500000-->"
 
     def start(self) -> str:
-        """Serve it on loopback; gives the index of the variant ``cpu``."""
+        """Serve the index on loopback; return the address of the variant ``cpu``."""
         index = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -310,7 +311,7 @@ class NightlyIndex:
             do_HEAD = do_GET
 
             def log_message(self, *_: object) -> None:
-                """Keep the test's output clean."""
+                """Print nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -322,7 +323,7 @@ class NightlyIndex:
             self._server.server_close()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        """Answer one request as the index and its hosts do."""
+        """Answer one request as the real index and its hosts do."""
         path = unquote(request.path)
         with self._lock:
             self.requests.append(f"{request.command} {path}")
@@ -340,16 +341,16 @@ class NightlyIndex:
             if path == f"/whl/nightly/cpu/{self.name(number)}.metadata":
                 return self._send(request, VirtualFile([self.metadata(number).encode()]), "text/plain")
             if path == f"/whl/nightly/cpu/{self.name(number)}":
-                if request.command == "GET" and self._take(self.busy, number):
+                if request.command == "GET" and self._use_up(self.busy, number):
                     return self._refuse(request, 503)
-                cut = request.command == "GET" and self._take(self.short, number)
+                cut = request.command == "GET" and self._use_up(self.short, number)
                 return self._send(request, self.wheel(number), "binary/octet-stream", cut=cut)
         return self._refuse(request, 404)
 
-    def _take(self, hazards: dict[int, int], number: int) -> bool:
+    def _use_up(self, failures: dict[int, int], number: int) -> bool:
         with self._lock:
-            left = hazards.get(number, 0)
-            hazards[number] = max(left - 1, 0)
+            left = failures.get(number, 0)
+            failures[number] = max(left - 1, 0)
             return left > 0
 
     def _refuse(self, request: BaseHTTPRequestHandler, status: int) -> None:
@@ -378,7 +379,7 @@ class NightlyIndex:
                 request.wfile.write(chunk)
                 with self._lock:
                     self.served[unquote(request.path)] += len(chunk)
-        except OSError:  # the installer gave up, or was ended
+        except OSError:  # the installer gave up or was killed
             request.close_connection = True
         if cut:
             request.close_connection = True

@@ -1,4 +1,4 @@
-"""A repository laid out as PyTorch's: a branch main, and a branch nightly whose subjects name the commits on main."""
+"""A git repository with PyTorch's branches: main, and nightly whose subjects name the commits on main."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ CULPRIT = 8
 
 @dataclass
 class Clone:
-    """A repository laid out as PyTorch's, with the sources of the torch that is installed."""
+    """A repository with PyTorch's branches.
+
+    Attributes:
+        path: its folder.
+        culprit: the commit that brings the bug.
+        nightlies: the commits on the branch nightly, by the number of the date in the index.
+    """
 
     path: Path
     culprit: str = ""
@@ -44,7 +50,17 @@ class Clone:
 
 
 def history_of(change: Change, index: NightlyIndex, path: Path, last_good: int, first_bad: int) -> Clone:
-    """Commits between two nightlies of an index, by their numbers: one brings the bug, one doesn't import."""
+    """Make a repository with commits between two nightlies of an index.
+
+    Commit ``CULPRIT`` brings the change, and the commit two before it can't be imported.
+
+    Args:
+        change: the change that the culprit makes.
+        index: the index, whose torch provides the sources.
+        path: the folder of the repository.
+        last_good: the number of the older nightly.
+        first_bad: the number of the newer nightly.
+    """
     site, date = index.site, index.date
     clone = Clone(path)
     clone.git("init", "-q", "-b", "main")

@@ -17,7 +17,7 @@ from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.errors import InputError
 from torchbisect.core.exit_codes import Exit
-from torchbisect.pipeline.build_sources import Channels
+from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.reports import files
@@ -47,7 +47,7 @@ def list_builds(options: Options, channel: str, as_json: bool) -> None:
     """
     if channel == "commit":
         raise InputError("--channel commit: commits are not listed, git log lists them; choose release or nightly")
-    channels = Channels(options, Display())
+    channels = LocalBuildSources(options, Display())
     listing = channels.releases if channel == "release" else channels.listed_nightlies
     if as_json:
         builds = [

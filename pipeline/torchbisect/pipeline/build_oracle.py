@@ -1,4 +1,4 @@
-"""How one build, or one commit's Python, is asked a question, and how its answer is kept."""
+"""The oracle of builds: asks a build, a single run of it, or an altered environment, and keeps the answers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from torchbisect.probe.question import Question
 
 
 class BuildOracle:
-    """Asks builds and keeps what they say; may be used from several threads.
+    """Asks builds and keeps their answers in the journal; it may be used from several threads.
 
     Attributes:
-        facts: what was read back from each build that was installed, by its name.
+        facts: what was read back from each installed build, by the build's name.
     """
 
     def __init__(self, session: Session) -> None:
@@ -34,67 +34,77 @@ class BuildOracle:
         self.facts: dict[str, Facts] = {}
 
     def ask(self, build: Build, question: Question, *, again: bool = False) -> BuildAnswer:
-        """What a build shows, installed whole; from the journal if it was asked before.
+        """Ask a whole install of a build, or return the journal's answer.
 
         Args:
             build: the build.
-            question: what it is asked.
-            again: a question of its own, in an environment started anew.
+            question: the question.
+            again: ask a second time, in an environment that is started anew; its answer has its own journal entry.
         """
-        said = f"torch {build}" + (" once more" if again else "")
-        return self._keep(self._key(build, question, again), said, build.name, self._asking(build, question, again))
+        status = f"torch {build}" + (" once more" if again else "")
+        return self._keep(
+            self._key(build, question, again), status, build.name, self._ask_install(build, question, again)
+        )
 
     def known(self, build: Build, question: Question, *, again: bool = False) -> BuildAnswer | None:
-        """What the journal says of a question; ``None`` if it was not asked before."""
+        """Return the journal's answer of a whole install, or ``None``."""
         return self._read(self._key(build, question, again), build.name)
 
-    def run(self, build: Build, question: Question, number: int, probe: Callable[[], Oracle]) -> BuildAnswer:
-        """What one run shows, the ``number``-th of this build; for a script that does not do the same each time."""
+    def ask_run(self, build: Build, question: Question, number: int, oracle: Callable[[], Oracle]) -> BuildAnswer:
+        """Run a build once, for a flaky script, or return the journal's answer.
+
+        Args:
+            build: the build.
+            question: the question.
+            number: the number of the run, from 1.
+            oracle: gives the oracle of the build; called if the journal has no answer.
+        """
 
         def ask() -> BuildAnswer:
-            return self._finding(lambda: probe().ask_once(question))
+            return self._answer(lambda: oracle().ask_once(question))
 
         return self._keep(self._key(build, question, "run", number), f"torch {build}, run {number}", build.name, ask)
 
     def known_run(self, build: Build, question: Question, number: int) -> BuildAnswer | None:
-        """What the journal says of one run; ``None`` if there was none."""
+        """Return the journal's answer of one run, or ``None``."""
         return self._read(self._key(build, question, "run", number), build.name)
 
-    def ask_in(
+    def ask_environment(
         self, kind: str, name: str, opened: Callable[[], AbstractContextManager[Environment]], question: Question
     ) -> BuildAnswer:
-        """What an environment shows that lasts for this one question: another build's, with other files in it.
+        """Ask an altered environment that exists for this question alone, or return the journal's answer.
 
         Args:
-            kind: what it is: ``thin``, ``commit``.
-            name: what it stands for; with ``kind`` it names one such environment in this run.
-            opened: makes it; what fails there is no evidence.
-            question: what is asked.
+            kind: the kind of the environment, such as ``thin`` or ``commit``.
+            name: its name; together with ``kind`` it is unique in a run.
+            opened: makes the environment; a failure there is no evidence.
+            question: the question.
         """
 
         def ask() -> BuildAnswer:
             def verdict() -> Verdict:
-                with opened() as environment, self._session.oracle_in(environment) as probe:
-                    return probe.ask(question)
+                with opened() as environment, self._session.oracle_in(environment) as oracle:
+                    return oracle.ask(question)
 
-            return self._finding(verdict)
+            return self._answer(verdict)
 
         return self._keep(self._fingerprint((kind, name), question), f"{kind} {name}", None, ask)
 
-    def known_in(self, kind: str, name: str, question: Question) -> BuildAnswer | None:
-        """What the journal says of such a question; ``None`` if it was not asked before."""
+    def known_environment(self, kind: str, name: str, question: Question) -> BuildAnswer | None:
+        """Return the journal's answer of an altered environment, or ``None``."""
         return self._read(self._fingerprint((kind, name), question), None)
 
-    def _asking(self, build: Build, question: Question, again: bool) -> Callable[[], BuildAnswer]:
+    def _ask_install(self, build: Build, question: Question, again: bool) -> Callable[[], BuildAnswer]:
         def verdict() -> Verdict:
-            with self._session.oracle(build) as probe:
-                self.facts[build.name] = probe.environment.facts
-                # The probe's journal has the first answer: what is asked again goes past it.
-                return (probe.ask_in_fresh_process if again else probe.ask)(question)
+            with self._session.oracle(build) as oracle:
+                self.facts[build.name] = oracle.environment.facts
+                # The oracle's journal has the first answer; ``ask_in_fresh_process`` does not read it.
+                return (oracle.ask_in_fresh_process if again else oracle.ask)(question)
 
-        return lambda: self._finding(verdict)
+        return lambda: self._answer(verdict)
 
-    def _finding(self, verdict: Callable[[], Verdict]) -> BuildAnswer:
+    def _answer(self, verdict: Callable[[], Verdict]) -> BuildAnswer:
+        """Return the answer for a verdict; an environment that fails is untestable."""
         began = time.monotonic()
         try:
             return replace(BuildAnswer.from_verdict(verdict()), seconds=time.monotonic() - began)
@@ -103,16 +113,16 @@ class BuildOracle:
         except AgentFailed as error:
             return BuildAnswer(BuildStatus.UNTESTABLE, "broken-environment", str(error), time.monotonic() - began)
 
-    def _keep(self, key: str, what: str, name: str | None, ask: Callable[[], BuildAnswer]) -> BuildAnswer:
-        """The journal's answer, or else a new one, which is kept with what was read back from the build."""
+    def _keep(self, key: str, status: str, name: str | None, ask: Callable[[], BuildAnswer]) -> BuildAnswer:
+        """Return the journal's answer, or ask and enter the answer together with the facts of the build."""
         known = self._read(key, name)
         if known is not None:
             return known
-        self._session.display.status(what)
-        finding = ask()
+        self._session.display.status(status)
+        answer = ask()
         facts = self.facts.get(name or "")
-        self._session.journal.put(key, {**finding.to_json(), "facts": facts and asdict(facts)})
-        return finding
+        self._session.journal.put(key, {**answer.to_json(), "facts": facts and asdict(facts)})
+        return answer
 
     def _read(self, key: str, name: str | None) -> BuildAnswer | None:
         kept = self._session.journal.get(key)
@@ -127,7 +137,7 @@ class BuildOracle:
         return self._fingerprint((build.requirement, maker.interpreter.identity, more), question)
 
     def _fingerprint(self, what: Any, question: Question) -> str:
-        """The key of a question: all that shapes its answer, and nothing else."""
+        """Return the journal key of a question: everything that its answer depends on, and nothing else."""
         options = self._session.options
         where = (
             self._session.channels.interpreter.identity,

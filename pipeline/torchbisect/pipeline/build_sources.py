@@ -1,4 +1,4 @@
-"""The channels as a run uses them: what builds each offers, and what makes environments of those."""
+"""The builds that each channel offers to a run, and the makers of their environments."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from torchbisect.core.errors import IndexUnreachable, InputError
 from torchbisect.core.retry import DEFAULT_RETRY, RetryPolicy
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
-from torchbisect.pipeline.variant_ranges import NightlyFinder, Source
+from torchbisect.pipeline.variant_ranges import NightlyFinder, NightlySource
 
-# An index that nobody asked for by name is not waited for.
+#: Retries of an index that the user did not ask for by name.
 _HASTY = RetryPolicy(first_wait=0.5, longest_wait=1.0, total=2.0)
 _VARIANT = re.compile(r"cpu|xpu|cu\d+|rocm[\d.]+")
 
 
 @dataclass(frozen=True)
-class Channels:
-    """Lists builds and makes environments, for one run.
+class LocalBuildSources:
+    """Lists builds from indexes, and makes environments on this machine. See ``provider.BuildSources``.
 
     Attributes:
-        options: what was typed.
-        display: told of waits.
+        options: the options of the run.
+        display: shows installs and waits.
     """
 
     options: Options
@@ -49,10 +49,10 @@ class Channels:
 
     @functools.cached_property
     def interpreter(self) -> Interpreter:
-        """The Python that environments are made with: that of the image where containers are used.
+        """The Python that environments are made with; in containers, that of the image.
 
         Raises:
-            InputError: ``--python`` names none.
+            InputError: ``--python`` names no Python.
             MachineError: no container engine answers.
         """
         in_container = self.options.sandbox == "docker"
@@ -60,20 +60,20 @@ class Channels:
 
     @functools.cached_property
     def cache(self) -> Cache:
-        """Where environments are kept."""
+        """The folder in which environments are kept."""
         return Cache(self.options.cache_dir, limit=self.options.cache_limit)
 
     # Releases
 
     @functools.cached_property
     def indexes(self) -> Indexes:
-        """Where releases, and what builds need beside torch, are looked for."""
+        """The indexes of the releases, and of the packages that builds need besides torch."""
         url = None if self._index_is_nightly else self.options.index_url
         return Indexes.from_configuration(url, self.options.extra_index_urls, python=self._host_python)
 
     @property
     def _host_python(self) -> str:
-        """Whose pip configuration counts: a container has none."""
+        """The Python whose pip configuration counts; a container has none."""
         return sys.executable if self.options.sandbox == "docker" else str(self.interpreter.path)
 
     @functools.cached_property
@@ -94,8 +94,11 @@ class Channels:
 
     @functools.cached_property
     def variant(self) -> str:
-        """The variant of the nightlies: as typed, as the nightly index is named, or as the GPU's driver allows where
-        one is asked for; else the smallest one."""
+        """The variant of the nightlies.
+
+        It is the one that the user named, else that of the nightly index, else the one that fits the GPU's driver if
+        a GPU is asked for, else ``cpu``.
+        """
         tail = (self.options.index_url or "").rstrip("/").rpartition("/")[2]
         if self._index_is_nightly and _VARIANT.fullmatch(tail):
             return self.options.variant or tail
@@ -104,7 +107,7 @@ class Channels:
 
     @property
     def nightly_index(self) -> str:
-        """The index of all variants: PyTorch's own, unless ``--channel nightly`` came with another."""
+        """The index of all variants: PyTorch's own, unless ``--channel nightly`` came with ``--index-url``."""
         if not self._index_is_nightly or self.options.index_url is None:
             return nightly.NIGHTLY_INDEX
         head, _, tail = self.options.index_url.rstrip("/").rpartition("/")
@@ -112,12 +115,12 @@ class Channels:
 
     @property
     def _index_is_nightly(self) -> bool:
-        """As in pip, ``--index-url`` is the index of what is asked for: nightlies, where only those are."""
+        """True if ``--index-url`` is the index of nightlies, because only these are asked for."""
         return self.options.channels != () and "release" not in self.options.channels
 
     @functools.cached_property
     def nightly_indexes(self) -> Indexes:
-        """The nightly index, with the others behind it for what nightlies need beside torch."""
+        """The nightly index, followed by the indexes of the packages that nightlies need besides torch."""
         return self._nightly_indexes_of(self.variant)
 
     def _nightly_indexes_of(self, variant: str) -> Indexes:
@@ -145,17 +148,17 @@ class Channels:
         return nightly.nightlies(page, self.interpreter, self.variant)
 
     def nightlies_between(self, first: datetime.date, last: datetime.date) -> Listing:
-        """The nightlies of these days, both included; those that no page lists are asked for one by one.
+        """Return the nightlies of these days, both included; those that no page lists are looked for one by one.
 
         Raises:
             IndexUnreachable: the index did not answer.
         """
-        listing, elsewhere = self._pairing.between(first, last, self.listed_nightlies)
+        listing, elsewhere = self._nightly_finder.find(first, last, self.listed_nightlies)
         self._elsewhere.update(elsewhere)
         return listing
 
     def nightly(self, selector: BuildSelector) -> Build:
-        """One nightly that was typed.
+        """Return the nightly that the user named.
 
         Raises:
             InputError: there is none.
@@ -172,13 +175,13 @@ class Channels:
         return found[-1]
 
     @functools.cached_property
-    def _pairing(self) -> NightlyFinder:
-        own = Source(self.interpreter, self.variant)
+    def _nightly_finder(self) -> NightlyFinder:
+        own = NightlySource(self.interpreter, self.variant)
         chosen = self.options.python != sys.executable or self.options.sandbox == "docker"
-        return NightlyFinder(own, self.nightly_index, self._heads.exists, self.display.detail, others=not chosen)
+        return NightlyFinder(own, self.nightly_index, self._url_probe.exists, self.display.detail, others=not chosen)
 
     @functools.cached_property
-    def _elsewhere(self) -> dict[str, Source]:
+    def _elsewhere(self) -> dict[str, NightlySource]:
         """The nightlies of another Python or variant, by their wheels' addresses."""
         return {}
 
@@ -187,7 +190,7 @@ class Channels:
         return {}
 
     @functools.cached_property
-    def _heads(self) -> UrlProbe:
+    def _url_probe(self) -> UrlProbe:
         return UrlProbe(notify=self.display.detail)
 
     @functools.cached_property
@@ -197,7 +200,7 @@ class Channels:
     # Both
 
     def maker(self, build: Build) -> Environments:
-        """What makes environments of builds like this one."""
+        """Return the maker of environments of builds like this one."""
         source = self._elsewhere.get(build.wheel or "")
         if source is not None:
             made = self._makers_elsewhere
@@ -223,8 +226,8 @@ class Channels:
         )
 
     def close(self) -> None:
-        """Give everything back."""
-        for name in ("_heads", "_release_maker", "_nightly_maker"):
+        """Release all environments and connections."""
+        for name in ("_url_probe", "_release_maker", "_nightly_maker"):
             if name in self.__dict__:
                 self.__dict__[name].close()
         for maker in self._makers_elsewhere.values():

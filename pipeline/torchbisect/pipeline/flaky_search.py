@@ -1,4 +1,4 @@
-"""A script that does not do the same each time: single runs of builds, as many as it takes to be sure enough."""
+"""The search for a flaky script: single runs of builds, as many as the confidence needs."""
 
 from __future__ import annotations
 
@@ -6,43 +6,44 @@ from collections import Counter
 from dataclasses import dataclass
 from types import TracebackType
 
-from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, SearchResult
+from torchbisect.bisect.search.evidence import BuildAnswer, SearchResult
 from torchbisect.bisect.search.flaky import find_flaky_boundaries
 from torchbisect.bisect.search.options import FlakySearchOptions
 from torchbisect.core.build import Build
 from torchbisect.pipeline.build_oracle import BuildOracle
+from torchbisect.pipeline.search_scope import Scope
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 
-#: A build that isn't installed yet costs as much as so many runs of one that is.
-INSTALL = 20.0
-#: So many builds' processes are kept between their runs; a torch that was imported takes half a gigabyte of memory.
-_KEPT = 2
+#: The cost of a build that is not installed yet, in runs of an installed one.
+INSTALL_COST = 20.0
+#: The number of builds whose processes stay open between their runs. An imported torch takes half a gigabyte of memory.
+_OPEN_BUILDS = 2
 
 
 @dataclass(frozen=True)
 class MismatchRate:
-    """In how many runs of the failing build the mismatch was there."""
+    """The rate of the mismatch in the failing build: ``shown`` of ``asked`` runs showed it."""
 
     shown: int
     asked: int
 
     @property
     def always(self) -> bool:
-        """Whether it was there each time."""
+        """True if every run showed it."""
         return self.shown == self.asked
 
 
-class Runs:
-    """Single runs of builds, one after the other; each build's process lasts until others are asked."""
+class SingleRuns:
+    """Runs builds once at a time; the processes of the builds asked last stay open."""
 
     def __init__(self, session: Session, build_oracle: BuildOracle, question: Question) -> None:
         self._session, self._build_oracle, self._question = session, build_oracle, question
         self._count: Counter[Build] = Counter()
         self._open: dict[Build, Oracle] = {}
 
-    def __enter__(self) -> Runs:
+    def __enter__(self) -> SingleRuns:
         return self
 
     def __exit__(
@@ -52,27 +53,27 @@ class Runs:
             self._close(build)
 
     def known(self, build: Build) -> list[BuildAnswer]:
-        """What an earlier search was told of a build, run by run."""
+        """Return the answers of a build's runs in earlier searches."""
         found: list[BuildAnswer] = []
-        while (finding := self._build_oracle.known_run(build, self._question, len(found) + 1)) is not None:
-            found.append(finding)
+        while (answer := self._build_oracle.known_run(build, self._question, len(found) + 1)) is not None:
+            found.append(answer)
         return found
 
     def ask(self, build: Build) -> BuildAnswer:
-        """What the next run of a build shows."""
+        """Run a build once more."""
         self._count[build] = max(self._count[build], len(self.known(build))) + 1
-        return self._build_oracle.run(build, self._question, self._count[build], lambda: self._probe(build))
+        return self._build_oracle.ask_run(build, self._question, self._count[build], lambda: self._oracle(build))
 
-    def _probe(self, build: Build) -> Oracle:
-        probe = self._open.pop(build, None)
-        if probe is None:
+    def _oracle(self, build: Build) -> Oracle:
+        oracle = self._open.pop(build, None)
+        if oracle is None:
             environment = self._session.channels.maker(build).environment(build)
             self._build_oracle.facts[build.name] = environment.facts
-            probe = self._session.oracle_in(environment)
-        self._open[build] = probe
-        while len(self._open) > _KEPT:
+            oracle = self._session.oracle_in(environment)
+        self._open[build] = oracle
+        while len(self._open) > _OPEN_BUILDS:
             self._close(next(iter(self._open)))
-        return probe
+        return oracle
 
     def _close(self, build: Build) -> None:
         self._open.pop(build).close()
@@ -80,26 +81,29 @@ class Runs:
 
 
 def search_flaky(
-    session: Session,
-    build_oracle: BuildOracle,
-    builds: tuple[Build, ...],
-    question: Question,
-    rate: MismatchRate,
-    *,
-    bad: int,
-    good: int | None,
-    kind: BoundaryKind,
+    session: Session, build_oracle: BuildOracle, scope: Scope, question: Question, rate: MismatchRate
 ) -> SearchResult[Build]:
-    """Search for the edges of a mismatch that shows only in some runs, each to the confidence that was asked for."""
+    """Find the boundaries of a mismatch that shows only in some runs.
+
+    Args:
+        session: the run.
+        build_oracle: asks the builds.
+        scope: the builds and their ends.
+        question: the question.
+        rate: how often the failing build showed the mismatch.
+    """
 
     def cost(build: Build) -> float:
-        return 1.0 if session.channels.maker(build).has(build) else INSTALL
+        return 1.0 if session.channels.maker(build).has(build) else INSTALL_COST
 
-    with Runs(session, build_oracle, question) as runs:
+    options = FlakySearchOptions(
+        bad=scope.bad, good=scope.good, kind=scope.kind, shown=rate.shown, runs=rate.asked, cost=cost
+    )
+    with SingleRuns(session, build_oracle, question) as runs:
         return find_flaky_boundaries(
-            builds,
+            scope.listing.builds,
             runs.ask,
-            FlakySearchOptions(bad=bad, good=good, kind=kind, shown=rate.shown, runs=rate.asked, cost=cost),
+            options,
             known=runs.known,
-            on_answer=lambda tested: session.display.detail(f"torch {tested.item}: {tested.status}"),
+            on_answer=lambda asked: session.display.detail(f"torch {asked.item}: {asked.status}"),
         )

@@ -10,7 +10,7 @@ from torchbisect.containers.environment import Environment
 from torchbisect.containers.python.variants import check_gpu, find_gpus
 from torchbisect.core.build import Build
 from torchbisect.core.errors import MachineError
-from torchbisect.pipeline.build_sources import Channels
+from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Notify
@@ -42,7 +42,7 @@ class LocalProvider:
             raise MachineError("--device cuda: nvidia-smi lists no GPU here; leave it out to run on the CPU")
         self._options = options
         self._shared = shared
-        self.channels = shared.channels(options, display) if shared else Channels(options, display)
+        self.channels = shared.channels(options, display) if shared else LocalBuildSources(options, display)
         # A Python that can't be used is reported before anything is written.
         _ = self.channels.interpreter
 

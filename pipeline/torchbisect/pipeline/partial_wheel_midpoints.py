@@ -1,4 +1,7 @@
-"""Midpoints asked thin: a nightly's Python over an installed neighbour, so that 9 MB are fetched and not 900."""
+"""Midpoints asked by partial wheels: a nightly's Python files over the installation of a neighboring nightly.
+
+This fetches 9 MB for a midpoint instead of 900 MB.
+"""
 
 from __future__ import annotations
 
@@ -15,90 +18,91 @@ from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.question import Question
 
+#: The kind of these environments in the journal's keys.
 _KIND = "thin"
 
 
 class PartialWheelContradicted(Exception):
-    """A build said otherwise when it was installed whole: what its Python alone said counts no more."""
+    """A whole install answered differently from the partial wheel, so no partial wheel's answer counts any more."""
 
 
 def partial_wheels_usable(session: Session, builds: Sequence[Build], component: str | None) -> bool:
-    """Whether the stage at fault is written in Python, and the builds are near enough to each other to share binaries.
+    """Return true if the stage at fault is written in Python and the builds are close enough to share binaries.
 
-    Releases lie months apart and are asked whole; so are containers, over which nothing is laid.
+    Releases lie months apart, so they are always installed whole; so are builds in containers, which can't be copied.
     """
     nightlies = all(build.channel is Channel.NIGHTLY for build in builds)
     return nightlies and session.options.sandbox == "venv" and bool(stage_paths(component))
 
 
 class PartialWheelOracle:
-    """Asks builds by their Python alone where that can be done, and whole where it can't.
+    """Asks builds by partial wheels where possible, else by whole installs.
 
     Attributes:
-        fetched: the bytes that came over the network for that.
+        fetched: the number of bytes fetched for partial wheels.
     """
 
     def __init__(self, session: Session, build_oracle: BuildOracle, listing: Listing, question: Question) -> None:
         self._session, self._build_oracle, self._question = session, build_oracle, question
         self._builds = listing.builds
         self._urls = {version: wheel.url for version, wheel in listing.wheels.items()}
-        self._said: dict[Build, BuildAnswer] = {}
+        self._answers: dict[Build, BuildAnswer] = {}
         self.fetched = 0
 
     @property
     def asked(self) -> tuple[Build, ...]:
-        """The builds of which only the Python was asked."""
-        return tuple(self._said)
+        """The builds that were asked by a partial wheel."""
+        return tuple(self._answers)
 
     def known(self, build: Build) -> BuildAnswer | None:
-        """What an earlier search was told of a build, whole or by its Python alone."""
+        """Return the journal's answer, or ``None``; that of a partial wheel goes before that of a whole install."""
         whole = self._build_oracle.known(build, self._question)
-        thin = self._build_oracle.known_in(_KIND, build.requirement, self._question)
-        if thin is not None and thin.status.testable:
-            self._said[build] = thin
-            return thin
+        partial = self._build_oracle.known_environment(_KIND, build.requirement, self._question)
+        if partial is not None and partial.status.testable:
+            self._answers[build] = partial
+            return partial
         return whole
 
     def ask(self, build: Build) -> BuildAnswer:
-        """What a build shows. One whose Python doesn't fit a neighbour's binaries is installed, and lends its own."""
+        """Ask a build by its partial wheel; by a whole install if its Python does not run on a neighbor's binaries."""
         url = build.wheel or self._urls.get(build.version)
-        base = self._neighbour(build)
+        base = self._neighbor(build)
         if url is None or base is None or self._session.channels.maker(build).has(build):
             return self._build_oracle.ask(build, self._question)
-        finding = self._build_oracle.ask_in(
-            _KIND, build.requirement, lambda: self._over(build, url, base), self._question
+        answer = self._build_oracle.ask_environment(
+            _KIND, build.requirement, lambda: self._environment(build, url, base), self._question
         )
-        if finding.status is BuildStatus.UNTESTABLE:
+        if answer.status is BuildStatus.UNTESTABLE:
             return self._build_oracle.ask(build, self._question)
-        self._said[build] = finding
-        return finding
+        self._answers[build] = answer
+        return answer
 
     def ask_again(self, build: Build) -> BuildAnswer:
-        """What an end shows, installed whole.
+        """Ask the end of a boundary a second time, by a whole install.
 
         Raises:
-            Contradicted: its Python alone said otherwise.
+            PartialWheelContradicted: its partial wheel answered differently.
         """
-        finding = self._build_oracle.ask(build, self._question, again=True)
-        if build in self._said and finding.status is not self._said[build].status:
+        answer = self._build_oracle.ask(build, self._question, again=True)
+        if build in self._answers and answer.status is not self._answers[build].status:
             raise PartialWheelContradicted(f"torch {build}")
-        return finding
+        return answer
 
-    def _neighbour(self, build: Build) -> Build | None:
-        """The nearest build that works here, installed whole, for the same Python and of the same variant."""
-        place, maker = self._builds.index(build), self._session.channels.maker(build)
-        near = sorted(self._builds, key=lambda other: abs(self._builds.index(other) - place))
+    def _neighbor(self, build: Build) -> Build | None:
+        """Return the nearest build that is installed whole and testable, with the same Python and variant."""
+        position, maker = self._builds.index(build), self._session.channels.maker(build)
+        near = sorted(self._builds, key=lambda other: abs(self._builds.index(other) - position))
         return next(
             (other for other in near if self._session.channels.maker(other) is maker and self._works(other)), None
         )
 
     def _works(self, build: Build) -> bool:
-        finding = self._build_oracle.known(build, self._question)
-        return finding is not None and finding.status.testable and self._session.channels.maker(build).has(build)
+        answer = self._build_oracle.known(build, self._question)
+        return answer is not None and answer.status.testable and self._session.channels.maker(build).has(build)
 
     @contextmanager
-    def _over(self, build: Build, url: str, base: Build) -> Iterator[Environment]:
-        """The Python of a build over the binaries of another, for as long as it is asked."""
+    def _environment(self, build: Build, url: str, base: Build) -> Iterator[Environment]:
+        """Give an environment with the Python of ``build`` over the binaries of ``base``."""
         channels = self._session.channels
         lender = channels.maker(base).host_venv(base)
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torchbisect.containers.environment import Environment, Environments
 from torchbisect.core.build import Build
-from torchbisect.pipeline.build_sources import Channels
+from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.probe.agent_client import Agent
@@ -54,14 +54,14 @@ class SharedResources:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.collected: dict[str, str | None] = {}
-        self._channels: dict[tuple[object, ...], Channels] = {}
+        self._channels: dict[tuple[object, ...], LocalBuildSources] = {}
         self._warm: OrderedDict[tuple[int, Build], tuple[WarmEnvironment, Environments]] = OrderedDict()
 
-    def channels(self, options: Options, display: Display) -> Channels:
+    def channels(self, options: Options, display: Display) -> LocalBuildSources:
         """Return the channels for these options."""
         key = tuple(getattr(options, name) for name in _ENVIRONMENT_OPTIONS)
         if key not in self._channels:
-            self._channels[key] = Channels(options, display)
+            self._channels[key] = LocalBuildSources(options, display)
         return self._channels[key]
 
     def warm_environment(self, maker: Environments, build: Build) -> WarmEnvironment:

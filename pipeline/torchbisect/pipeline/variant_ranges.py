@@ -1,4 +1,4 @@
-"""Nightlies of a range that one Python and variant don't reach across: the parts it is split into, joined again."""
+"""Nightlies of a range whose ends have no common Python and variant: the range is split, and its parts are joined."""
 
 from __future__ import annotations
 
@@ -16,59 +16,63 @@ from torchbisect.bisect.sources.variant_pairs import PythonVariant, RangePart, s
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import cuda_version, find_gpus, incompatibility
+from torchbisect.core.build import Build
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.retry import Notify
 
+#: Other Pythons to look for on this machine, in the order of preference.
 _PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14")
 
 
 @dataclass(frozen=True)
-class Source:
-    """A Python and a variant: where a part of a range comes from."""
+class NightlySource:
+    """A Python and a variant, of which an index has nightlies."""
 
     interpreter: Interpreter
     variant: str
 
     @property
     def pair(self) -> PythonVariant:
-        """What names it."""
+        """The tag of the Python, and the variant."""
         return PythonVariant(self.interpreter.abi, self.variant)
 
 
 @dataclass(frozen=True)
 class NightlyFinder:
-    """Finds the nightlies of a range.
+    """Finds the nightlies of a range of days.
 
     Attributes:
-        own: the Python and variant that the run is made with.
+        own: the Python and variant of the run.
         index: the index of all variants.
-        exists: whether there is a file at an address.
-        notify: told of each wait.
-        others: whether other Pythons on this machine may be taken: not if one was named.
+        exists: returns true if there is a file at an address.
+        notify: called before each wait for the index.
+        others: other Pythons of this machine may be used; false if the user named one.
     """
 
-    own: Source
+    own: NightlySource
     index: str
     exists: Callable[[str], bool]
     notify: Notify
     others: bool = True
 
-    def between(self, first: datetime.date, last: datetime.date, listed: Listing) -> tuple[Listing, dict[str, Source]]:
-        """The nightlies of these days, both included, and where those come from that are of another source.
+    def find(
+        self, first: datetime.date, last: datetime.date, listed: Listing
+    ) -> tuple[Listing, dict[str, NightlySource]]:
+        """Find the nightlies of a range, and the sources of those that are not of the run's own source.
 
         Args:
             first: the first day.
-            last: the last day.
-            listed: what the index lists for the run's own Python and variant.
+            last: the last day, included.
+            listed: the nightlies that the index lists for the run's own Python and variant.
 
         Returns:
-            The nightlies by date, with a notice if the range had to be split; on a day where two parts join there is
-            one of each. The sources go by the address of a nightly's wheel.
+            The nightlies by date, with a notice if the range was split; a day where two parts join has one of each
+            part. The sources are by the address of the nightly's wheel.
 
         Raises:
             IndexUnreachable: the index did not answer.
         """
-        own = self._days(self.own, first, last, listed)
+        own = self._nightlies(self.own, first, last, listed)
         gaps = list(_gaps(own, first, last))
         if not gaps:
             return own, {}
@@ -80,35 +84,36 @@ class NightlyFinder:
                 found[source.pair], sources[source.pair] = listing, source
         days = {pair: [build.date for build in one.builds if build.date] for pair, one in found.items()}
         split = split_range(first, last, days, list(found))
-        parts = [self._part(segment, found[segment.pair]) for segment in split.parts]
-        builds = tuple(build for part in parts for build in part.builds)
+        parts = [(part.pair, self._part(part, found[part.pair])) for part in split.parts]
         elsewhere = {
-            build.wheel: sources[segment.pair]
-            for segment, part in zip(split.parts, parts)
-            for build in part.builds
-            if segment.pair != self.own.pair and build.wheel
+            build.wheel: sources[pair]
+            for pair, listing in parts
+            for build in listing.builds
+            if pair != self.own.pair and build.wheel
         }
-        wheels = {version: wheel for part in reversed(parts) for version, wheel in part.wheels.items()}
+        builds = tuple(build for _, listing in parts for build in listing.builds)
+        wheels = {version: wheel for _, listing in reversed(parts) for version, wheel in listing.wheels.items()}
         return Listing(builds, own.left_out, wheels, split.notice), elsewhere
 
-    def _part(self, segment: RangePart, listing: Listing) -> Listing:
-        """A segment's nightlies; those of another source by their address, as two sources may share a version."""
-        builds = []
-        for build in listing.builds:
-            if build.date is None or not segment.first <= build.date <= segment.last:
-                continue
-            address = build.wheel or listing.wheels[build.version].url
-            builds.append(build if segment.pair == self.own.pair else replace(build, wheel=address))
-        return replace(listing, builds=tuple(builds))
+    def _part(self, part: RangePart, listing: Listing) -> Listing:
+        """Return the nightlies of a part; those of another source by address, as two sources may share a version."""
 
-    def _alternatives(self) -> Iterator[Source]:
-        """Other variants of this kind for this Python, then other Pythons on this machine."""
-        yield from (Source(self.own.interpreter, variant) for variant in self._variants)
+        def identified(build: Build) -> Build:
+            address = build.wheel or listing.wheels[build.version].url
+            return build if part.pair == self.own.pair else replace(build, wheel=address)
+
+        inside = [build for build in listing.builds if build.date and part.first <= build.date <= part.last]
+        return replace(listing, builds=tuple(identified(build) for build in inside))
+
+    def _alternatives(self) -> Iterator[NightlySource]:
+        """Yield other CUDA variants for this Python, then other Pythons on this machine."""
+        yield from (NightlySource(self.own.interpreter, variant) for variant in self._variants)
         for interpreter in self._interpreters if self.others else ():
-            yield from (Source(interpreter, variant) for variant in (self.own.variant, *self._variants))
+            yield from (NightlySource(interpreter, variant) for variant in (self.own.variant, *self._variants))
 
     @functools.cached_property
     def _variants(self) -> tuple[str, ...]:
+        """The other CUDA variants that the GPU here can run; none for a run without CUDA."""
         if cuda_version(self.own.variant) is None:
             return ()
         gpus = find_gpus()
@@ -119,27 +124,27 @@ class NightlyFinder:
     def _interpreters(self) -> tuple[Interpreter, ...]:
         found = []
         for version in _PYTHONS:
-            place = shutil.which(f"python{version}")
-            if place and re.fullmatch(rf"{version}\..*", self.own.interpreter.version) is None:
+            path = shutil.which(f"python{version}")
+            if path and re.fullmatch(rf"{version}\..*", self.own.interpreter.version) is None:
                 try:
-                    found.append(Interpreter.of(place))
-                except TorchbisectError:  # one that doesn't start can't help
+                    found.append(Interpreter.of(path))
+                except TorchbisectError:  # a Python that does not start is no alternative
                     continue
         return tuple(found)
 
-    def _in_gaps(self, source: Source, gaps: list[tuple[datetime.date, datetime.date]]) -> Listing:
+    def _in_gaps(self, source: NightlySource, gaps: list[tuple[datetime.date, datetime.date]]) -> Listing:
         page = project_page(nightly.index_url(source.variant, self.index), "torch", notify=self.notify)
         listed = nightly.nightlies(page.packages if page else [], source.interpreter, source.variant)
         parts = []
         for first, last in gaps:
-            # Each day that no page lists costs several requests: a source that has neither end is not asked for them.
-            ends = [self._days(source, day, day, listed).builds for day in (first, last)]
+            # Each day that no page lists costs several requests, so a source that has neither end is not asked.
+            ends = [self._nightlies(source, day, day, listed).builds for day in (first, last)]
             if any(ends):
-                parts.append(self._days(source, first, last, listed))
+                parts.append(self._nightlies(source, first, last, listed))
         builds = sorted({build for part in parts for build in part.builds}, key=lambda build: build.date or last)
         return Listing(tuple(builds), (), listed.wheels)
 
-    def _days(self, source: Source, first: datetime.date, last: datetime.date, listed: Listing) -> Listing:
+    def _nightlies(self, source: NightlySource, first: datetime.date, last: datetime.date, listed: Listing) -> Listing:
         found = nightly.nightlies_of_days(
             first, last, listed.builds, self.exists, source.interpreter, source.variant, self.index
         )
@@ -147,9 +152,9 @@ class NightlyFinder:
 
 
 def _gaps(own: Listing, first: datetime.date, last: datetime.date) -> Iterator[tuple[datetime.date, datetime.date]]:
-    """The days at both ends that a listing doesn't reach, up to and with its own first or last day.
+    """Yield the days at both ends that a listing lacks, each with the listing's own first or last day.
 
-    A range begins and ends with days allowed for the tables' being off; so a few missing ones are no gap.
+    A few missing days are no gap, since a range begins and ends with days for the tolerance of the table of cuts.
     """
     days = [build.date for build in own.builds if build.date is not None]
     if not days:

@@ -1,4 +1,4 @@
-"""The plan against searches that are then really made."""
+"""The plan of a search, compared with all searches that it covers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torchbisect.bisect.search.options import SearchOptions
 
 @settings(max_examples=5)
 @given(st.integers(1, 12), st.data())
-def test_no_search_costs_more_than_planned_and_one_costs_as_much(size: int, data: st.DataObject) -> None:
+def test_the_plan_is_the_cost_of_the_most_expensive_search(size: int, data: st.DataObject) -> None:
     bad = data.draw(st.integers(0, size - 1))
     good = data.draw(st.none() | st.integers(0, size - 1).filter(lambda g: g != bad))
     hot = data.draw(st.sets(st.integers(0, size - 1)))
@@ -37,24 +37,24 @@ def test_no_search_costs_more_than_planned_and_one_costs_as_much(size: int, data
     assert planned.typical <= planned.most
 
 
-def test_sixty_nightlies_between_known_ends_are_few_steps() -> None:
+def test_sixty_nightlies_between_known_ends_need_nine_steps_at_most() -> None:
     planned = plan_search(range(60), SearchOptions(bad=59, good=0, kind=BoundaryKind.REGRESSION), size=footprint("cpu"))
     assert planned.most <= 2 + 6 + 1
     assert planned.download == planned.installs * CPU.download + CPU.shared_download
     assert planned.summary.startswith(f"60 builds: {planned.typical:.0f} steps")
 
 
-def test_a_full_cache_costs_nothing_to_download() -> None:
+def test_cached_builds_need_no_download() -> None:
     planned = plan_search(range(20), SearchOptions(bad=10, cached=lambda _: True), size=CUDA)
     assert (planned.installs, planned.download, planned.disk) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(("variant", "expected"), [("cpu", CPU), ("cu126", CUDA), (None, CUDA)])
-def test_what_a_variant_weighs(variant: str | None, expected: object) -> None:
+def test_the_size_of_a_variant(variant: str | None, expected: object) -> None:
     assert footprint(variant) is expected
 
 
-def test_sizes_that_the_index_says_are_taken() -> None:
+def test_the_sizes_in_the_index_are_used() -> None:
     planned = plan_search(
         ["a", "b"], SearchOptions(bad=1, good=0, kind=BoundaryKind.REGRESSION), wheel_size={"a": 1000, "b": None}.get
     )

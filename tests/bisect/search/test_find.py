@@ -1,4 +1,4 @@
-"""The search against random truths: the answer always holds what was there, and never claims more than was seen."""
+"""The search over random truths: its result contains the boundaries and claims no more than it saw."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ask(truth: list[BuildStatus]) -> Callable[[int], BuildAnswer]:
 
 @dataclass
 class Case:
-    """A list of builds in which the bug came once and went at most once."""
+    """A list of builds; the bug comes once and goes once at most."""
 
     truth: list[BuildStatus]
     bad: int
@@ -34,7 +34,7 @@ class Case:
     went: int
 
     def bound(self, boundaries: int, untestable: int) -> int:
-        """Per edge: the growing steps, the halving with one question to spare, two more for each untestable build."""
+        """Return the most questions: steps and halving for each boundary, and three for each untestable build."""
         steps = len(self.truth).bit_length()
         return 1 + boundaries * (2 * steps + 2) + 3 * untestable
 
@@ -58,7 +58,7 @@ def between(found: SearchResult[int], side: str) -> list[int]:
 
 
 @given(cases(), st.integers(1, 5), st.integers(0, 2**32), st.integers(1, 7))
-def test_both_edges_of_any_truth_lie_inside_the_answer(case: Case, jobs: int, seed: int, first_step: int) -> None:
+def test_the_result_contains_both_boundaries_for_any_truth(case: Case, jobs: int, seed: int, first_step: int) -> None:
     shuffled = random.Random(seed)
     hot = {i for i in range(len(case.truth)) if shuffled.random() < 0.2}
     found = find_boundaries(
@@ -94,7 +94,7 @@ def test_both_edges_of_any_truth_lie_inside_the_answer(case: Case, jobs: int, se
 
 
 @given(cases())
-def test_what_lies_between_was_never_seen_to_be_good_or_bad(case: Case) -> None:
+def test_builds_between_the_ends_have_no_good_or_bad_answer(case: Case) -> None:
     found = find_boundaries(range(len(case.truth)), ask(case.truth), SearchOptions(bad=case.bad))
     seen = {tested.item: tested for tested in found.tested}
     for boundary in (found.regression, found.fix):
@@ -107,14 +107,14 @@ def test_what_lies_between_was_never_seen_to_be_good_or_bad(case: Case) -> None:
 
 
 @given(cases())
-def test_the_questions_stay_within_the_bound(case: Case) -> None:
+def test_the_number_of_questions_is_bounded(case: Case) -> None:
     found = find_boundaries(range(len(case.truth)), ask(case.truth), SearchOptions(bad=case.bad))
     in_vain = sum(tested.status is U for tested in found.tested)
     assert len(found.tested) <= case.bound(2, in_vain)
 
 
 @given(st.integers(2, 400), st.data(), st.booleans())
-def test_between_two_known_ends_the_halving_costs_log2_and_one_more_for_fixed_or_cached_midpoints(
+def test_between_known_ends_the_search_needs_at_most_one_question_above_binary_search(
     size: int, data: st.DataObject, caching: bool
 ) -> None:
     came = data.draw(st.integers(1, size - 1))
@@ -131,8 +131,8 @@ def test_between_two_known_ends_the_halving_costs_log2_and_one_more_for_fixed_or
 
 
 @given(st.integers(20, 120), st.integers(2, 1999), st.data())
-def test_the_same_few_builds_are_met_whatever_the_bounds(size: int, start: int, data: st.DataObject) -> None:
-    """Two searches for one culprit over two windows of one line of dates: nearly all that the second asks is cached."""
+def test_searches_over_overlapping_ranges_ask_the_same_builds(size: int, start: int, data: st.DataObject) -> None:
+    """Search for one culprit in two overlapping windows; nearly all questions of the second are in the cache."""
     culprit = data.draw(st.integers(start + 8, start + size - 8))
 
     def asked(low: int, high: int) -> set[int]:
@@ -150,7 +150,9 @@ def test_the_same_few_builds_are_met_whatever_the_bounds(size: int, start: int, 
 
 
 @given(st.lists(st.sampled_from([G, B, U]), min_size=1, max_size=60), st.data())
-def test_any_truth_at_all_gives_edges_that_are_really_there(truth: list[BuildStatus], data: st.DataObject) -> None:
+def test_every_reported_boundary_is_real_even_if_the_truth_is_not_monotone(
+    truth: list[BuildStatus], data: st.DataObject
+) -> None:
     size = len(truth)
     bad = data.draw(st.none() | st.integers(0, size - 1))
     good = data.draw(st.none() | st.integers(0, size - 1).filter(lambda g: g != bad))
@@ -180,7 +182,7 @@ def test_any_truth_at_all_gives_edges_that_are_really_there(truth: list[BuildSta
 
 
 @given(cases(), st.integers(2, 6))
-def test_several_at_once_ask_no_more_rounds_and_find_the_same(case: Case, jobs: int) -> None:
+def test_concurrent_questions_need_no_more_rounds_and_find_the_same(case: Case, jobs: int) -> None:
     """All questions of a round are answered together, as on ``jobs`` equal machines."""
     search: BoundarySearch[int] = BoundarySearch(
         range(len(case.truth)), SearchOptions(bad=case.bad, kind=BoundaryKind.REGRESSION)
@@ -202,7 +204,7 @@ def test_several_at_once_ask_no_more_rounds_and_find_the_same(case: Case, jobs: 
 
 
 @given(cases())
-def test_what_may_come_next_is_known_before_the_answer(case: Case) -> None:
+def test_the_next_question_is_among_the_predicted_ones(case: Case) -> None:
     search: BoundarySearch[int] = BoundarySearch(range(len(case.truth)), SearchOptions(bad=case.bad))
     foretold: tuple[int, ...] | None = None
     while questions := search.next():
@@ -211,15 +213,15 @@ def test_what_may_come_next_is_known_before_the_answer(case: Case) -> None:
         foretold = search.likely()
         assert len(foretold) <= 2
         assert question.item not in foretold
-        finding = ask(case.truth)(question.item)
-        search.answer(question, finding)
-        if finding.status is U:
+        answer = ask(case.truth)(question.item)
+        search.answer(question, answer)
+        if answer.status is U:
             foretold = None
 
 
 @given(cases(), st.data())
-def test_a_search_that_was_killed_goes_on_and_asks_nothing_twice(case: Case, data: st.DataObject) -> None:
-    """Also when by then other builds are cached than the first time."""
+def test_an_interrupted_search_continues_and_asks_nothing_twice(case: Case, data: st.DataObject) -> None:
+    """This holds even if other builds are cached than the first time."""
     whole = find_boundaries(range(len(case.truth)), ask(case.truth), SearchOptions(bad=case.bad))
     kept = {tested.item: BuildAnswer(tested.status, tested.reason) for tested in whole.tested}
     for item in list(kept)[data.draw(st.integers(0, len(kept))) :]:
@@ -245,7 +247,7 @@ def test_a_search_that_was_killed_goes_on_and_asks_nothing_twice(case: Case, dat
         assert (again.fix.before, again.fix.after) == (whole.fix.before, whole.fix.after)
 
 
-def test_already_bad_in_the_oldest_and_not_fixed_in_the_newest_are_answers() -> None:
+def test_open_ends_are_results() -> None:
     found = find_boundaries("abcdef", lambda _: BuildAnswer(B), SearchOptions(bad=3))
     assert found.regression is not None
     assert found.fix is not None
@@ -255,7 +257,7 @@ def test_already_bad_in_the_oldest_and_not_fixed_in_the_newest_are_answers() -> 
     assert found.fix.sentence == "Still bad in f, the newest build that could be tested."
 
 
-def test_a_typed_end_that_is_untestable_slides_and_says_so() -> None:
+def test_an_untestable_end_is_replaced_by_a_neighbor_with_a_notice() -> None:
     truth = [G, U, G, G, B, U, B, B]
     found = find_boundaries(range(8), ask(truth), SearchOptions(good=1, bad=5, kind=BoundaryKind.REGRESSION))
     assert found.regression is not None
@@ -266,7 +268,7 @@ def test_a_typed_end_that_is_untestable_slides_and_says_so() -> None:
     )
 
 
-def test_a_good_end_that_is_bad_is_not_believed() -> None:
+def test_a_named_good_end_that_is_bad_is_reported() -> None:
     found = find_boundaries(
         range(16), ask([G] * 3 + [B] * 13), SearchOptions(good=8, bad=15, kind=BoundaryKind.REGRESSION)
     )
@@ -275,20 +277,20 @@ def test_a_good_end_that_is_bad_is_not_believed() -> None:
     assert found.notices == ("8 was given as good and is bad",)
 
 
-def test_with_no_end_known_the_newest_stretch_of_bad_builds_is_found() -> None:
+def test_without_a_known_end_the_newest_run_of_bad_builds_is_found() -> None:
     found = find_boundaries(range(40), ask([G] * 4 + [B] * 30 + [G] * 6))
     assert found.regression is not None
     assert found.fix is not None
     assert (found.regression.first_bad, found.fix.first_fixed) == (4, 34)
 
 
-def test_nothing_bad_anywhere_is_said() -> None:
+def test_a_search_without_a_bad_build_has_a_notice() -> None:
     found = find_boundaries(range(20), ask([G] * 20))
     assert (found.regression, found.fix) == (None, None)
     assert found.notices == ("the mismatch was not seen in any build that was tested",)
 
 
-def test_a_bug_that_came_went_and_came_again_is_noticed() -> None:
+def test_a_bug_that_came_twice_is_reported() -> None:
     truth = [G, B, B, B, G, G, G, B, B, G, G, G]
     found = find_boundaries(range(12), ask(truth), SearchOptions(bad=8, good=0))
     assert found.regression is not None
@@ -300,7 +302,7 @@ def test_a_bug_that_came_went_and_came_again_is_noticed() -> None:
     assert not all_asked.monotone or all_asked.notices == ()
 
 
-def test_last_good_is_asked_again_after_first_bad() -> None:
+def test_the_last_good_build_is_asked_again_at_the_end() -> None:
     order: list[tuple[str, int]] = []
 
     def first(item: int) -> BuildAnswer:
@@ -321,7 +323,7 @@ def test_last_good_is_asked_again_after_first_bad() -> None:
 
 
 @given(cases(), st.integers(2, 6))
-def test_with_several_jobs_too_only_the_ends_are_asked_again(case: Case, jobs: int) -> None:
+def test_concurrent_searches_ask_only_the_ends_again(case: Case, jobs: int) -> None:
     search: BoundarySearch[int] = BoundarySearch(range(len(case.truth)), SearchOptions(bad=case.bad, recheck="both"))
     while questions := search.next(jobs):
         for question in questions:
@@ -334,13 +336,13 @@ def test_with_several_jobs_too_only_the_ends_are_asked_again(case: Case, jobs: i
     assert {found.regression.confirmed, found.fix.confirmed} <= {True, None}
 
 
-def test_a_last_good_that_fails_the_second_time_is_not_called_good() -> None:
-    """As a thin install does that misleads: what the whole one says is believed, and the search goes on from there."""
-    thin = [G] * 6 + [B] * 4
+def test_the_second_answer_of_an_end_counts() -> None:
+    """A partial wheel may mislead: the answer of the whole install counts, and the search goes on."""
+    partial = [G] * 6 + [B] * 4
     whole = [G] * 3 + [B] * 7
     found = find_boundaries(
         range(10),
-        ask(thin),
+        ask(partial),
         SearchOptions(good=0, bad=9, kind=BoundaryKind.REGRESSION, recheck="both"),
         ask_again=ask(whole),
     )
@@ -360,12 +362,12 @@ def test_an_error_ends_the_search_and_is_passed_on(jobs: int) -> None:
         find_boundaries(range(9), full, SearchOptions(bad=8, first_step=4), jobs=jobs)
 
 
-def test_the_example_in_the_docstring_is_true() -> None:
+def test_the_examples_in_the_docstrings_are_true() -> None:
     assert doctest.testmod(find_module).attempted
     assert not doctest.testmod(find_module).failed
 
 
-def test_ends_that_cannot_be_are_refused() -> None:
+def test_impossible_ends_are_rejected() -> None:
     for bad, good, kind in [
         (9, None, BoundaryKind.BOTH),
         (1, 1, BoundaryKind.BOTH),

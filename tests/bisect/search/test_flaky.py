@@ -1,4 +1,4 @@
-"""The noise-aware search is as often right as it says it is."""
+"""The search for flaky scripts is right as often as its confidence says."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from torchbisect.bisect.search.flaky import find_flaky_boundaries
 from torchbisect.bisect.search.options import FlakySearchOptions
 from torchbisect.bisect.search.posterior import GOOD_BUILD, BetaRate, Posterior
 
-#: Fifty times more under the thorough profile: thousands of searches.
+#: The thorough profile has fifty times as many examples, so it makes thousands of searches.
 SEARCHES = 1 * settings().max_examples
 
 
-def flaky(culprit: int, having: float, without: float, chance: random.Random) -> Callable[[int], BuildAnswer]:
+def flaky(culprit: int, bad_rate: float, good_rate: float, chance: random.Random) -> Callable[[int], BuildAnswer]:
     def ask(item: int) -> BuildAnswer:
-        shows = chance.random() < (having if item >= culprit else without)
+        shows = chance.random() < (bad_rate if item >= culprit else good_rate)
         return BuildAnswer(BuildStatus.BAD if shows else BuildStatus.GOOD)
 
     return ask
@@ -30,18 +30,18 @@ def flaky(culprit: int, having: float, without: float, chance: random.Random) ->
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 @pytest.mark.parametrize("known", [True, False])
-def test_confident_but_wrong_stays_under_what_the_confidence_allows(confidence: float, known: bool) -> None:
-    """Rates are drawn as the search believes them to be, so that what it says must come true to the figure."""
+def test_wrong_results_are_no_more_frequent_than_the_confidence_allows(confidence: float, known: bool) -> None:
+    """The rates are drawn from the priors of the search, so its confidence must be exact."""
     chance = random.Random(f"{confidence} {known}")
     builds, measured, wrong, allowed = 12, 4, 0, 0.0
     for _ in range(SEARCHES):
-        having = chance.uniform(0.2, 1.0)
-        without = chance.betavariate(GOOD_BUILD.shown, GOOD_BUILD.not_shown)
+        bad_rate = chance.uniform(0.2, 1.0)
+        good_rate = chance.betavariate(GOOD_BUILD.shown, GOOD_BUILD.not_shown)
         culprit = chance.randrange(1, builds)
-        shown = sum(chance.random() < having for _ in range(measured))
+        shown = sum(chance.random() < bad_rate for _ in range(measured))
         found = find_flaky_boundaries(
             range(builds),
-            flaky(culprit, having, without, chance),
+            flaky(culprit, bad_rate, good_rate, chance),
             FlakySearchOptions(
                 bad=builds - 1,
                 good=0 if known else None,
@@ -60,7 +60,7 @@ def test_confident_but_wrong_stays_under_what_the_confidence_allows(confidence: 
     assert wrong <= allowed + 3 * math.sqrt(allowed)
 
 
-def test_a_bug_in_every_third_run_is_found_by_asking_often_and_not_by_luck() -> None:
+def test_a_bug_in_every_third_run_is_found_with_the_wanted_confidence() -> None:
     right = 0
     for seed in range(20):
         chance = random.Random(seed)
@@ -79,7 +79,9 @@ def test_a_bug_in_every_third_run_is_found_by_asking_often_and_not_by_luck() -> 
 
 
 @given(st.integers(2, 40), st.data())
-def test_with_steady_answers_the_culprit_is_inside_whatever_is_untestable(size: int, data: st.DataObject) -> None:
+def test_with_constant_answers_the_result_contains_the_culprit_whatever_is_untestable(
+    size: int, data: st.DataObject
+) -> None:
     came = data.draw(st.integers(0, size - 1))
     went = data.draw(st.integers(came + 1, size))
     bad = data.draw(st.integers(came, went - 1))
@@ -103,7 +105,7 @@ def test_with_steady_answers_the_culprit_is_inside_whatever_is_untestable(size: 
         assert {skipped.item for skipped in boundary.between} <= broken
 
 
-def test_cheap_questions_are_preferred_where_they_tell_as_much() -> None:
+def test_cheaper_builds_are_preferred_if_they_are_as_informative() -> None:
     asked: list[int] = []
 
     def ask(item: int) -> BuildAnswer:
@@ -125,10 +127,10 @@ def test_cheap_questions_are_preferred_where_they_tell_as_much() -> None:
     st.integers(0, 9),
     st.builds(BetaRate, st.floats(0.1, 30), st.floats(0.1, 30)),
 )
-def test_the_belief_and_its_expected_entropy_are_what_plain_sums_give(
-    runs: list[tuple[int, bool]], first: int, having: BetaRate
+def test_the_posterior_and_its_expected_entropies_equal_direct_sums(
+    runs: list[tuple[int, bool]], first: int, bad_rate: BetaRate
 ) -> None:
-    posterior = Posterior(10, first, bad_rate=having)
+    posterior = Posterior(10, first, bad_rate=bad_rate)
     for position, shown in runs:
         posterior.update(position, shown)
     assert math.isclose(sum(posterior.weights), 1.0)
@@ -136,22 +138,22 @@ def test_the_belief_and_its_expected_entropy_are_what_plain_sums_give(
     for position in range(10):
         total = 0.0
         for shown in (True, False):
-            after = Posterior(10, first, bad_rate=having)
+            after = Posterior(10, first, bad_rate=bad_rate)
             for again in (*runs, (position, shown)):
                 after.update(*again)
-            total += chance_of(posterior, runs, first, having, position, shown) * after.entropy()
+            total += likelihood_of(posterior, runs, first, bad_rate, position, shown) * after.entropy()
         assert math.isclose(expected[position], total, rel_tol=1e-6, abs_tol=1e-9)
     low, high = posterior.credible_range(0.9)
     assert posterior.probability(low, high) >= 0.9 - 1e-9
 
 
-def chance_of(
-    posterior: Posterior, runs: list[tuple[int, bool]], first: int, having: BetaRate, position: int, shown: bool
+def likelihood_of(
+    posterior: Posterior, runs: list[tuple[int, bool]], first: int, bad_rate: BetaRate, position: int, shown: bool
 ) -> float:
-    """How likely this answer is, culprit by culprit."""
+    """Return the probability of this answer as a sum over the culprits."""
     total = 0.0
     for culprit in range(first, 10):
-        rate = having if position >= culprit else GOOD_BUILD
+        rate = bad_rate if position >= culprit else GOOD_BUILD
         same = [seen for at, seen in runs if (at >= culprit) is (position >= culprit)]
         rate = rate.after(sum(same), len(same))
         chance = rate.shown / (rate.shown + rate.not_shown)
@@ -160,6 +162,6 @@ def chance_of(
 
 
 @pytest.mark.parametrize(("bad", "good"), [(9, None), (-1, None), (1, 1), (1, 5)])
-def test_ends_that_cannot_be_are_refused(bad: int, good: int | None) -> None:
+def test_impossible_ends_are_rejected(bad: int, good: int | None) -> None:
     with pytest.raises(ValueError):
         find_flaky_boundaries(range(4), flaky(1, 1, 0, random.Random(0)), FlakySearchOptions(bad=bad, good=good))

@@ -1,4 +1,4 @@
-"""The date among sixty nightlies of real torch, as the library finds it."""
+"""The library's search over sixty nightlies made from the installed torch."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ DECOMPOSITION_DATE = 33
 
 
 @dataclass
-class Bench:
-    """The served index, the environments and the journal: what a run of the tool holds."""
+class SearchFixture:
+    """The index, the environments and the journal of a run."""
 
     index: Any
     builds: list[Build]
@@ -60,7 +60,7 @@ class Bench:
         return next(n for n in range(self.index.count) if self.index.version(n) == build.version)
 
     def signature(self, script: str) -> Signature:
-        """What a script shows on the newest date."""
+        """Return the signature of a script's mismatch on the newest date."""
         if script not in self.signatures:
             with Probe(self.venvs.environment(self.builds[-1]), self.journal) as probe:
                 for each in self.scripts.SCRIPTS:
@@ -70,7 +70,7 @@ class Bench:
         return self.signatures[script]
 
     def ask(self, environment: Venv, *scripts: str) -> list[BuildAnswer]:
-        """What an environment shows of each script; its agent is started once for all."""
+        """Ask an environment about each script, with one agent for all."""
         with Probe(environment, self.journal) as probe:
             try:
                 asked = [
@@ -91,7 +91,7 @@ class Bench:
                 found = self.ask(self.venvs.environment(build), *scripts)
             except InstallFailed as failed:
                 found = [BuildAnswer(BuildStatus.UNTESTABLE, failed.reason, str(failed))] * len(scripts)
-            self.known.update({(each, build): finding for each, finding in zip(scripts, found)})
+            self.known.update({(each, build): answer for each, answer in zip(scripts, found)})
             return self.known[script, build]
 
         return find_boundaries(
@@ -108,15 +108,15 @@ class Bench:
         )
 
 
-def in_memory(prefix: str) -> Path | None:
-    """A folder on the disk that is memory, if there is plenty: a hundred thousand files come and go there quickly."""
+def memory_folder(prefix: str) -> Path | None:
+    """Make a folder on a memory disk, if it has room: writing a hundred thousand files is quick there."""
     shared = Path("/dev/shm")
     plenty = shared.is_dir() and shutil.disk_usage(shared).free > 6e9 and psutil.virtual_memory().available > 10e9
     return Path(tempfile.mkdtemp(prefix=prefix, dir=shared)) if plenty else None
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchFixture]:
     interpreter = Interpreter.of(sys.executable)
     index = nightly_index.NightlyIndex(
         changes={nightly_index.DYNAMO: (DYNAMO_DATE, 60), nightly_index.DECOMPOSITION: (DECOMPOSITION_DATE, 60)},
@@ -128,45 +128,45 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     url = index.start()
     own = Indexes.from_configuration()
     indexes = Indexes(own.index_url, (url, *own.extra_index_urls), own.find_links)
-    place = in_memory("torchbisect-tests-") or tmp_path_factory.mktemp("cache")
+    place = memory_folder("torchbisect-tests-") or tmp_path_factory.mktemp("cache")
     cache = Cache(place)
     venvs = VenvEnvironments(cache, interpreter, indexes, notify=print)
     page = project_page(url.removesuffix("/torch"), "torch")
     assert page is not None
     listing = nightlies(page, interpreter)
-    yield Bench(index, list(listing.builds), venvs, Journal(), nightly_index)
+    yield SearchFixture(index, list(listing.builds), venvs, Journal(), nightly_index)
     venvs.close()
     index.stop()
     remove_tree(cache.root)  # gigabytes, which pytest would keep for three runs
 
 
-def test_the_planted_dates_are_found_among_sixty_some_missing_broken_busy_and_cut_short(bench: Bench) -> None:
-    assert len(bench.builds) == 55
-    found = bench.search(bench.scripts.DYNAMO_SCRIPT)
+def test_the_first_bad_dates_are_found_despite_missing_broken_and_interrupted_wheels(fixture: SearchFixture) -> None:
+    assert len(fixture.builds) == 55
+    found = fixture.search(fixture.scripts.DYNAMO_SCRIPT)
     boundary = found.regression
     assert boundary is not None
     assert boundary.last_good is not None
     assert boundary.first_bad is not None
-    assert (bench.number(boundary.last_good), bench.number(boundary.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
-    assert [(bench.number(skipped.item), skipped.reason) for skipped in boundary.between] == [
+    assert (fixture.number(boundary.last_good), fixture.number(boundary.first_bad)) == (DYNAMO_DATE - 2, DYNAMO_DATE)
+    assert [(fixture.number(skipped.item), skipped.reason) for skipped in boundary.between] == [
         (DYNAMO_DATE - 1, "import-failed")
     ]
     assert not boundary.exact
     assert len(found.tested) <= 2 + math.ceil(math.log2(60)) + 3
 
-    found = bench.search(bench.scripts.DECOMPOSITION_SCRIPT)
+    found = fixture.search(fixture.scripts.DECOMPOSITION_SCRIPT)
     boundary = found.regression
     assert boundary is not None
     assert boundary.first_bad is not None
-    assert bench.number(boundary.first_bad) == DECOMPOSITION_DATE
+    assert fixture.number(boundary.first_bad) == DECOMPOSITION_DATE
     assert boundary.exact
-    fetched = [path for path in bench.index.served if path.endswith(".whl") and "/torch-2" in path]
+    fetched = [path for path in fixture.index.served if path.endswith(".whl") and "/torch-2" in path]
     assert len(fetched) <= 2 + math.ceil(math.log2(60)) + 3 + 3, "the second search meets the first one's environments"
 
 
-def test_the_same_search_again_asks_and_fetches_nothing(bench: Bench) -> None:
-    asked, served = bench.asked, sum(bench.index.served.values())
-    found = bench.search(bench.scripts.DECOMPOSITION_SCRIPT)
+def test_the_same_search_again_asks_and_fetches_nothing(fixture: SearchFixture) -> None:
+    asked, served = fixture.asked, sum(fixture.index.served.values())
+    found = fixture.search(fixture.scripts.DECOMPOSITION_SCRIPT)
     assert found.regression is not None
-    assert bench.asked == asked
-    assert sum(bench.index.served.values()) == served
+    assert fixture.asked == asked
+    assert sum(fixture.index.served.values()) == served

@@ -10,7 +10,7 @@ from torchbisect.bisect.search.options import SearchOptions
 from torchbisect.bisect.search.prefetch import Prefetcher
 
 
-def test_both_possible_next_builds_are_fetched_and_the_loser_is_stopped() -> None:
+def test_both_possible_next_builds_are_fetched_and_the_needless_fetch_is_stopped() -> None:
     started: list[int] = []
     stopped: set[int] = set()
 
@@ -40,7 +40,7 @@ def test_without_room_nothing_is_fetched() -> None:
         prefetcher([1, 2], [3])
 
 
-def test_no_more_is_fetched_at_once_than_there_is_room_for() -> None:
+def test_no_more_builds_are_fetched_at_once_than_there_is_room_for() -> None:
     started: list[int] = []
 
     def fetch(item: int, cancel: threading.Event) -> None:

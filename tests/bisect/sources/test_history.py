@@ -1,4 +1,4 @@
-"""A real git repository, laid out as PyTorch's: main, a nightly branch made by commit-tree, a release branch."""
+"""The history of a git repository with PyTorch's branches: main, nightly (by commit-tree), and a release branch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from torchbisect.core.errors import InputError, MachineError
 
 @dataclass
 class Clone:
-    """PyTorch's repository in small."""
+    """A small repository with PyTorch's branches."""
 
     path: Path
     shas: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Clone:
         return self.shas[-1]
 
     def nightly(self, date: str, main: str) -> str:
-        """As test-infra's trigger-nightly does it: the tree of main's commit, on top of the nightly before."""
+        """Commit a nightly as test-infra's trigger-nightly does: main's tree on top of the nightly before."""
         parent = ["-p", "nightly"] if self.git("branch", "--list", "nightly") else []
         sha = self.git("commit-tree", *parent, f"{main}^{{tree}}", "-m", f"{date} nightly release ({main})")
         self.git("update-ref", "refs/heads/nightly", sha)
@@ -99,7 +99,7 @@ def history(clone: Clone, tmp_path: Path) -> History:
     return History.open(str(clone.path), tmp_path)
 
 
-def test_a_nightlys_subject_leads_to_main(clone: Clone, history: History) -> None:
+def test_the_commit_on_main_of_a_nightly(clone: Clone, history: History) -> None:
     days = history.nightlies()
     assert days == {
         datetime.date(2026, 8, 15): clone.shas[1],
@@ -112,7 +112,7 @@ def test_a_nightlys_subject_leads_to_main(clone: Clone, history: History) -> Non
     assert history.main_commit("Unknown") is None
 
 
-def test_what_lies_between_two_commits_with_their_requests_and_reverts(clone: Clone, history: History) -> None:
+def test_the_commits_between_two_commits(clone: Clone, history: History) -> None:
     between = history.between(clone.shas[0], clone.shas[5])
     assert [commit.sha for commit in between] == clone.shas[1:6]
     assert [commit.reverts for commit in between] == [None, None, None, clone.shas[2], None]
@@ -125,7 +125,7 @@ def test_what_lies_between_two_commits_with_their_requests_and_reverts(clone: Cl
         history.between("f" * 40, clone.shas[5])
 
 
-def test_the_range_of_two_nightlies_by_their_git_versions(clone: Clone, history: History) -> None:
+def test_the_commits_between_two_nightlies(clone: Clone, history: History) -> None:
     shas = clone.git("log", "--format=%H", "nightly").splitlines()
     older, newer = (Facts(name, sha, "3.11", "x") for name, sha in (("older", shas[1]), ("newer", shas[0])))
     span = commits_between(history, older, newer)
@@ -136,7 +136,7 @@ def test_the_range_of_two_nightlies_by_their_git_versions(clone: Clone, history:
         commits_between(history, older, Facts("stranger", "f" * 40, "3.11", "x"))
 
 
-def test_the_layer_between_two_commits_is_their_python(clone: Clone, history: History) -> None:
+def test_the_changed_python_files_between_two_commits(clone: Clone, history: History) -> None:
     assert changed_python(history, clone.shas[0], clone.shas[3]) == {
         "torch/_dynamo/a.py": b"a = 1\n",
         "torch/_inductor/b.py": b"b = 1\n",
@@ -144,7 +144,7 @@ def test_the_layer_between_two_commits_is_their_python(clone: Clone, history: Hi
     assert changed_python(history, clone.shas[0], clone.shas[0]) == {}
 
 
-def test_an_address_is_cloned_once_without_contents_and_brought_up_to_date(clone: Clone, tmp_path: Path) -> None:
+def test_an_address_is_cloned_once_and_then_fetched(clone: Clone, tmp_path: Path) -> None:
     clone.git("config", "uploadpack.allowFilter", "true")
     clone.git("config", "uploadpack.allowAnySHA1InWant", "true")
     url = clone.path.as_uri()
@@ -162,7 +162,7 @@ def test_an_address_is_cloned_once_without_contents_and_brought_up_to_date(clone
         again.read(clone.shas[6], "torch/_dynamo/a.py")
 
 
-def test_what_is_no_clone_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_folder_without_a_clone_is_rejected_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no git repository: name a clone of PyTorch with --git"):
         History.open(str(tmp_path), tmp_path)
     with pytest.raises(InputError):
@@ -172,7 +172,7 @@ def test_what_is_no_clone_is_refused_in_one_line(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_suspects_come_with_reasons_and_what_was_reverted_comes_last(clone: Clone, history: History) -> None:
+def test_suspects_have_reasons_and_reverted_commits_come_last(clone: Clone, history: History) -> None:
     between = history.between(clone.shas[0], clone.shas[5])
     by_stack = rank_suspects(between, "module: dynamo", ["torch/_dynamo/a.py"], ["setitem"])
     assert by_stack[0].commit.sha == clone.shas[1]
@@ -197,7 +197,7 @@ def test_any_message_can_be_read_for_a_revert(text: str, sha: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "laid", "native"),
+    ("path", "replaceable", "native"),
     [
         ("torch/_dynamo/a.py", True, False),
         ("torchgen/gen.py", True, False),
@@ -209,8 +209,8 @@ def test_any_message_can_be_read_for_a_revert(text: str, sha: str) -> None:
         ("tools/autograd/gen.py", False, False),
     ],
 )
-def test_what_is_laid_and_what_has_to_be_built(path: str, laid: bool, native: bool) -> None:
-    assert (is_replaceable(path), is_native(path)) == (laid, native)
+def test_replaceable_and_native_files(path: str, replaceable: bool, native: bool) -> None:
+    assert (is_replaceable(path), is_native(path)) == (replaceable, native)
 
 
 def commits(count: int) -> list[Commit]:
@@ -222,11 +222,11 @@ def commits(count: int) -> list[Commit]:
 
 
 @given(st.integers(2, 60), st.data(), st.sampled_from([BoundaryKind.REGRESSION, BoundaryKind.FIX]))
-def test_the_culprit_commit_is_named(count: int, data: st.DataObject, kind: BoundaryKind) -> None:
+def test_the_culprit_is_found_among_the_python_changes(count: int, data: st.DataObject, kind: BoundaryKind) -> None:
     line = commits(count)
-    laid = [commit for commit in line if is_replaceable(commit.files[-1])]
-    culprit = data.draw(st.sampled_from(laid))
-    broken = data.draw(st.sets(st.sampled_from(laid), max_size=3)) - {culprit, laid[-1]}
+    replaceable = [commit for commit in line if is_replaceable(commit.files[-1])]
+    culprit = data.draw(st.sampled_from(replaceable))
+    broken = data.draw(st.sets(st.sampled_from(replaceable), max_size=3)) - {culprit, replaceable[-1]}
     after, before = (
         (BuildStatus.BAD, BuildStatus.GOOD) if kind is BoundaryKind.REGRESSION else (BuildStatus.GOOD, BuildStatus.BAD)
     )
@@ -237,18 +237,18 @@ def test_the_culprit_commit_is_named(count: int, data: st.DataObject, kind: Boun
             return BuildAnswer(BuildStatus.UNTESTABLE, "import-failed")
         return BuildAnswer(after if commit.sha >= culprit.sha else before)
 
-    told: list[str] = []
-    found = find_culprit(base, line, ask, kind, on_answer=lambda entry: told.append(entry.item.sha))
+    asked: list[str] = []
+    found = find_culprit(base, line, ask, kind, on_answer=lambda entry: asked.append(entry.item.sha))
     assert found.boundary is not None
     inside = [skipped.item for skipped in found.boundary.between] + [found.boundary.after]
     assert culprit in inside
     assert found.commit in (culprit, None)
     assert found.commit is culprit or broken
-    assert len(set(told)) == len(told)
-    assert len(told) <= 2 + len(laid).bit_length() + 1 + 3 * len(broken)
+    assert len(set(asked)) == len(asked)
+    assert len(asked) <= 2 + len(replaceable).bit_length() + 1 + 3 * len(broken)
 
 
-def test_when_the_cause_is_not_in_the_python_that_is_said() -> None:
+def test_the_reason_if_no_culprit_is_found() -> None:
     line = commits(9)
     base = Commit("0" * 40, "Base", line[0].date)
     found = find_culprit(base, line, lambda _: BuildAnswer(BuildStatus.GOOD))

@@ -1,4 +1,4 @@
-"""Releases and nightlies from index pages as they are, with what is odd about them."""
+"""Releases and nightlies from pages like those of the real indexes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nightly(day: str, minor: str = "2.15") -> Build:
 # Releases
 
 
-def test_releases_are_ordered_by_version_and_the_rest_is_named(python: Pythons) -> None:
+def test_releases_are_ordered_by_version_and_the_others_have_a_reason(python: Pythons) -> None:
     data = {
         "meta": {"api-version": "1.1"},
         "name": "torch",
@@ -80,7 +80,7 @@ def test_releases_are_ordered_by_version_and_the_rest_is_named(python: Pythons) 
     ]
 
 
-def test_a_variant_of_pytorchs_own_index_is_that_wheel_exactly(page: Pages, python: Pythons) -> None:
+def test_with_a_variant_a_build_is_exactly_that_wheel(page: Pages, python: Pythons) -> None:
     names = [wheel("2.8.0+cpu"), wheel("2.8.0+cu126"), wheel("2.9.0+cpu")]
     assert [str(b.version) for b in releases(page(names), python(), "cpu").builds] == ["2.8.0+cpu", "2.9.0+cpu"]
     assert [str(b.version) for b in releases(page(names), python()).builds] == ["2.8.0", "2.9.0"]
@@ -101,15 +101,15 @@ def test_a_variant_of_pytorchs_own_index_is_that_wheel_exactly(page: Pages, pyth
         ((2, 99), (3, 99), True),
     ],
 )
-def test_why_not_compiling(minor: tuple[int, int], python: tuple[int, int], fine: bool) -> None:
+def test_compile_unsupported_reason(minor: tuple[int, int], python: tuple[int, int], fine: bool) -> None:
     assert (compile_unsupported_reason(minor, python) is None) is fine
 
 
 # Nightlies
 
 
-def test_nightlies_are_ordered_by_day_across_the_odd_survivor_and_the_minor_roll(page: Pages, python: Pythons) -> None:
-    """The dump of pytorch#124821: one day of October survives, 15 March is 2.3 and 16 March 2.4, one day is missing."""
+def test_nightlies_are_ordered_by_day_across_a_new_minor_version(page: Pages, python: Pythons) -> None:
+    """The wheels in pytorch#124821: one old day in October, 2.3 on 15 March and 2.4 on 16 March, one missing day."""
     days = ["2.3.0.dev20240315", "2.4.0.dev20240316", "2.4.0.dev20240326", "2.4.0.dev20240328", "2.2.0.dev20231010"]
     names = [wheel(f"{day}+cpu", platform="linux_x86_64") for day in sorted(days, reverse=True)]
     listing = nightlies(page([*names, "torch-2.5.1+cpu-cp311-cp311-linux_x86_64.whl"]), python())
@@ -123,7 +123,7 @@ def test_nightlies_are_ordered_by_day_across_the_odd_survivor_and_the_minor_roll
     assert listing.builds[0].date == datetime.date(2023, 10, 10)
 
 
-def test_pages_over_http_with_relative_and_absolute_links_give_the_same_files(
+def test_relative_and_absolute_links_give_the_same_wheels(
     serve: Callable[[dict[str, str | int]], tuple[str, list[str]]], python: Pythons
 ) -> None:
     name = wheel("2.15.0.dev20260816+cpu").replace("+", "%2B")
@@ -140,14 +140,14 @@ def test_pages_over_http_with_relative_and_absolute_links_give_the_same_files(
     assert found == [f"{address}/whl/nightly/cpu/{name}"] * 2
 
 
-def test_one_build_of_two_platform_tags_is_the_wheel_that_the_python_likes_best(page: Pages, python: Pythons) -> None:
+def test_of_two_platform_tags_the_preferred_one_is_used(page: Pages, python: Pythons) -> None:
     names = [wheel("2.6.0.dev20241230+cpu", platform=p) for p in ("linux_x86_64", "manylinux_2_28_x86_64")]
     listing = nightlies(page(names), python())
     assert len(listing.builds) == 1
     assert "manylinux_2_28" in listing.wheels["2.6.0.dev20241230+cpu"].url
 
 
-def test_other_variants_pythons_and_threadings_are_not_taken(page: Pages, python: Pythons) -> None:
+def test_wheels_for_other_variants_pythons_and_abis_are_left_out(page: Pages, python: Pythons) -> None:
     names = [
         wheel("2.15.0.dev20260816+cpu"),
         wheel("2.15.0.dev20260817+cu126"),
@@ -168,10 +168,10 @@ def test_other_variants_pythons_and_threadings_are_not_taken(page: Pages, python
     assert [build.version for build in mac.builds] == ["2.15.0.dev20260820"]
 
 
-def test_what_fell_off_the_page_is_asked_for_by_name(
+def test_unlisted_nightlies_are_found_by_their_address(
     serve: Callable[[dict[str, str | int]], tuple[str, list[str]]], python: Pythons
 ) -> None:
-    """An index of one's own, so one host; a real HEAD for each name; 13 March has none and is left out."""
+    """Each name costs a HEAD request; 13 March has no file and is left out."""
     have = {
         "/whl/nightly/cpu/torch-2.3.0.dev20240312%2Bcpu-cp311-cp311-linux_x86_64.whl": "",
         "/whl/nightly/cpu/torch-2.4.0.dev20240314%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl": "",
@@ -179,9 +179,9 @@ def test_what_fell_off_the_page_is_asked_for_by_name(
     address, requests = serve(dict(have))
     listed = [nightly("2024-03-11", "2.3"), nightly("2024-03-15", "2.4")]
     first, last = datetime.date(2024, 3, 11), datetime.date(2024, 3, 15)
-    gone: dict[str, bool] = {}
-    with UrlProbe(gone) as heads:
-        listing = nightlies_of_days(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly")
+    missing: dict[str, bool] = {}
+    with UrlProbe(missing) as probe:
+        listing = nightlies_of_days(first, last, listed, probe.exists, python(), index=f"{address}/whl/nightly")
     assert [build.name for build in listing.builds] == [
         "2.3.0.dev20240311",
         "2.3.0.dev20240312",
@@ -192,20 +192,20 @@ def test_what_fell_off_the_page_is_asked_for_by_name(
     assert listing.builds[1].requirement.endswith("torch-2.3.0.dev20240312%2Bcpu-cp311-cp311-linux_x86_64.whl")
     assert all(request.startswith("HEAD ") for request in requests)
     before = len(requests)
-    with UrlProbe(gone) as heads:
-        assert nightlies_of_days(first, last, listed, heads.exists, python(), index=f"{address}/whl/nightly") == listing
-    assert len(requests) == before + 2, "only what is there is asked again"
+    with UrlProbe(missing) as probe:
+        assert nightlies_of_days(first, last, listed, probe.exists, python(), index=f"{address}/whl/nightly") == listing
+    assert len(requests) == before + 2, "only existing files are asked for again"
 
 
-def test_a_host_that_is_down_is_not_taken_for_one_without_the_file(
+def test_a_host_that_is_down_is_no_missing_file(
     serve: Callable[[dict[str, str | int]], tuple[str, list[str]]],
 ) -> None:
     address, _ = serve({"/busy": 503})
-    with UrlProbe(retry=RetryPolicy(0.01, 0.01, 0.03)) as heads, pytest.raises(IndexUnreachable):
-        heads.exists(f"{address}/busy")
+    with UrlProbe(retry=RetryPolicy(0.01, 0.01, 0.03)) as probe, pytest.raises(IndexUnreachable):
+        probe.exists(f"{address}/busy")
 
 
-def test_made_up_addresses_try_both_hosts_both_tags_and_the_minors_in_turn(python: Pythons) -> None:
+def test_candidate_urls_have_every_host_platform_tag_and_minor_version(python: Pythons) -> None:
     urls = candidate_urls(datetime.date(2023, 9, 5), [(2, 1), (2, 2)], python(), "cu118")
     assert urls == [
         f"https://{host}/whl/nightly/cu118/torch-{minor}.0.dev20230905%2Bcu118-cp311-cp311-{platform}.whl"
@@ -218,9 +218,7 @@ def test_made_up_addresses_try_both_hosts_both_tags_and_the_minors_in_turn(pytho
 
 
 @given(st.dates(datetime.date(2023, 10, 1), datetime.date(2027, 1, 1)), st.data())
-def test_the_minor_of_a_day_between_two_known_nightlies_is_among_the_first_two(
-    date: datetime.date, data: st.DataObject
-) -> None:
+def test_the_minor_version_of_a_day_is_among_the_likely_ones(date: datetime.date, data: st.DataObject) -> None:
     minors = [(2, 2 + index) for index in range(14)]
     rolls = sorted(data.draw(st.sets(st.dates(datetime.date(2023, 10, 1), datetime.date(2027, 1, 1)), max_size=13)))
 
@@ -236,7 +234,7 @@ def test_the_minor_of_a_day_between_two_known_nightlies_is_among_the_first_two(
     assert len(likely_minors(date, known)) <= min(3, between + 1)
 
 
-def test_days_far_from_all_that_is_listed_have_the_minors_that_the_wheels_known_from_threads_have() -> None:
+def test_the_likely_minor_versions_of_known_wheels() -> None:
     listed = [nightly("2026-08-16"), nightly("2026-08-29")]
     for day, minor in [
         ("2023-09-05", 1),
@@ -257,14 +255,14 @@ def test_days_far_from_all_that_is_listed_have_the_minors_that_the_wheels_known_
 # From releases to days
 
 
-def test_a_pair_of_releases_is_the_days_between_their_branch_cuts() -> None:
+def test_the_days_between_the_branch_cuts_of_two_releases() -> None:
     days = days_between_branch_cuts(Build("2.8.0"), Build("2.9.1"))
     assert not isinstance(days, str)
     assert days.first <= FIRST_NIGHTLY_DAYS[2, 9] <= FIRST_NIGHTLY_DAYS[2, 10] <= days.last
     assert (days.last - days.first).days < 100
 
 
-def test_the_index_itself_says_better_when_a_release_was_cut(page: Pages, python: Pythons) -> None:
+def test_the_days_on_the_page_go_before_those_in_the_table(page: Pages, python: Pythons) -> None:
     names = [wheel(f"2.14.0.dev202608{day:02}+cpu") for day in range(1, 14)]
     names += [wheel(f"2.15.0.dev202608{day:02}+cpu") for day in range(14, 20)]
     days = days_between_branch_cuts(Build("2.13.0"), Build("2.14.0"), nightlies(page(names), python()))
@@ -275,7 +273,7 @@ def test_the_index_itself_says_better_when_a_release_was_cut(page: Pages, python
     assert newest.last == datetime.date(2026, 8, 19)
 
 
-def test_a_patch_release_has_no_days() -> None:
+def test_patch_releases_and_unknown_releases_have_no_days() -> None:
     assert "picked" in str(days_between_branch_cuts(Build("2.9.0"), Build("2.9.1")))
     assert "isn't known" in str(days_between_branch_cuts(Build("2.90.0"), Build("2.91.0")))
 
@@ -284,7 +282,7 @@ def test_a_patch_release_has_no_days() -> None:
 
 
 @given(st.data())
-def test_a_division_has_both_ends_and_its_parts_share_a_day(data: st.DataObject) -> None:
+def test_the_parts_of_a_split_cover_both_ends_and_share_a_day(data: st.DataObject) -> None:
     start = datetime.date(2026, 1, 1)
     pairs = [PythonVariant(f"cp3{number}", variant) for number in (11, 12) for variant in ("cu126", "cu130")]
     offered = {pair: sorted(start + day * DAY for day in data.draw(st.sets(st.integers(0, 12)))) for pair in pairs}
@@ -308,7 +306,7 @@ def test_a_division_has_both_ends_and_its_parts_share_a_day(data: st.DataObject)
             assert split.notice is None
 
 
-def test_a_range_over_a_variants_end_is_split_and_says_so() -> None:
+def test_a_range_beyond_the_end_of_a_variant_is_split_with_a_notice() -> None:
     old = [datetime.date(2026, 4, day) for day in range(1, 8)]
     new = [datetime.date(2026, 4, day) for day in range(3, 20)]
     pairs = [PythonVariant("cp311", "cu128"), PythonVariant("cp311", "cu130")]

@@ -1,4 +1,4 @@
-"""Parts of wheels over real HTTP, and layers over hard-linked copies of real virtual environments."""
+"""Partial wheels over HTTP, and overlays over hard-linked copies of virtual environments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineErro
 from torchbisect.core.retry import RetryPolicy
 
 Serve = Callable[[dict[str, "str | bytes | int"]], tuple[str, list[str]]]
-HASTE = RetryPolicy(first_wait=0.01, longest_wait=0.01, total=0.05)
+SHORT_RETRY = RetryPolicy(first_wait=0.01, longest_wait=0.01, total=0.05)
 
 
 def archive(files: dict[str, bytes]) -> bytes:
@@ -37,19 +37,19 @@ def archive(files: dict[str, bytes]) -> bytes:
     return made.getvalue()
 
 
-def noise(count: int, seed: int) -> bytes:
+def random_bytes(count: int, seed: int) -> bytes:
     return random.Random(seed).randbytes(count)
 
 
-def test_only_the_python_and_the_directory_come_over_the_network(serve: Serve) -> None:
+def test_only_the_python_files_and_the_directory_are_fetched(serve: Serve) -> None:
     files = {
-        "torch/lib/libtorch.so": noise(3_000_000, 1),
+        "torch/lib/libtorch.so": random_bytes(3_000_000, 1),
         "torch/_dynamo/a.py": b"a = 1\n",
         "torch/_dynamo/b.py": b"b = 1\n",
-        "torch/lib/libshm.so": noise(1_000_000, 2),
+        "torch/lib/libshm.so": random_bytes(1_000_000, 2),
         "torch/version.py": b"__version__ = '2.15.0'\n",
         "torch/_inductor/c.py": b"c = 1\n",
-        "torch/lib/libend.so": noise(3_000_000, 3),
+        "torch/lib/libend.so": random_bytes(3_000_000, 3),
     }
     address, requests = serve({"/torch.whl": archive(files)})
     wheel = fetch_python_files(f"{address}/torch.whl")
@@ -68,13 +68,13 @@ def test_only_the_python_and_the_directory_come_over_the_network(serve: Serve) -
         st.binary(max_size=400),
     )
 )
-def test_what_is_fetched_is_what_the_wheel_holds(serve: Serve, files: dict[str, bytes]) -> None:
+def test_fetched_files_equal_those_in_the_wheel(serve: Serve, files: dict[str, bytes]) -> None:
     address, _ = serve({"/torch.whl": archive(files)})
     wheel = fetch_python_files(f"{address}/torch.whl")
     assert wheel.files == {name: contents for name, contents in files.items() if name.endswith(".py")}
 
 
-def test_what_cannot_be_read_in_parts_is_named(serve: Serve) -> None:
+def test_a_wheel_that_cannot_be_read_in_parts_is_reported(serve: Serve) -> None:
     address, _ = serve({"/text.whl": b"no archive" * 99, "/busy.whl": 503})
     with pytest.raises(InstallFailed) as refused:
         fetch_python_files(f"{address}/text.whl")
@@ -83,7 +83,7 @@ def test_what_cannot_be_read_in_parts_is_named(serve: Serve) -> None:
         fetch_python_files(f"{address}/gone.whl")
     assert refused.value.reason == "no-ranges"
     with pytest.raises(IndexUnreachable):
-        fetch_python_files(f"{address}/busy.whl", retry=HASTE)
+        fetch_python_files(f"{address}/busy.whl", retry=SHORT_RETRY)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def cache(tmp_path: Path) -> Cache:
 
 @pytest.fixture
 def base(tmp_path: Path, cache: Cache) -> Venv:
-    """A virtual environment with a package named torch that only tells who it is."""
+    """A virtual environment with a package named torch that has a version."""
     place = cache.venvs / "base"
     venv.create(place, with_pip=False, symlinks=True)
     site = next(place.glob("lib/python3*/site-packages"))
@@ -111,48 +111,48 @@ def base(tmp_path: Path, cache: Cache) -> Venv:
     return Venv(Build("2.15.0", Channel.NIGHTLY), facts, place / "bin/python", tmp_path)
 
 
-def told(environment: Venv) -> str:
+def torch_of(environment: Venv) -> str:
     code = "import torch; print(torch.a, torch.git_version, torch.__file__)"
     done = subprocess.run([environment.python, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def test_a_layer_shows_in_the_copy_and_not_in_what_it_was_copied_from(base: Venv, cache: Cache) -> None:
+def test_an_overlay_changes_the_copy_and_not_the_original(base: Venv, cache: Cache) -> None:
     layer = {"torch/_dynamo/a.py": b"a = 2\n", "torch/_dynamo/unused.py": None, "torch/_dynamo/new/b.py": b""}
     with overlaid_environment(cache, base, layer, "c0ffee" * 6) as made:
         copy = made.python.parents[1]
-        assert told(made) == f"2 {'c0ffee' * 6} {next(copy.glob('lib/python3*'))}/site-packages/torch/__init__.py"
-        assert told(base).startswith("1 old ")
+        assert torch_of(made) == f"2 {'c0ffee' * 6} {next(copy.glob('lib/python3*'))}/site-packages/torch/__init__.py"
+        assert torch_of(base).startswith("1 old ")
         site = next(copy.glob("lib/python3*/site-packages"))
         assert not (site / "torch/_dynamo/unused.py").exists()
         assert (site / "torch/_dynamo/new/b.py").exists()
         assert os.path.samefile(site / "torch/lib.so", next(base.python.parents[1].glob("lib/*/*/torch/lib.so")))
         assert (made.build.commit, made.facts.git_version) == ("c0ffee" * 6, "c0ffee" * 6)
         cache.sweep()
-        assert told(made).startswith("2 "), "another run's sweep leaves alone what is in use"
+        assert torch_of(made).startswith("2 "), "another run does not remove an environment in use"
     assert not copy.exists()
-    assert told(base).startswith("1 old ")
+    assert torch_of(base).startswith("1 old ")
 
 
-def test_what_a_killed_run_left_is_swept_away_and_in_nobodys_way(base: Venv, cache: Cache) -> None:
+def test_leftovers_of_a_killed_run_are_removed(base: Venv, cache: Cache) -> None:
     with overlaid_environment(cache, base, {}, "c0ffee") as made:
         name = made.python.parents[1].name
     (cache.unfinished / name / "torch").mkdir(parents=True)
     with overlaid_environment(cache, base, {"torch/_dynamo/a.py": b"a = 4\n"}, "c0ffee") as made:
-        assert told(made).startswith("4 ")
+        assert torch_of(made).startswith("4 ")
     (cache.unfinished / name).mkdir()
     cache.sweep()
     assert list(cache.unfinished.iterdir()) == []
 
 
-def test_what_is_no_environment_of_ours_is_refused(tmp_path: Path, cache: Cache) -> None:
+def test_a_folder_that_is_no_virtual_environment_is_rejected(tmp_path: Path, cache: Cache) -> None:
     there = Venv(Build("2.15.0"), Facts("2.15.0", None, "3", "here"), Path(sys.base_prefix) / "bin/python3", tmp_path)
     with pytest.raises(MachineError, match="no virtual environment"), overlaid_environment(cache, there, {}, "c0ffee"):
         raise AssertionError
     assert list(cache.unfinished.iterdir()) == []
 
 
-def test_a_thin_layer_is_what_differs(base: Venv, cache: Cache, serve: Serve) -> None:
+def test_the_python_difference_has_the_files_that_differ(base: Venv, cache: Cache, serve: Serve) -> None:
     site = next(base.python.parents[1].glob("lib/python3*/site-packages"))
     files = {
         "torch/__init__.py": (site / "torch/__init__.py").read_bytes(),
@@ -171,5 +171,7 @@ def test_a_thin_layer_is_what_differs(base: Venv, cache: Cache, serve: Serve) ->
     with partial_wheel_environment(cache, build, f"{address}/torch.whl", base) as (made, fetched):
         assert fetched == len(archive(files))
         assert (made.build, made.facts.torch) == (build, build.version)
-        assert made.facts.git_version == f"{build.version} over 2.15.0", "what has no git version is known by its own"
-        assert told(made).startswith(f"3 {build.version} over 2.15.0")
+        assert made.facts.git_version == f"{build.version} over 2.15.0", (
+            "without a git version the build's version is used"
+        )
+        assert torch_of(made).startswith(f"3 {build.version} over 2.15.0")

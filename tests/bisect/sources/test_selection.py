@@ -1,4 +1,4 @@
-"""What may be typed for a build, and what is said when there is none."""
+"""The forms of text for a build, and the errors for builds that do not exist."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_build_is_found_by_each_of_its_names(text: str, version: str) -> None:
     assert find_build(BUILDS, text).version == version
 
 
-def test_installed_means_the_one_that_is_there() -> None:
+def test_installed_means_the_installed_build() -> None:
     there = Build("2.13.0+cpu", Channel.INSTALLED)
     assert find_build([*BUILDS, there], "installed") is there
 
@@ -47,13 +47,13 @@ def test_installed_means_the_one_that_is_there() -> None:
 @pytest.mark.parametrize(
     "text", ["", "two", "2026-02-30", "2.14.0.dev20261340", "2.14.0.dev5", "v", "2026/02/12", "main", "8"]
 )
-def test_what_is_no_build_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(InputError) as refused:
+def test_text_that_is_no_build_is_rejected_in_one_line(text: str) -> None:
+    with pytest.raises(InputError) as rejected:
         find_build(BUILDS, text)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(rejected.value)
 
 
-def test_the_nearest_builds_are_named() -> None:
+def test_the_error_for_a_missing_build_names_the_nearest() -> None:
     with pytest.raises(InputError, match=r"no torch 2\.7\.0 .*; the nearest are 2\.4\.1, 2\.5\.0, 2\.8\.0, 2\.9\.0 \("):
         find_build(BUILDS, "2.7.0")
     with pytest.raises(
@@ -65,22 +65,22 @@ def test_the_nearest_builds_are_named() -> None:
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_either_understood_or_refused(text: str) -> None:
-    refusal = None
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
+    error = None
     try:
         selector = parse_build(text)
-    except InputError as refused:
-        refusal = str(refused)
-    assert len(refusal.splitlines()) == 1 if refusal else selector.installed or selector.version or selector.date
+    except InputError as rejected:
+        error = str(rejected)
+    assert len(error.splitlines()) == 1 if error else selector.installed or selector.version or selector.date
 
 
 @given(st.dates(datetime.date(2020, 1, 1), datetime.date(2030, 1, 1)))
-def test_a_day_reads_the_same_in_all_its_forms(day: datetime.date) -> None:
+def test_all_forms_of_a_day_are_equal(day: datetime.date) -> None:
     forms = [f"{day:%Y%m%d}", day.isoformat(), f"2.14.0.dev{day:%Y%m%d}", f"2.14.0.dev{day:%Y%m%d}+cpu"]
     assert {parse_build(form).date for form in forms} == {day}
 
 
-def test_ends_on_the_wrong_side_are_refused_and_told_what_to_do() -> None:
+def test_ends_on_the_wrong_side_are_rejected_with_advice() -> None:
     older, newer = Build("2.8.0"), Build("2.10.0")
     check_ends(older, newer, BoundaryKind.REGRESSION)
     check_ends(newer, older, BoundaryKind.FIX)
@@ -106,7 +106,7 @@ def test_ends_on_the_wrong_side_are_refused_and_told_what_to_do() -> None:
     ],
 )
 def test_only_same_and_none_are_evidence(answer: Answer, status: BuildStatus) -> None:
-    finding = BuildAnswer.from_verdict(Verdict(answer, "import-failed" if not status.testable else None, "line", 2.0))
-    assert finding.status is status
-    assert finding.reason == (None if status.testable else "import-failed")
+    found = BuildAnswer.from_verdict(Verdict(answer, "import-failed" if not status.testable else None, "line", 2.0))
+    assert found.status is status
+    assert found.reason == (None if status.testable else "import-failed")
     assert BuildAnswer.from_verdict(Verdict(answer)).reason is not None or status.testable

@@ -1,4 +1,4 @@
-"""Commits of a real repository, built by a real command into a real environment."""
+"""Commits of a git repository, built by a shell command into a virtual environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed, MachineError
 
-#: Installs what the work tree holds as torch, or says of a commit that it can't or is not to be built.
+#: Installs the file ``state`` of the work tree as torch; skips or fails for some commits.
 COMMAND = """
 case $(cat state) in skip) exit 125 ;; broken) echo "no such header" >&2; exit 2 ;; esac
 site=$(python -c 'import site; print(site.getsitepackages()[0])')
@@ -47,7 +47,7 @@ def builder(history: History, tmp_path: Path, command: str) -> CommitBuilder:
     return CommitBuilder(history, command, Cache(tmp_path / "cache"), like, print)
 
 
-def test_the_range_that_can_be_built_is_named(tmp_path: Path, span: tuple[History, CommitRange]) -> None:
+def test_commits_that_cannot_be_built_give_a_range(tmp_path: Path, span: tuple[History, CommitRange]) -> None:
     history, commits = span
     made = builder(history, tmp_path, COMMAND)
 
@@ -67,8 +67,10 @@ def test_the_range_that_can_be_built_is_named(tmp_path: Path, span: tuple[Histor
     assert boundary.after is not None
     assert (boundary.before.subject[:1], boundary.after.subject[:1]) == ("3", "5")
     assert [(one.item.subject[:1], one.reason) for one in boundary.between] == [("4", "build-failed")]
-    assert culprit.commit is None, "of an honest range none is named"
-    assert len((tmp_path / "cache" / "built" / "tree" / "log").read_text().splitlines()) > 1, "one tree for all"
+    assert culprit.commit is None, "a range has no culprit"
+    assert len((tmp_path / "cache" / "built" / "tree" / "log").read_text().splitlines()) > 1, (
+        "all commits share one tree"
+    )
 
 
 @pytest.mark.parametrize(("command", "error", "words"), [
@@ -77,7 +79,7 @@ def test_the_range_that_can_be_built_is_named(tmp_path: Path, span: tuple[Histor
     ("true", InstallFailed, "can't be imported"),
     ("no-such-command-at-all", MachineError, "correct it"),
 ])  # fmt: skip
-def test_how_a_command_may_end(
+def test_a_failed_build_command_is_reported(
     tmp_path: Path, span: tuple[History, CommitRange], command: str, error: type[Exception], words: str
 ) -> None:
     history, commits = span

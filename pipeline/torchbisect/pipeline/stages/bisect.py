@@ -127,10 +127,7 @@ class Bisection:
             if not self.flaky:
                 return found
         self._session.display.result("the script is flaky: builds are asked again and again till one is likely enough")
-        builds, rate = scope.listing.builds, self._rate
-        return search_flaky(
-            self._session, self.build_oracle, builds, question, rate, bad=scope.bad, good=scope.good, kind=scope.kind
-        )
+        return search_flaky(self._session, self.build_oracle, scope, question, self._rate)
 
     def _found_surely(self, scope: Scope, question: Question) -> SearchResult[Build]:
         """With thin steps where they will do, and with whole installs where these say otherwise."""

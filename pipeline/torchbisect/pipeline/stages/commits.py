@@ -113,7 +113,9 @@ class Commits:
                 span,
                 maker,
                 build,
-                lambda laid: self._build_oracle.ask_in("commit", _name(laid), lambda: nullcontext(laid), question),
+                lambda laid: self._build_oracle.ask_environment(
+                    "commit", _name(laid), lambda: nullcontext(laid), question
+                ),
             )
             jobs = self._session.options.jobs or 1
             return overlay.find_culprit(boundary.kind, jobs=jobs, on_answer=self._say)
@@ -132,7 +134,7 @@ class Commits:
             builder = CommitBuilder(self._history, command, session.channels.cache, older, session.display.status)
 
             def ask(commit: Commit) -> BuildAnswer:
-                return self._build_oracle.ask_in(
+                return self._build_oracle.ask_environment(
                     "build", f"{command} {commit.sha}", lambda: builder.built(commit), question
                 )
 

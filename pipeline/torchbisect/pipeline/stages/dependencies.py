@@ -58,7 +58,7 @@ class Dependencies:
     def _ask(self, build: Build, triton: str, question: Question) -> BuildAnswer:
         """What a build shows with this triton in place of its own."""
         name = f"torch {build} with triton {triton}"
-        return self._build_oracle.ask_in("exchange", name, lambda: self._altered(build, triton), question)
+        return self._build_oracle.ask_environment("exchange", name, lambda: self._altered(build, triton), question)
 
     @contextmanager
     def _altered(self, build: Build, triton: str) -> Iterator[Environment]:
