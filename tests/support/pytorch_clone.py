@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,33 +21,49 @@ class Clone:
 
     Attributes:
         path: its folder.
+        shas: its commits, oldest first, without those of the branch nightly.
         culprit: the commit that brings the bug.
         nightlies: the commits on the branch nightly, by the number of the date in the index.
     """
 
     path: Path
+    shas: list[str] = field(default_factory=list)
     culprit: str = ""
     nightlies: dict[int, str] = field(default_factory=dict)
+    _clock: int = 1_786_000_000
 
-    def git(self, *arguments: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
-        return subprocess.run(
-            ["git", *who, *arguments], cwd=self.path, capture_output=True, text=True, check=True
-        ).stdout.strip()
+    def git(self, *arguments: str, text: str | None = None) -> str:
+        """Run git with a clock that goes on by a minute each time; return its output."""
+        self._clock += 60
+        person = {f"GIT_{role}_{key}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+        date = {f"GIT_{role}_DATE": f"{self._clock} +0000" for role in ("AUTHOR", "COMMITTER")}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.path), **person, **date}
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=self.path, input=text, capture_output=True, text=True, check=True, env=environment,
+        )  # fmt: skip
+        return done.stdout.strip()
 
-    def write(self, name: str, text: str, subject: str) -> str:
-        place = self.path / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+    def commit(self, message: str, files: dict[str, str | None]) -> str:
+        """Commit changed files, by path; ``None`` removes a file."""
+        for name, text in files.items():
+            file = self.path / name
+            if text is None:
+                file.unlink()
+            else:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
         self.git("add", "-A")
-        self.git("commit", "-q", "-m", subject)
-        return self.git("rev-parse", "HEAD")
+        self.git("commit", "-q", "--allow-empty", "-F", "-", text=message)
+        self.shas.append(self.git("rev-parse", "HEAD"))
+        return self.shas[-1]
 
-    def nightly(self, number: int, date: str, main: str) -> None:
-        parent = ["-p", "nightly"] if self.nightlies else []
-        subject = f"{date} nightly release ({main})"
-        self.nightlies[number] = self.git("commit-tree", *parent, f"{main}^{{tree}}", "-m", subject)
-        self.git("update-ref", "refs/heads/nightly", self.nightlies[number])
+    def nightly(self, date: str, main: str) -> str:
+        """Commit a nightly as test-infra's trigger-nightly does: main's tree on top of the nightly before."""
+        parent = ["-p", "nightly"] if self.git("branch", "--list", "nightly") else []
+        sha = self.git("commit-tree", *parent, f"{main}^{{tree}}", "-m", f"{date} nightly release ({main})")
+        self.git("update-ref", "refs/heads/nightly", sha)
+        return sha
 
 
 def history_of(change: Change, index: NightlyIndex, path: Path, last_good: int, first_bad: int) -> Clone:
@@ -64,22 +81,22 @@ def history_of(change: Change, index: NightlyIndex, path: Path, last_good: int, 
     site, date = index.site, index.date
     clone = Clone(path)
     clone.git("init", "-q", "-b", "main")
-    clone.write(LISTS, (site / LISTS).read_text(), "Base (#100)")
-    base = clone.write(DECOMPOSITIONS, (site / DECOMPOSITIONS).read_text(), "Another (#101)")
-    clone.nightly(last_good, str(date(last_good)), base)
+    clone.commit("Base (#100)", {LISTS: (site / LISTS).read_text()})
+    base = clone.commit("Another (#101)", {DECOMPOSITIONS: (site / DECOMPOSITIONS).read_text()})
+    clone.nightlies[last_good] = clone.nightly(str(date(last_good)), base)
     last = base
     for number in range(1, COMMITS + 1):
         name = LISTS if number % 2 == 0 else DECOMPOSITIONS
         text = (path / name).read_text()
         if number == CULPRIT:
-            last = clone.culprit = clone.write(name, change.applied(text), "[dynamo] Keep lists as they are (#108)")
+            last = clone.culprit = clone.commit("[dynamo] Keep lists as they are (#108)", {name: change.applied(text)})
         elif number == CULPRIT - 2:
-            last = clone.write(name, f"{text}\nraise ImportError('not yet')\n", "[dynamo] Half of a change (#106)")
+            last = clone.commit("[dynamo] Half of a change (#106)", {name: f"{text}\nraise ImportError('not yet')\n"})
         elif number == CULPRIT - 1:
-            clone.write(LISTS, (site / LISTS).read_text(), "[dynamo] The other half (#107)")
+            clone.commit("[dynamo] The other half (#107)", {LISTS: (site / LISTS).read_text()})
         else:
-            last = clone.write(name, f"{text}\n# {number}\n", f"Comment {number} (#{100 + number})")
+            last = clone.commit(f"Comment {number} (#{100 + number})", {name: f"{text}\n# {number}\n"})
         if number == 3:
-            last = clone.write("aten/src/add.cpp", "// faster\n", "Speed up add (#203)")
-    clone.nightly(first_bad, str(date(first_bad)), last)
+            last = clone.commit("Speed up add (#203)", {"aten/src/add.cpp": "// faster\n"})
+    clone.nightlies[first_bad] = clone.nightly(str(date(first_bad)), last)
     return clone

@@ -34,7 +34,7 @@ def span(tmp_path: Path) -> tuple[History, CommitRange]:
     clone = Clone(tmp_path / "clone")
     clone.git("init", "-q", "-b", "main")
     shas = [
-        clone.write("state", state, f"{number} ({state})")
+        clone.commit(f"{number} ({state})", {"state": state})
         for number, state in enumerate(("good", "good ", "skip", "good  ", "broken", "bad", "bad "))
     ]
     history = History.open(str(clone.path), tmp_path)
