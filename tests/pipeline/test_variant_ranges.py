@@ -83,8 +83,8 @@ def found(
     interpreter = Interpreter.of(sys.executable)
     page = project_page(nightly.index_url(variant, index.url), "torch")
     listed = nightly.nightlies(page.packages if page else [], interpreter, variant)
-    with UrlProbe() as heads:
-        finder = NightlyFinder(NightlySource(interpreter, variant), index.url, heads.exists, print, others=False)
+    with UrlProbe() as probe:
+        finder = NightlyFinder(NightlySource(interpreter, variant), index.url, probe.exists, print, others=False)
         return finder.find(first, last, listed)
 
 

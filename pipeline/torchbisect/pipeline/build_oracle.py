@@ -46,9 +46,9 @@ class BuildOracle:
             self._key(build, question, again), status, build.name, self._ask_install(build, question, again)
         )
 
-    def known(self, build: Build, question: Question, *, again: bool = False) -> BuildAnswer | None:
-        """Return the journal's answer of a whole install, or ``None``."""
-        return self._read(self._key(build, question, again), build.name)
+    def known(self, build: Build, question: Question) -> BuildAnswer | None:
+        """Return the journal's first answer of a whole install, or ``None``."""
+        return self._read(self._key(build, question, False), build.name)
 
     def ask_run(self, build: Build, question: Question, number: int, oracle: Callable[[], Oracle]) -> BuildAnswer:
         """Run a build once, for a flaky script, or return the journal's answer.

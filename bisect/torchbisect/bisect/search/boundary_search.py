@@ -297,7 +297,6 @@ class BoundarySearch(Generic[T]):
             fix=found.get(BoundaryKind.FIX),
             tested=tuple(self._asked),
             notices=tuple(self._notices(anchor, runs)),
-            monotone=is_monotone(runs),
         )
 
     def _boundary(self, kind: BoundaryKind, anchor: int) -> Boundary[T]:

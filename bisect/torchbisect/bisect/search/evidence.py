@@ -188,14 +188,12 @@ class SearchResult(Generic[T]):
         fix: the boundary where the bug went; ``None`` for the same reasons.
         tested: every finished question, in the order of the answers.
         notices: what the reader must know: replaced ends, changed answers, more than one change each way.
-        monotone: the tested builds read good, bad, good with at most one change each way.
     """
 
     regression: Boundary[T] | None = None
     fix: Boundary[T] | None = None
     tested: tuple[AskedBuild[T], ...] = ()
     notices: tuple[str, ...] = ()
-    monotone: bool = True
 
     def boundary(self, kind: BoundaryKind) -> Boundary[T] | None:
         """Return the regression or the fix."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from types import TracebackType
 
 import httpx
@@ -23,20 +22,17 @@ class UrlProbe:
     """Checks for files over one connection, and never asks again for a file that is missing.
 
     Args:
-        known: addresses known to have no file (``False``); missing files are added. A removed nightly does not come
-            back, but an existing one may be removed, so existing files are not entered.
         notify: called before each wait for a host that does not answer.
         retry: the time to go on asking a host.
     """
 
     def __init__(
         self,
-        known: MutableMapping[str, bool] | None = None,
         *,
         notify: Notify = silent,
         retry: RetryPolicy = DEFAULT_RETRY,
     ) -> None:
-        self._known: MutableMapping[str, bool] = {} if known is None else known
+        self._missing: set[str] = set()
         self._notify = notify
         self._retry = retry
         self._client = new_client()
@@ -59,7 +55,7 @@ class UrlProbe:
         Raises:
             IndexUnreachable: if its host does not answer, also after the retries. That does not mean "no".
         """
-        if self._known.get(url) is False:
+        if url in self._missing:
             return False
 
         def ask() -> int:
@@ -74,5 +70,5 @@ class UrlProbe:
         status = retry_transient(ask, f"the host {host}", notify=self._notify, retry=self._retry)
         there = status == 200
         if not there:
-            self._known[url] = False
+            self._missing.add(url)
         return there
