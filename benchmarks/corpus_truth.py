@@ -34,6 +34,7 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.question import Question
 
 _EXPECTED = {"fail": (Answer.SAME,), "pass": (Answer.NONE,), "skip": (Answer.UNTESTABLE, Answer.OTHER)}
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     journal, seen, judged, wrong = Journal(options.journal), {}, 0, 0
     for build in reversed(builds):
-        with Probe(venvs.environment(build), journal, _PATIENT) as probe:
+        with Probe(venvs.environment(build), journal, ProbeOptions(_PATIENT)) as probe:
             for script in (one for one in scripts if build.version in one.truth):
                 judged += 1
                 wrong += not _judged_right(script, probe, seen)

@@ -35,6 +35,7 @@ from torchbisect.core.repro import Repro
 from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 
 # What a script's own backend gets wrong is wrong on every torch.
 _WRONG = """\
@@ -104,7 +105,7 @@ def _left_out(listing: Listing, interpreter: Interpreter) -> Iterator[Row]:
 
 def _said(venvs: VenvEnvironments, build: Build, journal: Journal) -> str:
     try:
-        with Probe(venvs.environment(build), journal, _PATIENT) as probe:
+        with Probe(venvs.environment(build), journal, ProbeOptions(_PATIENT)) as probe:
             for name, source, kind in _ASKED:
                 trouble, found = probe.untestable(Repro(source)), probe.mismatch(Repro(source))
                 if trouble is not None or (found.kind if found else None) is not kind:

@@ -28,6 +28,7 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.question import Question
 from torchbisect.probe.standalone_run import run_plain
 
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         print(f"torch {environment.facts.torch}, median of {options.rounds}")
         print(f"{'backend':10} {'fresh process':>14} {'changed':>9} {'ratio':>6} {'unchanged':>10} {'ratio':>6}")
-        with Probe(environment, Journal(), check_every=0) as probe:
+        with Probe(environment, Journal(), ProbeOptions(check_every=0)) as probe:
             for backend in BACKENDS:
                 source = SOURCE.format(backend=backend)
                 fresh = _median(options.rounds, lambda number: run_plain(environment, source))  # noqa: B023

@@ -19,6 +19,7 @@ from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.test_command import CommandProbe
 
 COLLECT_ENV_SECONDS = 120.0
@@ -110,10 +111,7 @@ class LocalProvider:
         return Probe(
             environment,
             journal,
-            options.limits,
-            repeat=options.repeat,
-            scope=scope,
-            bounds=options.bounds,
+            ProbeOptions(options.limits, options.repeat, scope, options.bounds),
             notify=notify_of_build,
             agent=agent,
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from torchbisect.containers.environment import Environment
 from torchbisect.core.errors import DiskFull
@@ -16,103 +17,87 @@ from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.core.version import __version__
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.classify import Mismatch, Spot, find_mismatch, find_untestable, settled
+from torchbisect.probe.judge.classify import Mismatch, find_mismatch, find_untestable, same_exception_in_both
 from torchbisect.probe.judge.environment_faults import Untestable, ended_badly
 from torchbisect.probe.judge.false_positive_checks import (
-    EMULATE,
-    ENDINGS,
-    PATIENCE,
-    SANE,
-    backend_of,
+    BUSY_TIME_FACTOR,
+    EMULATE_PRECISION_CASTS,
     machine_is_busy,
     may_be_rounding,
 )
 from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
-from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, slowness_of
-from torchbisect.probe.local_modules import identity
+from torchbisect.probe.judge.sanity_check import SanityChecks, sanity_backend
+from torchbisect.probe.judge.slowness import RUN_TIME, find_slowness
+from torchbisect.probe.local_modules import identity, siblings
+from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.question import Question
 
-_T = TypeVar("_T")
-_TIMED_AGAIN = 2
+_TIMING_REPEATS = 2
 
 
 @dataclass
-class _Trust:
-    """Whether only fresh processes are believed any more, in all the probes that share this."""
+class _WarmProcessTrust:
+    """Trust in the answers of warm processes, shared by the clones of a probe."""
 
     fresh_only: bool = False
 
 
 class Probe:
-    """Answers questions about scripts on one environment, and keeps every answer in a journal.
+    """Runs scripts with and without ``torch.compile`` in one environment, and compares. See ``oracle.Oracle``.
 
-    A probe is used from one thread at a time; several probes may share a journal.
+    A probe is used from one thread at a time; several probes may share a journal. Before an answer counts, a script
+    known to be right must compile and agree in the environment, on the backend in question.
 
     Attributes:
-        asked: how many questions were run here; those that the journal answered are not among them.
+        asked: the number of observations that were run here, and not read from the journal.
 
     Args:
         environment: where scripts run.
-        journal: asked first, and told every answer that will be the same the next time.
-        limits: of every run.
-        repeat: how often each ask is made; answers that disagree are ``untestable``, reason ``flaky``.
-        scope: whatever else decides how a script runs here and is not in the environment's facts: packages
-            installed beside torch, a container's image.
-        bounds: on time and recompiles, for scripts that are right but slow.
-        check_every: after so many answers one is held against that of a fresh process; 0 for never.
-        agent: one of this environment that is warm already; it is used, and not ended.
-        notify: hears in a line what a user should know of how the answers were come by.
+        journal: answers from earlier runs; receives every answer that will be the same the next time.
+        options: the options.
+        agent: a warm agent of this environment; it is used, and not closed.
+        notify: receives a line for the user about how the answers came about.
     """
+
+    compares_eager = True
+    runs_are_cheap = True  # A run is a fork of a process that has imported torch.
+    subject = "the script with and without torch.compile"
+    pass_summary = "compiled agrees with eager"
 
     def __init__(
         self,
         environment: Environment,
         journal: Journal,
-        limits: Limits | None = None,
+        options: ProbeOptions | None = None,
         *,
-        repeat: int = 1,
-        scope: str = "",
-        bounds: Bounds | None = None,
-        check_every: int = 100,
         agent: Agent | None = None,
         notify: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.environment = environment
         self.journal = journal
-        self.limits = limits or Limits()
-        self.repeat = max(1, repeat)
+        self.options = options or ProbeOptions()
         self.asked = 0
-        self._scope = scope
-        self._bounds = bounds or Bounds()
         self._notify = notify
-        self._check_every = check_every
         self._unchecked = 0
-        self._trust = _Trust()
-        self._lent = agent
+        self._trust = _WarmProcessTrust()
+        self._sanity = SanityChecks()
+        self._borrowed_agent = agent
         self._agent = agent
         if agent is not None:
             agent.limits = self.limits
 
     @property
-    def compares_eager(self) -> bool:
-        """True: each script runs without and with ``torch.compile``."""
-        return True
+    def limits(self) -> Limits:
+        """The limits of each run."""
+        return self.options.limits
 
     @property
-    def runs_are_cheap(self) -> bool:
-        """True: a run is a fork of a process that has imported torch."""
-        return True
+    def repeat(self) -> int:
+        """The number of runs behind each answer."""
+        return max(1, self.options.repeat)
 
-    @property
-    def subject(self) -> str:
-        """A phrase for the user that names what is run."""
-        return "the script with and without torch.compile"
-
-    @property
-    def pass_summary(self) -> str:
-        """A phrase for the user that says what was seen where nothing is wrong."""
-        return "compiled agrees with eager"
+    # Life cycle -----------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Probe:
         return self
@@ -122,313 +107,294 @@ class Probe:
     ) -> None:
         self.close()
 
+    def start(self) -> None:
+        """Start the agent.
+
+        Raises:
+            AgentFailed: the environment's Python can't run it.
+        """
+        self._started_agent().start()
+
     def close(self) -> None:
         """End the agent; the next question starts another one."""
         agent, self._agent = self._agent, None
-        if agent is not None and agent is not self._lent:
+        if agent is not None and agent is not self._borrowed_agent:
             agent.close()
 
     def clone(self) -> Probe:
-        """Another probe with the same journal, for another thread; from a doubt of either on none is trusted."""
-        other = Probe(
-            self.environment,
-            self.journal,
-            self.limits,
-            repeat=self.repeat,
-            scope=self._scope,
-            bounds=self._bounds,
-            check_every=self._check_every,
-            notify=self._notify,
-        )
-        other._trust = self._trust
+        """Return a probe with the same journal for another thread; if either distrusts warm processes, both do."""
+        other = Probe(self.environment, self.journal, self.options, notify=self._notify)
+        other._trust, other._sanity = self._trust, self._sanity
         return other
 
-    def start(self) -> None:
-        """Start the agent. Raises ``AgentFailed`` if the environment's Python can't run it."""
-        self._started().start()
+    def _fresh(self) -> Probe:
+        """Return a probe of the same kind with an agent of its own and an empty journal."""
+        other = Probe(self.environment, Journal(), replace(self.options, repeat=1, check_every=0))
+        other._sanity = self._sanity
+        return other
 
-    @property
-    def answered_from_journal(self) -> int:
-        """How many answers the journal had."""
-        return self.journal.answered
-
-    # Questions ------------------------------------------------------------------------------------------------------
+    # Observations ---------------------------------------------------------------------------------------------------
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
-        """Both runs of a script, side by side.
+        """Return both runs of a script, side by side.
 
         Raises:
             DiskFull: there is no room to run it.
         """
         settings = settings or Settings()
         key = self._key("observe", repro, settings)
-        kept = self.journal.get(key)
-        if kept is not None:
-            return Observation.from_json(kept)
+        known = self.journal.get(key)
+        if known is not None:
+            return Observation.from_json(known)
         observation = self._run(repro, settings)
-        trouble = find_untestable(observation)
-        if trouble is None or not trouble.passing:
+        untestable = find_untestable(observation)
+        if untestable is None or not untestable.transient:
             self.journal.put(key, asdict(observation))
         return observation
 
     def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
-        """Why a script is no evidence here, or ``None`` if it is."""
-        return self._look(self.observe(repro, settings), repro, settings or Settings())[0]
+        """Return the reason why a script is no evidence here, or ``None`` if it is."""
+        settings = settings or Settings()
+        return self._examine(self.observe(repro, settings), repro, settings)[0]
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
-        """What a script shows; ``None`` if the runs agree or if ``trouble`` has something to say."""
-        return self._look(self.observe(repro, settings), repro, settings or Settings())[1]
+        """Return the mismatch of a script; ``None`` if the runs agree, or if the script is untestable."""
+        settings = settings or Settings()
+        return self._examine(self.observe(repro, settings), repro, settings)[1]
+
+    def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """Return the mismatch of a script as a new agent shows it, never from the journal."""
+        with self._fresh() as fresh:
+            found = fresh.mismatch(repro, settings)
+            self.asked += fresh.asked
+        return found
 
     def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
-        """Whether a script comes to its end without ``torch.compile``."""
+        """Return True if a script ends well without ``torch.compile``."""
         return not ended_badly(self.observe(repro, settings).eager)
 
+    def trace(self, repro: Repro) -> Trace:
+        """Return what an eager run of a script did."""
+        key = self._key("trace", repro)
+        known = self.journal.get(key)
+        if known is None:
+            known = self._started_agent().trace(repro).to_json()
+            self.journal.put(key, known)
+        return Trace.from_json(known)
+
+    def sanity_check(self, backend: str = "inductor") -> Untestable | None:
+        """Compile a small script known to be right with a backend; return why that fails, or ``None``.
+
+        The script runs once for each backend and build. If it fails, nothing compiled here is evidence.
+        """
+        return self._sanity.result(backend, self.observe)
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
     def ask(self, question: Question) -> Verdict:
-        """Whether a script still shows a mismatch.
+        """Answer whether a script still shows a mismatch; from the journal if it was asked before.
 
         Raises:
             DiskFull: there is no room to run it.
         """
         key = self._question_key("ask", question, str(question.strictness), self.repeat)
-        kept = self.journal.get(key)
-        if kept is not None:
-            return Verdict(**{**kept, "answer": Answer(kept["answer"])})
+        known = self.journal.get(key)
+        if known is not None:
+            return Verdict(**{**known, "answer": Answer(known["answer"])})
         started = time.monotonic()
-        verdict, passing = self._ask_repeatedly(question)
+        verdict, transient = self._ask_repeatedly(question)
         verdict = Verdict(verdict.answer, verdict.reason, verdict.detail, round(time.monotonic() - started, 3))
-        if not passing:
-            verdict = self._checked(verdict, question)
+        if not transient:
+            verdict = self._checked_now_and_then(verdict, question)
             self.journal.put(key, {**asdict(verdict), "answer": str(verdict.answer)})
         return verdict
 
     def ask_once(self, question: Question) -> Verdict:
-        """What one more run shows: never from the journal, and not kept there, for the next one may show otherwise.
+        """Answer a question by one more run, which is neither read from the journal nor kept there.
 
         Raises:
             DiskFull: there is no room to run it.
         """
-        return self._judged(self._run_for(question), question)[0]
-
-    def noise(self, repro: Repro) -> frozenset[Spot]:
-        """In what a script's eager run does not repeat itself; empty for a script that does.
-
-        The agent leaves such places out of every observation by itself; this is to say so.
-        """
-        return self._kept(
-            self._key("noise", repro), lambda: [list(spot) for spot in sorted(self._noise(repro))], _spots
-        )
-
-    def trace(self, repro: Repro) -> Trace:
-        """What an eager run of a script did."""
-        return self._kept(self._key("trace", repro), lambda: self._started().trace(repro).to_json(), Trace.from_json)
-
-    def sanity(self, backend: str = "inductor") -> str | None:
-        """Whether this environment compiles, on a backend, a small script that is known to be right.
-
-        Returns:
-            ``None`` if it does, else in a line what goes wrong: then nothing that it compiles is evidence.
-        """
-        trouble = self._insane(backend)
-        return trouble.detail if trouble is not None else None
-
-    def reproduction_rate(self, question: Question, times: int) -> float:
-        """The share of a number of runs that show a mismatch: 1.0 for one that is always there."""
-        key = self._question_key("flakiness", question, times)
-        return self._kept(key, lambda: [self._share(question, times)], _first)
+        return self._verdict(self._run_for(question), question)[0]
 
     def ask_in_fresh_process(self, question: Question) -> Verdict:
-        """The same as ``ask``, by an agent that is started for this one question and never from the journal.
+        """Answer a question with a new agent, never from the journal.
 
-        An answer that differs from ``ask``'s says that answers of this environment's long-lived agent can't be trusted.
+        An answer other than ``ask``'s means that the warm agent of this environment can't be trusted.
         """
-        with self._another() as fresh:
+        with self._fresh() as fresh:
             verdict = fresh.ask(question)
             self.asked += fresh.asked
         return verdict
 
-    def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
-        """The same as ``mismatch``, by an agent that is started for it and never from the journal."""
-        with self._another() as fresh:
-            found = fresh.mismatch(repro, settings)
-            self.asked += fresh.asked
-        return found
-
-    def _another(self) -> Probe:
-        """A probe of the same kind that knows nothing."""
-        return Probe(self.environment, Journal(), self.limits, scope=self._scope, bounds=self._bounds, check_every=0)
+    def reproduction_rate(self, question: Question, times: int) -> float:
+        """Return the share of ``times`` runs that show the mismatch: 1.0 for one that every run shows."""
+        key = self._question_key("flakiness", question, times)
+        known = self.journal.get(key)
+        if known is None:
+            known = [sum(self.ask_once(question).same for _ in range(times)) / times]
+            self.journal.put(key, known)
+        return float(known[0])
 
     def fresh_process_agrees(self, question: Question) -> bool:
-        """Whether a fresh process answers as the long-lived agent did; after a difference only fresh ones are asked."""
+        """Check that a fresh process gives the cached answer. After the first difference, stop using warm processes."""
         if self._trust.fresh_only:
             return True
         key = self._question_key("agrees", question)
-        kept = self.journal.get(key)
-        if kept is None:
-            forked = self.ask(question)
-            kept = [str(self.ask_in_fresh_process(question).answer), str(forked.answer)]
-            self.journal.put(key, kept)
-        fresh, forked_answer = (Answer(text) for text in kept)
-        return self._trusted(fresh, forked_answer)
+        known = self.journal.get(key)
+        if known is None:
+            warm = self.ask(question)
+            known = [str(self.ask_in_fresh_process(question).answer), str(warm.answer)]
+            self.journal.put(key, known)
+        return self._compare_with_fresh(*map(Answer, known))
 
-    def _checked(self, verdict: Verdict, question: Question) -> Verdict:
-        """Now and then hold the long-lived agent's answer against a fresh one's; from a difference on, trust none."""
+    def _checked_now_and_then(self, verdict: Verdict, question: Question) -> Verdict:
+        """Compare every ``check_every``-th answer with that of a fresh process."""
         self._unchecked += 1
-        if self._trust.fresh_only or not self._check_every or self._unchecked < self._check_every:
+        check_every = self.options.check_every
+        if self._trust.fresh_only or not check_every or self._unchecked < check_every:
             return verdict
         self._unchecked = 0
         fresh = self.ask_in_fresh_process(question)
-        return verdict if self._trusted(fresh.answer, verdict.answer) else fresh
+        return verdict if self._compare_with_fresh(fresh.answer, verdict.answer) else fresh
 
-    def _trusted(self, fresh: Answer, forked: Answer) -> bool:
-        if fresh is forked:
+    def _compare_with_fresh(self, fresh: Answer, warm: Answer) -> bool:
+        if fresh is warm:
             return True
         self._trust.fresh_only = True
-        words = f"a fresh process answers {fresh} where a forked one answered {forked}"
-        self._notify(f"{words}; from here on every question gets a fresh process")
+        self._notify(
+            f"a fresh process answers {fresh} where a forked one answered {warm}; "
+            "from here on every question gets a fresh process"
+        )
         return False
 
-    # How ------------------------------------------------------------------------------------------------------------
+    # Runs -----------------------------------------------------------------------------------------------------------
 
-    def _started(self) -> Agent:
+    def _started_agent(self) -> Agent:
         if self._agent is None:
             self._agent = Agent(self.environment, self.limits)
         elif self._trust.fresh_only:
             self._agent.close()  # its next question starts it anew
         return self._agent
 
-    def _run(self, repro: Repro, settings: Settings, *, finishes: bool = False, reuse: bool = False) -> Observation:
+    def _run(
+        self, repro: Repro, settings: Settings, *, eager_must_succeed: bool = False, reuse_kernels: bool = False
+    ) -> Observation:
         self.asked += 1
-        agent, eager_key = self._started(), self._key("eager", repro)
-        timed = bool(self._bounds)
-        reuse = reuse and not timed
-        observation = agent.observe(
-            repro, settings, eager_key=eager_key, prewarm=timed, eager_must_succeed=finishes, reuse_kernels=reuse
-        )
+        agent, eager_key = self._started_agent(), self._key("eager", repro)
+        timed = bool(self.options.bounds)
+        options: dict[str, Any] = {
+            "eager_key": eager_key,
+            "prewarm": timed,
+            "reuse_kernels": reuse_kernels and not timed,
+        }
+        observe = partial(agent.observe, repro, settings, **options)
+        observation = observe(eager_must_succeed=eager_must_succeed)
         if observation.compiled.how == "timed-out" and observation.eager.how != "timed-out" and machine_is_busy():
             # Inductor has taken ten times as long beside other work: that is no hang.
-            agent.limits = replace(self.limits, compiled_floor=PATIENCE * self.limits.compiled_floor)
-            observation = agent.observe(repro, settings, eager_key=eager_key, prewarm=timed, reuse_kernels=reuse)
+            agent.limits = replace(self.limits, compiled_floor=BUSY_TIME_FACTOR * self.limits.compiled_floor)
+            observation = observe()
             agent.limits = self.limits
-        trouble = find_untestable(observation)
-        if trouble is not None and trouble.reason == "disk-full":
-            raise DiskFull(f"{trouble.detail}: free some space, then give the same command again")
+        untestable = find_untestable(observation)
+        if untestable is not None and untestable.reason == "disk-full":
+            raise DiskFull(f"{untestable.detail}: free some space, then give the same command again")
         return observation
 
     def _run_for(self, question: Question) -> Observation:
         return self._run(
-            question.repro, question.settings, finishes=question.eager_must_succeed, reuse=question.reuse_kernels
+            question.repro,
+            question.settings,
+            eager_must_succeed=question.eager_must_succeed,
+            reuse_kernels=question.reuse_kernels,
         )
 
     def _ask_repeatedly(self, question: Question) -> tuple[Verdict, bool]:
-        verdict, passing = self._asked_first(question)
+        """Return the verdict on ``repeat`` runs, and True if another time it may be another one."""
+        known = self.journal.get(self._key("observe", question.repro, question.settings))
+        first = Observation.from_json(known) if known is not None else self._run_for(question)
+        verdict, transient = self._verdict(first, question)
         answers = [verdict.answer]
-        while len(answers) < self.repeat and not passing:
-            again, passing = self._judged(self._run_for(question), question)
+        while len(answers) < self.repeat and not transient:
+            again, transient = self._verdict(self._run_for(question), question)
             answers.append(again.answer)
-            if again.answer is not verdict.answer and not passing:
+            if again.answer is not verdict.answer and not transient:
                 shown = sum(answer is Answer.SAME for answer in answers)
                 return Verdict(Answer.UNTESTABLE, "flaky", f"shown in {shown} of {len(answers)} runs"), False
-        return verdict, passing
+        return verdict, transient
 
-    def _asked_first(self, question: Question) -> tuple[Verdict, bool]:
-        repro, settings = question.repro, question.settings
-        kept = self.journal.get(self._key("observe", repro, settings))
-        return self._judged(Observation.from_json(kept) if kept is not None else self._run_for(question), question)
+    # Judging --------------------------------------------------------------------------------------------------------
 
-    def _judged(self, observation: Observation, question: Question) -> tuple[Verdict, bool]:
-        """The verdict on an observation, and whether it may be another one the next time."""
-        trouble, found = self._look(observation, question.repro, question.settings)
+    def _verdict(self, observation: Observation, question: Question) -> tuple[Verdict, bool]:
+        """Return the verdict on an observation, and True if another time it may be another one."""
+        untestable, found = self._examine(observation, question.repro, question.settings)
         signature, strictness = question.signature, question.strictness
-        if trouble is not None:
-            if trouble.reason == "fails-in-eager" and settled(observation, signature, question.repro.source):
-                return Verdict(Answer.NONE, detail="compiled fails as eager does, which it did not"), False
-            return Verdict(Answer.UNTESTABLE, trouble.reason, trouble.detail), trouble.passing
+        if untestable is not None:
+            if untestable.reason != "fails-in-eager" or not same_exception_in_both(
+                observation, signature, question.repro.source
+            ):
+                return Verdict(Answer.UNTESTABLE, untestable.reason, untestable.detail), untestable.transient
+            insane = self._insane("", question.repro, question.settings)
+            if insane is not None:
+                return Verdict(Answer.UNTESTABLE, insane.reason, insane.detail), insane.transient
+            return Verdict(Answer.NONE, detail="compiled fails as eager does, which it did not"), False
         if found is None:
             return Verdict(Answer.NONE, detail=self.pass_summary), False
-        if found.shows(signature, strictness):
+        if found.includes(signature, strictness):
             return Verdict(Answer.SAME, detail=found.summary), False
         detail = f"{found.summary} [{explain(signature, found.signature, strictness)}]"
         return Verdict(Answer.OTHER, str(found.kind), detail), False
 
-    def _look(
+    def _examine(
         self, observation: Observation, repro: Repro, settings: Settings
     ) -> tuple[Untestable | None, Mismatch | None]:
-        """Why an observation is no evidence, or else what it shows."""
-        trouble = find_untestable(observation)
-        if trouble is not None:
-            return trouble, None
-        found = self._found(observation, repro, settings)
-        if found is None or found.kind not in ENDINGS or found.signature.asks is not None:
-            return None, found
-        insane = self._insane(backend_of(found.signature, repro.source, settings))
+        """Return why an observation is no evidence, or else the mismatch that it shows, if any."""
+        untestable = find_untestable(observation)
+        if untestable is not None:
+            return untestable, None
+        found = self._confirmed_mismatch(observation, repro, settings)
+        insane = self._insane(found.signature.stage if found is not None else "", repro, settings)
         return (insane, None) if insane is not None else (None, found)
 
-    def _slowness(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
-        """What takes too long, where that was asked for; a run time only if it is so again and again."""
-        found = slowness_of(observation, self._bounds) if self._bounds else None
-        for _ in range(_TIMED_AGAIN):
-            if found is None or found.attribute != RUN_TIME:
-                break
-            found = slowness_of(self._run(repro, settings), self._bounds)
-        return found
+    def _insane(self, stage: str, repro: Repro, settings: Settings) -> Untestable | None:
+        """Return the failure of the sanity check on the backend that an answer depends on, or ``None``."""
+        sources = (repro.source, *siblings(repro.source, repro.directory).values())
+        return self.sanity_check(sanity_backend(stage, sources, settings))
 
-    def _insane(self, backend: str) -> Untestable | None:
-        repro = Repro(SANE)
-        observation = self.observe(repro, Settings(backend=backend))
-        trouble, found = find_untestable(observation), find_mismatch(observation, repro.source)
-        if trouble is None and found is None:
-            return None
-        words = trouble.detail if trouble is not None else found.summary if found is not None else ""
-        detail = f"this environment can't compile even a simple script: {words}"
-        return Untestable("broken-environment", detail, trouble is not None and trouble.passing)
+    def _confirmed_mismatch(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
+        """Return the mismatch, unless it is only the rounding of a low precision, which PyTorch does not call a bug.
 
-    def _found(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
-        """The mismatch, unless it is but the rounding of a low precision, which PyTorch does not call a bug.
-
-        Inductor keeps in single precision what eager rounds after every operator. Where the difference goes away once
-        it rounds in the same places (``emulate_precision_casts``), it was that.
+        Inductor keeps in single precision what eager rounds after every operator. If the difference disappears once
+        inductor rounds in the same places (``emulate_precision_casts``), it was rounding.
         """
         found = find_mismatch(observation, repro.source)
         if found is None:
             return self._slowness(observation, repro, settings)
         if not may_be_rounding(found, repro, settings):
             return found
-        rounding = replace(settings, knobs=(*settings.knobs, (EMULATE, True)))
+        rounding = replace(settings, knobs=(*settings.knobs, (EMULATE_PRECISION_CASTS, True)))
         again = self.observe(repro, rounding)
-        # A build without that knob has run the same thing again.
+        # A build without that flag has run the same thing again.
         return None if find_untestable(again) is None and find_mismatch(again, repro.source) is None else found
 
-    def _noise(self, repro: Repro) -> set[Spot]:
-        self.asked += 1
-        observation = self._started().repeat(repro, eager_key=self._key("eager", repro))
-        return {(item.place, item.attribute) for item in observation.differences}
+    def _slowness(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
+        """Return the bound that is exceeded, if any; a run time must exceed it in every one of several runs."""
+        bounds = self.options.bounds
+        found = find_slowness(observation, bounds) if bounds else None
+        for _ in range(_TIMING_REPEATS):
+            if found is None or found.attribute != RUN_TIME:
+                break
+            found = find_slowness(self._run(repro, settings), bounds)
+        return found
 
-    def _share(self, question: Question, times: int) -> float:
-        return sum(self.ask_once(question).same for _ in range(times)) / times
-
-    def _kept(self, key: str, make: Callable[[], Any], read: Callable[[Any], _T]) -> _T:
-        value = self.journal.get(key)
-        if value is None:
-            value = make()
-            self.journal.put(key, value)
-        return read(value)
+    # Keys of the journal --------------------------------------------------------------------------------------------
 
     def _question_key(self, what: str, question: Question, *more: Any) -> str:
-        return self._key(
-            what, question.repro, question.settings, question.signature.to_json(), question.eager_must_succeed, *more
-        )
+        signature = question.signature.to_json()
+        return self._key(what, question.repro, question.settings, signature, question.eager_must_succeed, *more)
 
     def _key(self, what: str, repro: Repro, *more: Any) -> str:
         facts, build = self.environment.facts, self.environment.build
         where = (build.version, facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton)
         parts = [part.to_json() if isinstance(part, Settings) else part for part in more]
-        how = (asdict(self.limits), asdict(self._bounds), self._trust.fresh_only)
-        return fingerprint(__version__, what, where, self._scope, how, identity(repro), parts)
-
-
-def _spots(value: list[list[str]]) -> frozenset[Spot]:
-    return frozenset((place, attribute) for place, attribute in value)
-
-
-def _first(value: list[float]) -> float:
-    return float(value[0])
+        how = (asdict(self.limits), asdict(self.options.bounds), self._trust.fresh_only)
+        return fingerprint(__version__, what, where, self.options.scope, how, identity(repro), parts)

@@ -89,6 +89,11 @@ class CommandProbe:
         scope: whatever else decides how it runs here, as in ``Probe``.
     """
 
+    compares_eager = False  # The test compiles what it likes; settings do not reach it.
+    runs_are_cheap = False  # A test may take half an hour.
+    subject = "the test"
+    pass_summary = "the test passes"
+
     def __init__(
         self,
         environment: Environment,
@@ -110,26 +115,6 @@ class CommandProbe:
         self._timeout = timeout or _SECONDS
         self._scope = scope
         self._agent: Agent | None = None
-
-    @property
-    def compares_eager(self) -> bool:
-        """False: the test compiles what it likes, and settings do not reach it."""
-        return False
-
-    @property
-    def runs_are_cheap(self) -> bool:
-        """False: a test may take half an hour."""
-        return False
-
-    @property
-    def subject(self) -> str:
-        """A phrase for the user that names what is run."""
-        return "the test"
-
-    @property
-    def pass_summary(self) -> str:
-        """A phrase for the user that says what was seen where nothing is wrong."""
-        return "the test passes"
 
     def __enter__(self) -> CommandProbe:
         return self

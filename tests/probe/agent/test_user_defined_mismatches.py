@@ -17,7 +17,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.judge.slowness import Bounds, slowness_of
+from torchbisect.probe.judge.slowness import Bounds, find_slowness
 from torchbisect.probe.question import Question
 from torchbisect.probe.test_command import CommandProbe
 
@@ -84,7 +84,7 @@ def test_only_the_slow_script_exceeds_the_bound(case: Slow, agent: Agent) -> Non
         for name in ("{hole}", "{compiling}", "{running}"):
             source = source.replace(name, hole)
         found.append(
-            slowness_of(agent.observe(Repro("import torch\n" + source), Settings(), prewarm=True), case.bounds)
+            find_slowness(agent.observe(Repro("import torch\n" + source), Settings(), prewarm=True), case.bounds)
         )
     assert found[0] is not None
     assert (found[0].kind, found[0].attribute) == (MismatchKind.SLOW, case.attribute)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.observation import Ending, Observation
-from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, slower_by, slowness_of
+from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, find_slowness, slower_by
 
 _CALLS = st.lists(st.floats(1e-6, 10), max_size=8).map(tuple)
 _REASONS = st.lists(st.sampled_from(["size mismatch at index 0. expected 3, actual 4", "call to print"]), max_size=5)
@@ -24,15 +24,15 @@ def test_without_bounds_nothing_is_slow() -> None:
         (1.0,) * 5, (9.0,) * 5, recompiles=("why",) * 9, graph_breaks=("why",) * 9, compile_seconds=99.0
     )
     assert not Bounds()
-    assert slowness_of(observation, Bounds()) is None
+    assert find_slowness(observation, Bounds()) is None
 
 
 def test_the_call_that_is_compiled_does_not_count() -> None:
     observation = taking((0.02, 0.01, 0.01), (5.0, 0.03, 0.03))
-    found = slowness_of(observation, Bounds(slower_than=2))
+    found = find_slowness(observation, Bounds(slower_than=2))
     assert found is not None
     assert (found.kind, found.attribute, found.detail["ratio"]) == (MismatchKind.SLOW, RUN_TIME, 3.0)
-    assert slowness_of(observation, Bounds(slower_than=3.5)) is None
+    assert find_slowness(observation, Bounds(slower_than=3.5)) is None
 
 
 def test_too_few_calls_tell_nothing() -> None:
@@ -41,11 +41,11 @@ def test_too_few_calls_tell_nothing() -> None:
 
 def test_reasons_are_given(shown) -> None:
     reasons = ("tensor 'x' size mismatch at index 0. expected 3,\n actual 4", "another")
-    found = slowness_of(taking((), (), recompiles=reasons), Bounds(recompiles=1))
+    found = find_slowness(taking((), (), recompiles=reasons), Bounds(recompiles=1))
     assert found is not None
     assert "2 recompiles, more than 1: tensor 'x' size mismatch" in found.summary
     assert "\n" not in found.summary
-    breaks = slowness_of(taking((), (), graph_breaks=("call to print",)), Bounds(graph_breaks=0, recompiles=0))
+    breaks = find_slowness(taking((), (), graph_breaks=("call to print",)), Bounds(graph_breaks=0, recompiles=0))
     assert breaks is not None
     assert not matches(breaks.signature, found.signature, Strictness.TOLERANT)
     assert matches(breaks.signature, breaks.signature, Strictness.STRICT)
@@ -54,7 +54,7 @@ def test_reasons_are_given(shown) -> None:
 @given(_CALLS, _CALLS, _REASONS, _REASONS, st.floats(0, 5), st.integers(0, 4))
 def test_what_keeps_to_its_bounds_is_never_slow(eager, compiled, recompiles, breaks, factor: float, count: int) -> None:
     observation = taking(eager, compiled, recompiles=tuple(recompiles), graph_breaks=tuple(breaks))
-    found = slowness_of(observation, Bounds(factor, None, count, count))
+    found = find_slowness(observation, Bounds(factor, None, count, count))
     ratio = slower_by(observation)
     exceeded = max(len(recompiles), len(breaks)) > count or (ratio is not None and ratio > factor)
     assert (found is not None) == exceeded
@@ -62,5 +62,5 @@ def test_what_keeps_to_its_bounds_is_never_slow(eager, compiled, recompiles, bre
 
 @pytest.mark.parametrize("seconds", [1.0, 3.0])
 def test_compile_time(seconds: float) -> None:
-    found = slowness_of(taking((), (), compile_seconds=2.0), Bounds(compile_seconds=seconds))
+    found = find_slowness(taking((), (), compile_seconds=2.0), Bounds(compile_seconds=seconds))
     assert (found is not None) == (seconds < 2)

@@ -141,7 +141,7 @@ def _first_look(probe: Oracle, repro: Repro, notice: Callable[[str], None]) -> O
             notice(note)
     logs = (observation.eager.errors, observation.compiled.errors)
     if trouble is not None:
-        at_fault = environment_fault(observation) is not None
+        at_fault = environment_fault(observation) is not None or trouble.reason == "broken-environment"
         return Observed("untestable", *logs, reason=_advised(trouble), machine_at_fault=at_fault)
     mismatch = probe.mismatch(repro)
     if mismatch is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +18,6 @@ from torchbisect.probe.judge.environment_faults import (
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.observation import Difference, Ending, Observation, Raised
 from torchbisect.probe.judge.signature import CAUGHT, Signature, own_statement
-
-Spot = tuple[str, str]
-"""The place and attribute of a difference, by which noise is known."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +53,12 @@ class Mismatch:
         """All that was seen to differ, the first one the mismatch's own."""
         return (self.signature, *self.others)
 
-    def shows(self, signature: Signature, strictness: Strictness) -> bool:
+    def includes(self, signature: Signature, strictness: Strictness) -> bool:
         """Whether this bug is among what was seen to differ."""
         return any(matches(signature, seen, strictness) for seen in self.signatures)
 
 
-def find_mismatch(observation: Observation, source: str = "", noise: Set[Spot] = frozenset()) -> Mismatch | None:
+def find_mismatch(observation: Observation, source: str = "") -> Mismatch | None:
     """What the compiled run does other than the eager one; ``None`` if they agree.
 
     How the runs ended comes first, but for one case: when the script itself notices that something is wrong (its
@@ -72,11 +68,9 @@ def find_mismatch(observation: Observation, source: str = "", noise: Set[Spot] =
     Args:
         observation: the two runs.
         source: the script, for what its assertions ask about and which names are its own.
-        noise: differences that two eager runs have as well.
     """
     ending = _ending_mismatch(observation, source)
-    differences = [item for item in _telling(observation, ending, source) if (item.place, item.attribute) not in noise]
-    seen = [_difference_mismatch(item) for item in differences]
+    seen = [_difference_mismatch(item) for item in _telling(observation, ending, source)]
     both = [*seen, ending] if ending is not None else seen
     if not both:
         return None
@@ -93,7 +87,7 @@ def find_untestable(observation: Observation) -> Untestable | None:
             # Then nothing was compiled, and there is no other run to judge.
             return Untestable("timed-out", f"the eager run did not end within {eager.seconds:.0f} s")
         if run.how == "lost":
-            return Untestable("lost", f"the {name} run went away without a word", passing=True)
+            return Untestable("lost", f"the {name} run went away without a word", transient=True)
         if run.how == "out-of-memory":
             return Untestable("out-of-memory", f"the {name} run used up the memory that it is allowed")
     if eager.waited_for_input:
@@ -113,7 +107,7 @@ def _other_numbers(observation: Observation) -> Untestable | None:
     return Untestable("random-numbers", "the runs differ only in the order in which they draw random numbers")
 
 
-def settled(observation: Observation, signature: Signature, source: str = "") -> bool:
+def same_exception_in_both(observation: Observation, signature: Signature, source: str = "") -> bool:
     """Whether both runs end with the exception that a mismatch was about: what only eager raised, or raised otherwise.
 
     Of a script alone that says nothing, for it fails without ``torch.compile`` too. Asked about such a mismatch it says
@@ -127,26 +121,6 @@ def settled(observation: Observation, signature: Signature, source: str = "") ->
         # In the same words; where in torch it is raised may change from build to build.
         return matches(signature, replace(found, place=CAUGHT), Strictness.STRICT)
     return signature.kind is MismatchKind.RAISES_DIFFERENTLY and signature.eager == found.ending
-
-
-def headline(mismatch: Mismatch) -> str:
-    """The mismatch in one line."""
-    return mismatch.summary
-
-
-def describe(mismatch: Mismatch) -> str:
-    """The mismatch in a few lines: where, what on each side, what figures, and what came of it."""
-    lines = [mismatch.summary]
-    if mismatch.place:
-        lines.append(f"place: {mismatch.place}")
-    if mismatch.attribute:
-        lines.append(f"what differs: {mismatch.attribute}")
-        lines.append(f"eager: {mismatch.eager}")
-        lines.append(f"compiled: {mismatch.compiled}")
-    lines += [f"{name}: {value}" for name, value in mismatch.detail.items() if isinstance(value, (int, float, str))]
-    if mismatch.consequence:
-        lines.append(f"then: {mismatch.consequence}")
-    return "\n".join(lines)
 
 
 def _with_others(first: Mismatch, others: tuple[Signature, ...], consequence: str) -> Mismatch:

@@ -21,12 +21,12 @@ class Untestable:
     Attributes:
         reason: the short name, ``no-compiler``.
         detail: one line: what was seen, and where something can be done, what.
-        passing: it may be gone the next time, so it is not kept in the journal.
+        transient: it may be gone the next time, so it is not kept in the journal.
     """
 
     reason: str
     detail: str
-    passing: bool = False
+    transient: bool = False
 
 
 # The text of each fault, as the parts concerned write it: torch/_inductor/{cpp_builder,codecache,exc}.py, triton's
@@ -139,9 +139,9 @@ _MISSING_API = re.compile(
 def environment_fault(observation: Observation) -> Untestable | None:
     """The fault of the environment that one of the two runs shows, or ``None``."""
     for text in _texts(observation):
-        for reason, passing, words, pattern in _FAULTS:
+        for reason, transient, words, pattern in _FAULTS:
             if found := pattern.search(text):
-                return Untestable(reason, f"{words} ({_line_of(text, found.start())})", passing)
+                return Untestable(reason, f"{words} ({_line_of(text, found.start())})", transient)
     return _missing_dependency(observation)
 
 

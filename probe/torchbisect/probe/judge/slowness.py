@@ -37,7 +37,7 @@ class Bounds:
         return self != Bounds()
 
 
-def slowness_of(observation: Observation, bounds: Bounds) -> Mismatch | None:
+def find_slowness(observation: Observation, bounds: Bounds) -> Mismatch | None:
     """The first bound that the compiled run exceeds, as a mismatch; ``None`` if it keeps to all of them.
 
     The run time comes last: it is the one that a busy machine can move.
