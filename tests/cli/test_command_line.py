@@ -11,10 +11,11 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchbisect.cli.click_options import options_from
 from torchbisect.cli.main import main
 from torchbisect.core.errors import InputError
 from torchbisect.minimizer.budget import Budget
-from torchbisect.pipeline.options import Options, options_from, repeat_command
+from torchbisect.pipeline.options import Options, repeat_command
 from torchbisect.pipeline.script_input import read_script
 
 SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"

@@ -6,7 +6,7 @@ import pytest
 
 from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
 from torchbisect.bisect.sources.dependency_diff import VersionChange
-from torchbisect.pipeline.stages.dependencies import followed
+from torchbisect.pipeline.stages.dependencies import exchange_result
 
 GOOD, BAD, NONE = (
     BuildAnswer(status, "import-failed" if status is BuildStatus.UNTESTABLE else None) for status in BuildStatus
@@ -28,9 +28,10 @@ TRITON = VersionChange("triton", "3.4.0", "3.5.0")
     ],
 )
 def test_the_dependency_that_a_regression_follows(with_newer: BuildAnswer, with_older: BuildAnswer, words: str) -> None:
-    assert followed(TRITON, BuildStatus.GOOD, BuildStatus.BAD, with_newer, with_older) == words
+    assert exchange_result(TRITON, BuildStatus.GOOD, BuildStatus.BAD, with_newer, with_older) == words
 
 
 def test_the_dependency_that_a_fix_follows() -> None:
-    assert followed(TRITON, BuildStatus.BAD, BuildStatus.GOOD, GOOD, BAD) == "the answer follows triton and not torch"
-    assert followed(TRITON, BuildStatus.BAD, BuildStatus.GOOD, BAD, GOOD) == "the answer follows torch and not triton"
+    ends = (BuildStatus.BAD, BuildStatus.GOOD)
+    assert exchange_result(TRITON, *ends, GOOD, BAD) == "the answer follows triton and not torch"
+    assert exchange_result(TRITON, *ends, BAD, GOOD) == "the answer follows torch and not triton"

@@ -14,7 +14,7 @@ TWO_OF_THREE = (True, False, True)
 def test_a_flaky_script_is_bisected_by_single_runs(run: Run) -> None:
     result = run(Table(RELEASES, pattern=TWO_OF_THREE), find="regression")
     assert result.code == Exit.FLAKY
-    assert result.stages == ["Observe", "Localise", "Bisect", "Confirm", "Report"]
+    assert result.stages == ["Observe", "Localize", "Bisect", "Confirm", "Report"]
     report = result.report
     assert report["verdict"] == "flaky"
     assert (report["mismatch"]["shown"], report["mismatch"]["runs"]) == (2, 3)
@@ -27,7 +27,7 @@ def test_a_flaky_script_is_bisected_by_single_runs(run: Run) -> None:
 def test_a_flaky_script_is_not_shrunk(run: Run) -> None:
     result = run(Table(RELEASES, pattern=TWO_OF_THREE), command="minimize")
     assert result.code == Exit.FLAKY
-    assert result.stages == ["Observe", "Localise"]
+    assert result.stages == ["Observe", "Localize"]
 
 
 def test_more_runs_find_a_mismatch_that_the_first_one_did_not_show(run: Run) -> None:

@@ -18,7 +18,7 @@ def test_a_run_goes_through_every_stage(run: Run) -> None:
     table = Table(RELEASES)
     result = run(table)
     assert result.code == Exit.FINISHED
-    titles = ["Observe", "Localise", "Minimize", "Name the pass", "Bisect", "Confirm", "Report"]
+    titles = ["Observe", "Localize", "Minimize", "Name the pass", "Bisect", "Confirm", "Report"]
     assert result.stages == titles
     report = result.report
     assert report["state"] == "complete"
@@ -46,9 +46,9 @@ def test_the_shrunk_script_is_run_on_both_sides_of_each_boundary(run: Run) -> No
 @pytest.mark.parametrize(
     ("command", "titles"),
     [
-        ("check", ["Observe", "Localise", "Name the pass", "Report"]),
-        ("minimize", ["Observe", "Localise", "Minimize", "Name the pass", "Report"]),
-        ("explain", ["Observe", "Localise", "Minimize", "Name the pass", "Explain", "Report"]),
+        ("check", ["Observe", "Localize", "Name the pass", "Report"]),
+        ("minimize", ["Observe", "Localize", "Minimize", "Name the pass", "Report"]),
+        ("explain", ["Observe", "Localize", "Minimize", "Name the pass", "Explain", "Report"]),
         ("bisect", ["Observe", "Bisect", "Confirm", "Report"]),
     ],
 )
@@ -71,7 +71,7 @@ def test_no_mismatch_ends_the_run(run: Run) -> None:
     ],
 )
 def test_a_script_that_is_no_evidence_ends_the_run_with_advice(run: Run, fault: Untestable, said: str) -> None:
-    result = run(Table(RELEASES, trouble=fault))
+    result = run(Table(RELEASES, untestable=fault))
     assert result.code == Exit.INPUT
     assert said in result.said
     assert result.report["verdict"] == "untestable"
@@ -88,7 +88,7 @@ def test_the_cheapest_backend_is_written_into_the_shrunk_script(run: Run) -> Non
 
 def test_without_minimizing_the_builds_are_asked_with_the_script_itself(run: Run) -> None:
     result = run(Table(RELEASES), minimize=False)
-    assert result.stages == ["Observe", "Localise", "Name the pass", "Bisect", "Confirm", "Report"]
+    assert result.stages == ["Observe", "Localize", "Name the pass", "Bisect", "Confirm", "Report"]
     assert {asked.source for asked in result.asked if asked.what in ("ask", "confirm")} == {SCRIPT}
     assert result.report["minimal"] is None
 

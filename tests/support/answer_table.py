@@ -65,7 +65,7 @@ class Table:
         refused: by the name of a build the reason why it can't be installed.
         backends: the backends that show the mismatch; all if empty.
         pattern: whether single runs show what is wrong, in turn; for scripts that do not fail every time.
-        trouble: why no script is evidence, or ``None``.
+        untestable: the reason why no script is evidence, or ``None``.
         on_question: is called before each answer, and may raise.
         asked: every question, in order.
         leases: environments that were leased and not released, by build.
@@ -75,7 +75,7 @@ class Table:
     refused: Mapping[str, str] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
     pattern: tuple[bool, ...] = (True,)
-    trouble: Untestable | None = None
+    untestable: Untestable | None = None
     on_question: Callable[[Asked], None] = lambda asked: None
     asked: list[Asked] = field(default_factory=list)
     leases: Counter[str] = field(default_factory=Counter)
@@ -157,7 +157,7 @@ class TableOracle:
     compares_eager: bool = True
     runs_are_cheap: bool = True
     subject: str = "the script"
-    pass_summary: str = "compiled agrees with eager"
+    pass_summary: str = "nothing is wrong"
 
     def __enter__(self) -> TableOracle:
         return self
@@ -184,7 +184,7 @@ class TableOracle:
 
     def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
         """The table's."""
-        return self.table.trouble
+        return self.table.untestable
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """The one mismatch that there is."""

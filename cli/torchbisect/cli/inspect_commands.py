@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.reports import files
+from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.terminal import summary
 
 
@@ -31,7 +33,11 @@ def render(folder: Path, as_json: bool) -> None:
         InputError: there is no report in the folder that can be read.
     """
     report = files.load(folder)
-    written = files.write(report, folder)
+    show_report(report, files.write(report, folder), as_json=as_json)
+
+
+def show_report(report: Report, written: Sequence[Path], *, as_json: bool) -> None:
+    """Print a report: as JSON, or as a summary with the files that were written."""
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2))
     else:

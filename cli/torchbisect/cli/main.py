@@ -12,11 +12,12 @@ from typing import Any
 import click
 
 from torchbisect.cli import inspect_commands, issue_command
+from torchbisect.cli.click_options import SEARCH_OPTIONS, options_from, shared_options
 from torchbisect.cli.plan_command import show_plan
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.exit_codes import Exit
 from torchbisect.core.version import __version__
-from torchbisect.pipeline.options import CHANNELS, SEARCH_OPTIONS, Options, options_from, shared_options
+from torchbisect.pipeline.options import CHANNELS, Options
 from torchbisect.pipeline.run import Pipeline
 from torchbisect.triage import command as triage
 
@@ -71,7 +72,7 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> No
         else:
             pipeline = Pipeline(options)
             code = pipeline.execute()
-            pipeline.show()
+            inspect_commands.show_report(pipeline.report, pipeline.written, as_json=options.as_json)
         click.get_current_context().exit(code)
 
     command.__doc__ = summary

@@ -1,68 +1,56 @@
-"""One run over one script, stage by stage: what each stage needs, what is kept when one can't finish, how it ends."""
+"""A run over one script: the stages in their order, and a report on disk after each of them."""
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
-from rich.console import Console
-
-from torchbisect.bisect.search.evidence import Boundary, BoundaryKind, BuildAnswer, BuildStatus
-from torchbisect.core.build import Build, Channel
+from torchbisect.core.build import Build
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.exit_codes import Exit
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
-from torchbisect.core.verdict import Verdict
-from torchbisect.minimizer.explain.conditions import find_conditions
 from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Provider
-from torchbisect.pipeline.report_builder import Draft
+from torchbisect.pipeline.report_builder import ReportBuilder
 from torchbisect.pipeline.script_input import on_device, read_script
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.pipeline.session import Session
-from torchbisect.pipeline.stages.bisect import Bisection, Level, boundary_builds, telling_builds
-from torchbisect.pipeline.stages.commits import Commits
-from torchbisect.pipeline.stages.dependencies import Dependencies
-from torchbisect.pipeline.stages.localize import pass_of
-from torchbisect.pipeline.stages.minimize import Shrunk, Subject, Witness, shrink
-from torchbisect.pipeline.stages.observe import Observed, each_time, observe
+from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds
+from torchbisect.pipeline.stages.confirm import confirm_on_builds
+from torchbisect.pipeline.stages.explain import explain_mismatch
+from torchbisect.pipeline.stages.history import search_history
+from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
+from torchbisect.pipeline.stages.minimize import ShrunkScript, Subject, Witness, shrink_trusted, unfinished_reason
+from torchbisect.pipeline.stages.observe import Observed, count_runs, observe
+from torchbisect.pipeline.stages.refine import refine
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.localize.backends import localize
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 from torchbisect.probe.test_command import NO_SCRIPT
 from torchbisect.reports.model.report import Report
-from torchbisect.reports.render.terminal import summary
 
-# So often a shrunk script that has another history than the original is shrunk again with that build as a witness.
-WITNESSES = 2
 OpenProvider = Callable[[Options, Display], Provider]
-# A script that is right but slow, or that a test has to judge, does not fail under plain python, and can't be made to.
-_SAYS_NOTHING_BY_ITSELF = (MismatchKind.SLOW, MismatchKind.COMMAND)
 
 
 @dataclass(frozen=True)
 class Stages:
-    """Which stages a command goes through, after the observation that all begin with."""
+    """The stages of a command, after the observation that every command begins with."""
 
-    localise: bool
+    localize: bool
     minimize: bool
     bisect: bool
     explain: bool = False
 
 
 def stages_of(options: Options) -> Stages:
-    """The stages of the command that was typed."""
-    # A test compiles as it likes, so there are no settings to vary round it.
+    """Return the stages of the command that was typed."""
+    # A test compiles as it likes, so there are no settings to vary.
     compared = options.test is None
     return {
         "run": Stages(compared, options.minimize and options.script is not None, options.bisect, options.explain),
@@ -74,10 +62,10 @@ def stages_of(options: Options) -> Stages:
 
 
 def repro_of(options: Options) -> Repro:
-    """The script that was typed, with all that decides how it runs.
+    """Return the script that was typed, with its arguments, seed and folder.
 
     Raises:
-        InputError: it can't be used.
+        InputError: the script can't be used.
     """
     script = options.script
     if script is None:
@@ -87,292 +75,192 @@ def repro_of(options: Options) -> Repro:
 
 
 class Pipeline:
-    """A run.
+    """A run over one script.
+
+    Attributes:
+        written: the files of the last report that was saved.
 
     Args:
-        options: what was typed.
-        display: told what goes on; standard error by default.
-        open_provider: opens the provider of builds and answers; a test passes one that answers from a table.
+        options: the options of the run.
+        display: shows the progress; on standard error by default.
+        open_provider: opens the provider of builds and answers. A test passes one that answers from a table.
 
     Raises:
-        TorchbisectError: what was typed can't be used, or the machine failed before anything could be kept.
+        TorchbisectError: an option can't be used, or this machine can't do its part.
     """
 
     def __init__(
         self, options: Options, display: Display | None = None, open_provider: OpenProvider = LocalProvider
     ) -> None:
-        self.options = options
-        self.stages = stages_of(options)
-        self.display = display or Display(options.verbosity)
-        self.repro = repro_of(options)
-        self.draft = Draft(options, self.repro)
-        self.provider = open_provider(options, self.display)
-        self._written: tuple[Path, ...] = ()
+        self.written: tuple[Path, ...] = ()
+        self._options = options
+        self._stages = stages_of(options)
+        self._display = display or Display(options.verbosity)
+        self._repro = repro_of(options)
+        self._builder = ReportBuilder(options, self._repro)
+        self._provider = open_provider(options, self._display)
 
-    def _notice(self, text: str) -> None:
-        """What a reader of the result should know, once."""
-        if self.draft.notice(text):
-            self.display.warn(text)
+    @property
+    def report(self) -> Report:
+        """The report of the results so far."""
+        return self._builder.report()
 
     def execute(self) -> int:
-        """Go through the stages; returns the exit code. What was found is on disk at the end of every stage."""
-        with _stopping_gently(), ExitStack() as stack:
-            stack.callback(self.provider.close)
-            self.session = Session.open(self.options, self.display, self.provider, self._notice)
+        """Go through the stages and return the exit code. The results are on disk at the end of every stage.
+
+        Raises:
+            TorchbisectError: a stage failed; the results of those before it are on disk.
+        """
+        with _signals_as_interrupts(), ExitStack() as stack:
+            stack.callback(self._provider.close)
+            self._session = Session.open(self._options, self._display, self._provider, self._notify)
             try:
-                code = self._go(stack)
+                code = self._run_stages(stack)
             except KeyboardInterrupt:
-                self.draft.interrupted = True
+                self._builder.interrupted = True
                 code = Exit.INTERRUPTED
-                self.display.warn("interrupted: give the same command again and it goes on where it stopped")
+                self._display.warn("interrupted: give the same command again, and it continues where it stopped")
             except TorchbisectError as error:
-                self.draft.unfinished(self.draft.stage, str(error))
+                self._builder.set_unfinished(self._builder.part, str(error))
                 self._save()
                 raise
             self._save()
         return code
 
-    def _go(self, stack: ExitStack) -> Exit:
-        self.draft.stage = "observe"
-        with self.display.stage("Observe"):
-            failing = failing_build(self.options, self.session.channels)
-            self.display.status(f"preparing torch {failing}")
-            probe = stack.enter_context(self.session.failing_oracle(failing))
-            self.draft.environment(failing, probe.environment.facts)
-            observed = observe(probe, self.repro, self.display, self._notice)
-            self.draft.observed(observed)
-        self._save()
-        observed, settings = self._localise(probe, observed)
-        self.draft.observed(observed)
-        self._save()
-        if observed.mismatch is None or observed.verdict != "mismatch":
-            if observed.verdict == "flaky" and observed.mismatch is not None and self.stages.bisect:
-                self._bisect(probe, failing, observed, Settings(), None)
-                self._describe(probe)
-            return self._without_mismatch(observed)
-        shrunk = self._minimize(probe, observed, settings)
-        self._name_pass(probe, observed, shrunk)
-        if self.stages.explain and shrunk is not None:
-            self._explain(probe, observed, shrunk)
-        if self.stages.bisect:
-            self._bisect(probe, failing, observed, settings, shrunk)
-        self._describe(probe)
-        return Exit.PARTIAL if self.draft.parts_left else Exit.FINISHED
+    def _run_stages(self, stack: ExitStack) -> Exit:
+        with self._stage("observe", "Observe"):
+            failing = failing_build(self._options, self._session.channels)
+            self._display.status(f"preparing torch {failing}")
+            oracle = stack.enter_context(self._session.failing_oracle(failing))
+            self._builder.set_environment(failing, oracle.environment.facts)
+            observed = observe(self._session, oracle, self._repro)
+            self._builder.set_observed(observed)
+        localized = self._localize(oracle, observed)
+        observed = localized.observed
+        if observed.certain_mismatch is None:
+            if observed.mismatch is not None and observed.verdict == "flaky" and self._stages.bisect:
+                subject = Subject(self._repro, observed.mismatch, Settings())
+                self._bisect(oracle, failing, subject, localized, None)
+                self._collect_versions(oracle)
+            return self._exit_without_mismatch(observed)
+        subject = Subject(self._repro, observed.certain_mismatch, localized.settings)
+        shrunk = self._minimize(oracle, subject) if self._stages.minimize else None
+        self._name_pass(oracle, localized, shrunk)
+        if self._stages.explain and shrunk is not None:
+            with self._stage("explain", "Explain"):
+                self._builder.set_conditions(explain_mismatch(self._session, oracle, shrunk.question(subject)))
+        if self._stages.bisect:
+            self._bisect(oracle, failing, subject, localized, shrunk)
+        self._collect_versions(oracle)
+        return Exit.PARTIAL if self._builder.has_unfinished_parts else Exit.FINISHED
 
-    def _describe(self, probe: Oracle) -> None:
-        """What PyTorch's issue form asks for under Versions, as torch's own script says it in that environment."""
-        self.draft.stage = "report"
-        with self.display.stage("Report"):
-            self.display.status("collecting the versions")
-            said = self.provider.collect_env(probe.environment)
-            if said is not None:
-                self.draft.versions(said)
-
-    def _without_mismatch(self, observed: Observed) -> Exit:
+    def _exit_without_mismatch(self, observed: Observed) -> Exit:
         if observed.verdict == "none":
             return Exit.NO_MISMATCH
-        self.display.error(f"{self.options.script or '--test'}: {observed.reason}")
+        self._display.error(f"{self._options.script or '--test'}: {observed.reason}")
         if observed.verdict == "flaky":
             return Exit.FLAKY
         return Exit.MACHINE if observed.machine_at_fault else Exit.INPUT
 
-    def _localise(self, probe: Oracle, observed: Observed) -> tuple[Observed, Settings]:
-        """What was observed with its runs counted, and the cheapest settings that show it each time."""
-        mismatch = observed.mismatch
-        if mismatch is None or observed.verdict != "mismatch":
-            return observed, Settings()
-        if not self.stages.localise or not probe.compares_eager:
-            return each_time(probe, self.repro, observed, Settings(), self.display), Settings()
-        self.draft.stage = "localise"
-        with self.display.stage("Localise"):
-            found = localize(probe, self.repro, mismatch, self.display.status)
-            counted = each_time(probe, self.repro, observed, found.settings, self.display)
-            if counted.verdict == "flaky":
-                # Perhaps only on these settings, or only in warm processes, which from here on are asked no more.
-                counted = each_time(probe, self.repro, observed, Settings(), self.display)
-                if counted.verdict == "flaky":
-                    return counted, Settings()
-                found = replace(localize(probe, self.repro, mismatch, self.display.status), settings=Settings())
-            self.draft.localised(found)
-            self.display.result(
-                f"backend {found.backend or 'as given'}"
-                + (f", component {found.component}" if found.component else "")
-                + (f"; goes away with {found.fixed_by[0]}" if found.fixed_by else "")
-            )
-        return counted, found.settings
-
-    def _name_pass(self, probe: Oracle, observed: Observed, shrunk: Shrunk | None) -> None:
-        """The pass or operator, for the smallest script that fails by itself."""
-        alone = shrunk is not None and shrunk.stands_alone
-        if self.draft.located is None or not (alone or (observed.fails_by_itself and not self.repro.arguments)):
-            return
-        self.draft.stage = "localise"
-        script = shrunk.text if shrunk is not None and alone else self.repro.source
-        with self.display.stage("Name the pass"):
-            found = pass_of(self.session, probe.environment, self.draft.located, script, self.repro.seed)
-            if found is not None:
-                self.draft.pass_found(found)
-                self.display.result(f"torch's compiler_bisector: {found.text}")
+    def _localize(self, oracle: Oracle, observed: Observed) -> Localized:
+        if observed.certain_mismatch is not None and self._stages.localize and oracle.compares_eager:
+            with self._stage("localize", "Localize"):
+                localized = localize_mismatch(self._session, oracle, self._repro, observed)
+                if localized.localization is not None:
+                    self._builder.set_localization(localized.localization)
+        else:
+            counted = count_runs(self._session, oracle, self._repro, observed, Settings())
+            localized = Localized(counted, Settings())
+        self._builder.set_observed(localized.observed)
         self._save()
+        return localized
 
-    def _minimize(
-        self, probe: Oracle, observed: Observed, settings: Settings, witnesses: tuple[Witness, ...] = ()
-    ) -> Shrunk | None:
-        if not self.stages.minimize or observed.mismatch is None:
-            return None
-        self.draft.stage = "minimize"
-        again = " again, keeping its history" if witnesses else ""
-        with self.display.stage(f"Minimize{again}"):
-            subject = Subject(self.repro, observed.mismatch, settings)
-            shrunk = shrink(self.session, probe, subject, witnesses)
-            small = Question(shrunk.repro(self.repro), observed.mismatch.signature, shrunk.settings)
-            if not shrunk.stands_alone and not probe.fresh_process_agrees(small):
-                # What it was shrunk to stands on answers that only forked processes give: once more with fresh ones.
-                shrunk = shrink(self.session, probe, subject, witnesses)
-            self.draft.shrunk(shrunk)
-            made = shrunk.reduction
-            self.display.result(
-                f"{len(self.repro.source.encode())} bytes to {len(shrunk.text.encode())}, "
-                f"{len(shrunk.text.splitlines())} lines, after {made.asked} questions"
-            )
-            if not made.finished:
-                spent = f"stopped at --budget {self.options.budget}; it may shrink further"
-                self.display.result(spent)
-                self.draft.unfinished("minimize", spent)
-            if not shrunk.stands_alone and observed.mismatch.kind not in _SAYS_NOTHING_BY_ITSELF:
-                self.draft.unfinished("minimize", "the shrunk script does not fail by itself under plain python")
-        self._save()
+    def _minimize(self, oracle: Oracle, subject: Subject, witnesses: tuple[Witness, ...] = ()) -> ShrunkScript:
+        with self._stage("minimize", "Minimize" + (" again, keeping its history" if witnesses else "")):
+            shrunk = shrink_trusted(self._session, oracle, subject, witnesses)
+            self._builder.set_shrunk(shrunk)
+            reason = unfinished_reason(self._session, subject, shrunk)
+            if reason is not None:
+                self._builder.set_unfinished("minimize", reason)
         return shrunk
 
-    def _explain(self, probe: Oracle, observed: Observed, shrunk: Shrunk) -> None:
-        assert observed.mismatch is not None
-        self.draft.stage = "explain"
-        with self.display.stage("Explain"):
-            question = Question(shrunk.repro(self.repro), observed.mismatch.signature, shrunk.settings)
-
-            def ask(source: str) -> Verdict:
-                self.display.status("asking the shrunk script's neighbours")
-                return probe.ask(question.with_source(source))
-
-            found = find_conditions(question.repro.source, ask)
-            self.draft.explained(found)
-            for condition in found:
-                if condition.necessary:
-                    self.display.result(f"{condition.description}: {condition.shown} of {condition.tried} otherwise")
-        self._save()
+    def _name_pass(self, oracle: Oracle, localized: Localized, shrunk: ShrunkScript | None) -> None:
+        """Ask torch's own bisector about the smallest script that fails by itself, if there is one."""
+        if localized.localization is None:
+            return
+        if shrunk is not None and shrunk.stands_alone:
+            script = shrunk.text
+        elif localized.observed.fails_by_itself and not self._repro.arguments:
+            script = self._repro.source
+        else:
+            return
+        with self._stage("localize", "Name the pass"):
+            environment, seed = oracle.environment, self._repro.seed
+            found = find_compiler_pass(self._session, environment, localized.localization, script, seed)
+            if found is not None:
+                self._builder.set_compiler_pass(found)
 
     def _bisect(
-        self, probe: Oracle, failing: Build, observed: Observed, settings: Settings, shrunk: Shrunk | None
+        self, oracle: Oracle, failing: Build, subject: Subject, localized: Localized, shrunk: ShrunkScript | None
     ) -> None:
-        assert observed.mismatch is not None
-        self.draft.stage = "bisect"
-        rate = MismatchRate(observed.shown, observed.runs)
-        bisection = Bisection(self.session, failing, self.draft.component, rate)
-        signature = observed.mismatch.signature
-        original = Question(self.repro, signature, strictness=Strictness.TOLERANT)
-        with ExitStack() as stack:
-            witnesses: dict[str, Witness] = {}
-            while True:
-                question = original
-                if shrunk is not None:
-                    question = replace(original, repro=shrunk.repro(self.repro), settings=shrunk.settings)
-                with self.display.stage("Bisect"):
-                    level = bisection.search(question)
-                    self.draft.bisected([level], bisection)
-                    odd = self._disagreement(bisection, original, question, level) if shrunk else None
-                self._save()
-                if odd is None:
-                    break
-                build, finding = odd
-                if len(witnesses) >= WITNESSES or build.name in witnesses:
-                    self.display.warn("the shrunk script's history is not the original's: bisecting the original")
-                    self.draft.remark(
-                        f"the builds were asked with the original script: on torch {build} the shrunk script does not "
-                        "show what the original shows"
-                    )
-                    shrunk = None
-                    continue
-                self.display.warn(f"torch {build} is {finding.status} for the original and not for the shrunk script")
-                witnesses[build.name] = Witness(stack.enter_context(self.session.oracle(build)), finding.status)
-                shrunk = self._minimize(probe, observed, settings, tuple(witnesses.values()))
-                self.draft.stage = "bisect"
-        self._refine(bisection, level, question)
-        with self.display.stage("Confirm"):
-            self.draft.confirmed(self.session, shrunk, boundary_builds(level.result))
-
-    def _refine(self, bisection: Bisection, level: Level, question: Question) -> None:
-        """From releases to nightlies, and from nightlies to commits, as far as can be reached and was asked for."""
-        levels = [level]
-        commits = Commits(self.session, bisection.build_oracle, self.draft.component)
-        dependencies = Dependencies(self.session, bisection.build_oracle, self.draft.component)
-        for boundary in (level.result.regression, level.result.fix):
-            if boundary is None:
-                continue
-            self.display.result(boundary.sentence)
-            finer = self._finer(bisection, level, boundary, question)
-            if finer is not None:
-                levels.append(finer)
-                self.draft.bisected(levels, bisection)
-            finest = finer or level
-            narrowed = finest.result.regression if boundary.kind is BoundaryKind.REGRESSION else finest.result.fix
-            certain = narrowed is not None and not narrowed.open and not bisection.flaky
-            if narrowed is not None and certain:
-                for notice in dependencies.notices(narrowed, question):
-                    self.draft.remark(notice)
-                    self.display.result(notice)
-            if finest.channel is Channel.NIGHTLY and narrowed is not None and certain and commits.wanted:
-                with self.display.stage(f"Commits of the {boundary.kind}"):
-                    between = commits.between(narrowed, question)
-                self.draft.commits(boundary.kind, between)
-                self.display.result(between if isinstance(between, str) else between.words)
+        """Search the builds, narrow the boundaries, and run the shrunk script on both sides of each."""
+        self._builder.part = "bisect"
+        component = localized.localization.component if localized.localization else None
+        rate = MismatchRate(localized.observed.shown, localized.observed.runs)
+        bisection = Bisection(self._session, failing, component, rate)
+        facts = bisection.build_oracle.facts
+        history = search_history(
+            self._session,
+            bisection,
+            Question(self._repro, subject.mismatch.signature, strictness=Strictness.TOLERANT),
+            shrunk,
+            shrink_again=lambda witnesses: self._minimize(oracle, subject, witnesses),
+            on_level=lambda level: self._builder.set_search([level], facts),
+            on_remark=self._builder.add_remark,
+        )
+        self._save()
+        for found in refine(self._session, bisection, history.level, history.question, component):
+            self._builder.add_refinement(found, facts)
             self._save()
+        with self._stage("bisect", "Confirm"):
+            if history.shrunk is not None and history.shrunk.stands_alone:
+                others = [build for build in boundary_builds(history.level.result) if build.name != failing.name]
+                self._builder.add_confirmations(confirm_on_builds(self._session, history.shrunk.text, others))
 
-    def _finer(self, bisection: Bisection, level: Level, boundary: Boundary[Build], question: Question) -> Level | None:
-        if not bisection.has_finer(level, boundary):
-            return None
-        with self.display.stage(f"Bisect nightlies for the {boundary.kind}"):
-            finer = bisection.finer(boundary, question)
-            if isinstance(finer, str):
-                self.display.result(finer)
-                self.draft.remark(finer)
-                return None
-        return finer
+    def _collect_versions(self, oracle: Oracle) -> None:
+        """Collect what PyTorch's issue form asks for under Versions, with torch's own script."""
+        with self._stage("report", "Report"):
+            self._display.status("collecting the versions")
+            text = self._provider.collect_env(oracle.environment)
+            if text is not None:
+                self._builder.set_collect_env(text)
 
-    def _disagreement(
-        self, bisection: Bisection, original: Question, question: Question, level: Level
-    ) -> tuple[Build, BuildAnswer] | None:
-        """The first build at an edge where the original says something that the shrunk script does not."""
-        for build in telling_builds(level.result):
-            said = bisection.ask(build, original)
-            if said.status is not BuildStatus.UNTESTABLE and said.status is not bisection.ask(build, question).status:
-                return build, said
-        return None
+    @contextmanager
+    def _stage(self, part: str, title: str) -> Iterator[None]:
+        """Show a stage, and save the report at its end. If it fails, its part is the one that could not finish."""
+        before, self._builder.part = self._builder.part, part
+        with self._display.stage(title):
+            yield
+        self._builder.part = before
+        self._save()
+
+    def _notify(self, text: str) -> None:
+        """Add a line for the reader of the report, and show it once."""
+        if self._builder.add_notice(text):
+            self._display.warn(text)
 
     def _save(self) -> None:
-        self._written = self.session.workspace.save(self.draft.report())
-
-    @property
-    def report(self) -> Report:
-        """What is known so far."""
-        return self.draft.report()
-
-    def show(self) -> None:
-        """Print what was found, as it was asked for."""
-        report = self.report
-        if self.options.as_json:
-            click.echo(json.dumps(report.to_json(), indent=2))
-        else:
-            Console(highlight=False, soft_wrap=True).print(summary(report, self._written))
+        self.written = self._session.workspace.save(self._builder.report())
 
 
 @contextmanager
-def _stopping_gently() -> Iterator[None]:
-    """A request to end (``kill``, a closed terminal) is taken like Ctrl-C: what was found is kept."""
+def _signals_as_interrupts() -> Iterator[None]:
+    """Take a request to end (``kill``, a closed terminal) like Ctrl-C, so that the results so far are kept."""
 
-    def stop(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = {name: signal.signal(name, stop) for name in (signal.SIGTERM, signal.SIGHUP)}
+    before = {name: signal.signal(name, interrupt) for name in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The bisect stage: asks builds through the probe, from releases to nightlies, and says what goes on."""
+"""The bisect stage: search the builds of a channel for the boundaries of the mismatch."""
 
 from __future__ import annotations
 
@@ -31,31 +31,35 @@ from torchbisect.probe.question import Question
 
 @dataclass(frozen=True)
 class Level:
-    """What one channel's search came to.
+    """The result of a search in one channel.
 
     Attributes:
         channel: the channel.
-        listing: what it offered.
-        findings: what was found there.
+        listing: the builds that it offered.
+        result: the boundaries that were found.
     """
 
     channel: Channel
     listing: Listing
     result: SearchResult[Build]
 
+    def boundary(self, kind: BoundaryKind) -> Boundary[Build] | None:
+        """Return the boundary of a kind, or ``None`` if there is none."""
+        return self.result.regression if kind is BoundaryKind.REGRESSION else self.result.fix
+
 
 class Bisection:
-    """Searches builds with one question.
+    """Searches the builds of a channel.
 
     Attributes:
-        asker: asks each build, and holds what was read back from it.
-        flaky: builds don't do the same each time, so they are asked by single runs.
+        build_oracle: answers for each build, and holds the facts of those that were installed.
+        flaky: not every run shows the mismatch, so that builds are asked by single runs.
 
     Args:
-        session: what the run works with.
+        session: the session of the run.
         failing: the build where the script is known to fail.
-        component: the compiler stage that localisation named.
-        rate: how often the failing build showed the mismatch.
+        component: the compiler stage that was localized.
+        rate: the share of the failing build's runs that showed the mismatch.
     """
 
     def __init__(
@@ -70,7 +74,7 @@ class Bisection:
         self.build_oracle = BuildOracle(session)
 
     def search(self, question: Question) -> Level:
-        """Find where it broke and where it was mended, in the coarsest channel that was asked for.
+        """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
 
         Raises:
             InputError: ``--good`` and ``--bad`` can't be what they are said to be.
@@ -80,15 +84,15 @@ class Bisection:
         return Level(scope.channel, scope.listing, self._find(scope, question))
 
     def has_finer(self, level: Level, boundary: Boundary[Build]) -> bool:
-        """Whether an edge is one between two releases, and nightlies may be looked at."""
+        """Return True if a boundary lies between two releases, and nightlies may be searched."""
         channels = self._session.options.channels
         return level.channel is Channel.RELEASE and not boundary.open and (not channels or "nightly" in channels)
 
     def finer(self, boundary: Boundary[Build], question: Question) -> Level | str:
-        """Look for an edge between two releases among the nightlies, or say in a line why that can't be.
+        """Search the nightlies for a boundary between two releases, or return the reason why that is not possible.
 
         Raises:
-            IndexUnreachable: nightlies were asked for by name and their index did not answer.
+            IndexUnreachable: the user asked for nightlies by name, and their index did not answer.
         """
         options = self._session.options
         assert boundary.before is not None
@@ -112,37 +116,37 @@ class Bisection:
         return Level(Channel.NIGHTLY, listing, self._find(scope, question))
 
     def ask(self, build: Build, question: Question) -> BuildAnswer:
-        """What this build shows; from the journal if it was asked before."""
+        """Return the answer of a build, from the journal if it was asked before."""
         return self.build_oracle.ask(build, question)
 
     def _find(self, scope: Scope, question: Question) -> SearchResult[Build]:
-        found, notice = self._found(scope, question), scope.listing.notice
+        found, notice = self._search(scope, question), scope.listing.notice
         return replace(found, notices=(*found.notices, notice)) if notice else found
 
-    def _found(self, scope: Scope, question: Question) -> SearchResult[Build]:
+    def _search(self, scope: Scope, question: Question) -> SearchResult[Build]:
         if not self.flaky:
-            found = self._found_surely(scope, question)
-            # With --repeat a build may say so even if the failing one did the same each time it was looked at.
+            found = self._search_reliable(scope, question)
+            # With --repeat a build may be flaky although every run of the failing one showed the mismatch.
             self.flaky = any(tested.reason == "flaky" for tested in found.tested)
             if not self.flaky:
                 return found
-        self._session.display.result("the script is flaky: builds are asked again and again till one is likely enough")
+        self._session.display.result("the script is flaky: builds are asked by single runs until a boundary is likely")
         return search_flaky(self._session, self.build_oracle, scope, question, self._rate)
 
-    def _found_surely(self, scope: Scope, question: Question) -> SearchResult[Build]:
-        """With thin steps where they will do, and with whole installs where these say otherwise."""
+    def _search_reliable(self, scope: Scope, question: Question) -> SearchResult[Build]:
+        """Search with partial wheels where that is possible, and with whole installs if these contradict them."""
         if partial_wheels_usable(self._session, scope.listing.builds, self._component):
             thin = PartialWheelOracle(self._session, self.build_oracle, scope.listing, question)
             try:
-                return _with_notice(self._find_surely(scope, question, thin), thin)
+                return _with_notice(self._find_boundaries(scope, question, thin), thin)
             except PartialWheelContradicted as error:
-                self._session.display.warn(f"{error} says otherwise when it is installed whole: asking whole installs")
-        return self._find_surely(scope, question)
+                self._session.display.warn(f"{error} answers otherwise when installed whole: asking whole installs")
+        return self._find_boundaries(scope, question)
 
-    def _find_surely(
+    def _find_boundaries(
         self, scope: Scope, question: Question, thin: PartialWheelOracle | None = None
     ) -> SearchResult[Build]:
-        """The search for a mismatch that is there each time; with ``thin`` all but the ends by their Python alone."""
+        """Search for a mismatch of every run; with ``thin`` only the two ends are installed whole."""
         channels, builds = self._session.channels, scope.listing.builds
         self._answered, self._total = 0, _estimate(len(builds), scope.kind)
         whole_ends = {builds[end] for end in (scope.bad, scope.good) if end is not None}
@@ -164,7 +168,7 @@ class Bisection:
             rank=rank if builds[0].channel is Channel.NIGHTLY else None,
             recheck="good" if thin is None else "both",
         )
-        # A thin step needs no install, so none is made ready for it.
+        # A partial wheel needs no install, so none is prefetched.
         with Prefetcher(fetch, lambda running: thin is None and self._has_room(running, scope.channel)) as prefetcher:
             return find_boundaries(
                 builds,
@@ -174,17 +178,17 @@ class Bisection:
                 jobs=self._session.options.jobs or 1,
                 ask_again=again,
                 prefetch=prefetcher,
-                on_answer=self._say,
+                on_answer=self._show,
             )
 
     def _has_room(self, running: int, channel: Channel) -> bool:
-        """Whether one build more can be fetched beside those that are, and the one at work still has its room."""
+        """Return True if there is room to prefetch one more build beside those in progress and the one in use."""
         channels = self._session.channels
         weight = footprint(channels.variant if channel is Channel.NIGHTLY else self._session.options.variant)
         one = weight.download + weight.installed + weight.shared_download + weight.shared_installed
         return channels.cache.available() >= (running + 2) * one
 
-    def _say(self, tested: AskedBuild[Build]) -> None:
+    def _show(self, tested: AskedBuild[Build]) -> None:
         self._answered += 1
         text = f"torch {tested.item}: {tested.status}" + (f" ({tested.reason})" if tested.reason else "")
         left = max(0, self._total - self._answered)
@@ -196,7 +200,7 @@ class Bisection:
 
 
 def boundary_builds(result: SearchResult[Build]) -> Sequence[Build]:
-    """The builds on both sides of every edge that was found, without repeats."""
+    """Return the builds on both sides of every boundary, each once."""
     found: dict[str, Build] = {}
     for boundary in (result.regression, result.fix):
         for build in (boundary.before, boundary.after) if boundary else ():
@@ -206,11 +210,11 @@ def boundary_builds(result: SearchResult[Build]) -> Sequence[Build]:
 
 
 def telling_builds(result: SearchResult[Build]) -> Sequence[Build]:
-    """Where a shrunk script shows that it is not what the original was: the edges, and what is untestable there."""
+    """Return the builds that tell two histories apart: those at each boundary, and the untestable one beside it."""
     found = {build.name: build for build in boundary_builds(result)}
     for boundary in (result.regression, result.fix):
         if boundary is not None and boundary.between:
-            # The one beside the bad end: from there on the search could not go on.
+            # The untestable build beside the bad end, where the search had to stop.
             nearest = boundary.between[-1 if boundary.kind is BoundaryKind.REGRESSION else 0].item
             found.setdefault(nearest.name, nearest)
     return tuple(found.values())
@@ -221,13 +225,13 @@ def _with_notice(result: SearchResult[Build], thin: PartialWheelOracle) -> Searc
         return result
     notice = (
         f"{len(thin.asked)} of the builds were asked by their Python alone ({format_bytes(thin.fetched)} fetched "
-        "for them); both ends of what was found were installed whole"
+        "for them); both ends of each boundary were installed whole"
     )
     return replace(result, notices=(*result.notices, notice))
 
 
 def rank(build: Build) -> int:
-    """A nightly's day: midpoints then are the same few days in every search of a range."""
+    """Return the day of a nightly as a number, so that every search of a range has the same midpoints."""
     return build.date.toordinal() if build.date else 0
 
 

@@ -1,4 +1,4 @@
-"""Takes what a script imports into it: modules of the user's own before it is shrunk, a library's code after."""
+"""Bundling for the minimize stage: the user's own modules before the script is shrunk, a library's code after."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from torchbisect.probe.local_modules import siblings, source_beside
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 
-#: Nodes of what may come of a library's code, about sixty lines: a maintainer would rather install it than read
-#: more than that, unless the script was longer from the first.
+#: The most nodes of a script with a library's code in it, about sixty lines. A maintainer would rather install the
+#: library than read more, unless the original was longer.
 LARGEST = 600
 
 
-def with_own_modules(probe: Oracle, question: Question) -> Question:
-    """The question about one script that has all that it imports from beside it, if it still shows the mismatch.
+def with_local_modules(oracle: Oracle, question: Question) -> Question:
+    """Return the question about a script that contains the local modules it imports, if it still shows the mismatch.
 
-    Whole modules first: what they do when they are imported may count.
+    Whole modules are tried first: their import may have effects that count.
     """
     repro = question.repro
     directory = repro.directory
@@ -34,34 +34,34 @@ def with_own_modules(probe: Oracle, question: Question) -> Question:
 
     for whole in (True, False):
         text = linked(repro.source, beside, whole=whole)
-        if text is not None and probe.ask(question.with_source(text)).same:
+        if text is not None and oracle.ask(question.with_source(text)).same:
             return question.with_source(text)
     return question
 
 
 def without_libraries(
-    probe: Oracle, question: Question, made: Reduction, reduced: Callable[[str, Budget], Reduction], budget: Budget
+    oracle: Oracle, question: Question, made: Reduction, reduced: Callable[[str, Budget], Reduction], budget: Budget
 ) -> Reduction:
-    """What was shrunk, shrunk further with the code of the libraries that it imports written into it.
+    """Return the reduction of a script into which the code of the libraries that it imports was copied.
 
     Args:
-        probe: asks, and has the environment with the libraries.
-        question: about what was shrunk.
-        made: how that came about.
-        reduced: shrinks a text.
-        budget: what the whole may cost.
+        oracle: the oracle of the environment that has the libraries.
+        question: the question about the shrunk script.
+        made: the reduction so far.
+        reduced: shrinks a script within a budget.
+        budget: the budget of the whole.
 
     Returns:
-        ``made`` where there is no library, the mismatch is gone without it, or what comes of it can't be read; else
-        one reduction that counts both.
+        One reduction that counts both. ``made`` where there is no library, where the mismatch needs it, or where the
+        result is too long to be read.
     """
     if not made.finished:
         return made
-    with Library(probe.environment) as library:
+    with Library(oracle.environment) as library:
         lookup = _lookup(library)
         for whole in (False, True):
             text = linked(made.source, lookup, whole=whole)
-            if text is not None and probe.ask(question.with_source(text)).same:
+            if text is not None and oracle.ask(question.with_source(text)).same:
                 break
         else:
             return made

@@ -1,4 +1,4 @@
-"""From a pair of nightlies to the commit: the history, the suspects, and each commit's Python over one install."""
+"""The commit search: from a pair of nightlies to the commit between them, and the suspects where none is found."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from torchbisect.probe.question import Question
 
 
 @dataclass(frozen=True)
-class Between:
-    """What lies between two nightlies.
+class BoundaryCommits:
+    """The commits between two nightlies.
 
     Attributes:
         span: the commits on main.
-        suspects: the same, the likeliest first, each with its reasons.
-        culprit: what asking them came to.
-        how: how they were asked: by their ``Python`` over the older build, or each one's ``build``.
+        suspects: the same commits, the likeliest first, each with its reasons.
+        culprit: the result of asking them.
+        how: the way they were asked: by their ``Python`` over the older build, or by a ``build`` of each.
     """
 
     span: CommitRange
@@ -38,8 +38,8 @@ class Between:
     how: str = "Python"
 
     @property
-    def words(self) -> str:
-        """What was found, in one line."""
+    def sentence(self) -> str:
+        """The result in one line."""
         if self.culprit.commit is not None:
             return f"the answer changes with the {self.how} of {self.culprit.commit}"
         count = f"{len(self.span.commits)} commits lie between the two"
@@ -52,13 +52,13 @@ class Between:
         return f"{count}; {self.culprit.why_not}{more}"
 
 
-class Commits:
-    """Looks for the commit of an edge.
+class CommitSearch:
+    """Searches for the commit of a boundary.
 
     Args:
-        session: what the run works with.
-        asker: asks, and knows what was read back from the builds.
-        component: the compiler stage that localisation named.
+        session: the session of the run.
+        build_oracle: answers for builds, and holds their facts.
+        component: the compiler stage that was localized.
     """
 
     def __init__(self, session: Session, build_oracle: BuildOracle, component: str | None) -> None:
@@ -66,7 +66,7 @@ class Commits:
 
     @property
     def wanted(self) -> bool:
-        """Whether the user's choice of channels includes commits."""
+        """True if the user's choice of channels includes commits."""
         channels = self._session.options.channels
         return not channels or "commit" in channels
 
@@ -75,12 +75,12 @@ class Commits:
         place = self._session.options.git or PYTORCH
         return History.open(place, self._session.channels.cache.root / "git", notify=self._session.display.result)
 
-    def between(self, boundary: Boundary[Build], question: Question) -> Between | str:
-        """What lies between the two nightlies of an edge and which commit it was, or in a line why that can't be said.
+    def between(self, boundary: Boundary[Build], question: Question) -> BoundaryCommits | str:
+        """Return the commits between the two nightlies of a boundary, or the reason why they are not known.
 
         Raises:
-            InputError, MachineError: commits were asked for by name, and the history can't be read.
-            InstallFailed: the older build can't be had any more.
+            InputError, MachineError: the user asked for commits by name, and the history can't be read.
+            InstallFailed: the older build can no longer be installed.
         """
         older, newer = (self._build_oracle.facts.get(str(build)) for build in (boundary.before, boundary.after))
         if older is None or newer is None or boundary.before is None:
@@ -95,8 +95,8 @@ class Commits:
             culprit = self._culprit(boundary, boundary.before, span, question)
             if culprit.commit is None and self._session.options.build_cmd is not None:
                 built = self._built(boundary, boundary.before, _narrowed(span, culprit), question)
-                return Between(span, suspects, built, "build")
-            return Between(span, suspects, culprit)
+                return BoundaryCommits(span, suspects, built, "build")
+            return BoundaryCommits(span, suspects, culprit)
         except (InputError, MachineError) as error:
             if "commit" in self._session.options.channels:
                 raise
@@ -106,7 +106,7 @@ class Commits:
         self, boundary: Boundary[Build], build: Build, span: CommitRange, question: Question
     ) -> CommitSearchResult:
         maker = self._session.channels.maker(build)
-        maker.environment(build)  # held until the last copy of it is gone
+        maker.environment(build)  # leased until the last copy of it is removed
         try:
             overlay = PythonOverlay(
                 self._history,
@@ -118,14 +118,14 @@ class Commits:
                 ),
             )
             jobs = self._session.options.jobs or 1
-            return overlay.find_culprit(boundary.kind, jobs=jobs, on_answer=self._say)
+            return overlay.find_culprit(boundary.kind, jobs=jobs, on_answer=self._show)
         finally:
             maker.release(build)
 
     def _built(
         self, boundary: Boundary[Build], build: Build, span: CommitRange, question: Question
     ) -> CommitSearchResult:
-        """By a build of each commit, with the command that was typed."""
+        """Ask a build of each commit, made with the command of ``--build-cmd``."""
         session, command = self._session, self._session.options.build_cmd
         maker = session.channels.maker(build)
         older = maker.host_venv(build)  # the command line takes --build-cmd with --sandbox venv alone
@@ -138,17 +138,17 @@ class Commits:
                     "build", f"{command} {commit.sha}", lambda: builder.built(commit), question
                 )
 
-            return find_culprit_by_building(span, ask, boundary.kind, on_answer=self._say)
+            return find_culprit_by_building(span, ask, boundary.kind, on_answer=self._show)
         finally:
             maker.release(build)
 
-    def _say(self, tested: AskedBuild[Commit]) -> None:
+    def _show(self, tested: AskedBuild[Commit]) -> None:
         reason = f" ({tested.reason})" if tested.reason else ""
         self._session.display.result(f"commit {tested.item}: {tested.status}{reason}")
 
 
 def _narrowed(span: CommitRange, culprit: CommitSearchResult) -> CommitRange:
-    """What is left of a range where asking the Python alone came to an honest range and not to one commit."""
+    """Return the part of a range that asking the Python files alone could not narrow."""
     if culprit.boundary is None or culprit.boundary.before is None or culprit.boundary.after is None:
         return span
     line = [span.base, *span.commits]
@@ -157,15 +157,15 @@ def _narrowed(span: CommitRange, culprit: CommitSearchResult) -> CommitRange:
 
 
 def _name(laid: Environment) -> str:
-    """A commit's Python over a build's binaries."""
+    """Return the name of an environment with one commit's Python over a build's binaries."""
     return f"{laid.build.commit} over torch {laid.build.version}"
 
 
 def _files(signature: Signature) -> frozenset[str]:
-    """The files of torch that the failing stack goes through."""
+    """Return the files of torch in the failing stack."""
     return frozenset(frame.partition(":")[0] for frame in signature.frames_torch)
 
 
 def _words(signature: Signature) -> list[str]:
-    """Words of the mismatch that a commit's subject may hold."""
+    """Return words of the mismatch that a commit's subject may contain."""
     return [word for word in (signature.attribute, signature.exception) if word]

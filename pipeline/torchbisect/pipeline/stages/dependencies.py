@@ -1,4 +1,4 @@
-"""Whether torch did it or what it stands on: where triton changed with torch, each is asked with the other's."""
+"""The dependency check: where triton changed together with torch, ask each torch with the other's triton."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.question import Question
 
-#: What nightlies' triton was called till the end of 2025.
-_ONCE = "pytorch-triton"
+#: The name of the nightlies' triton until the end of 2025.
+_OLD_NAME = "pytorch-triton"
 
 
-class Dependencies:
-    """Looks at what changed beside torch between the two ends of an edge.
+class DependencyCheck:
+    """Reports the packages that changed together with torch at a boundary.
 
     Args:
-        session: what the run works with.
-        asker: asks, and knows what was read back from the builds.
-        component: the compiler stage that localisation named.
+        session: the session of the run.
+        build_oracle: answers for builds, and holds their facts.
+        component: the compiler stage that was localized.
     """
 
     def __init__(self, session: Session, build_oracle: BuildOracle, component: str | None) -> None:
         self._session, self._build_oracle, self._component = session, build_oracle, component
 
     def notices(self, boundary: Boundary[Build], question: Question) -> list[str]:
-        """What changed, a line each, and of triton what the exchange came to."""
+        """Return one line for each package that changed; for triton with the result of the exchange."""
         if boundary.before is None or boundary.after is None:
             return []
         facts = [self._build_oracle.facts.get(build.name) for build in (boundary.before, boundary.after)]
@@ -53,10 +53,10 @@ class Dependencies:
         with_newer = self._ask(older, str(change.after), question)
         with_older = self._ask(newer, str(change.before), question)
         ends = [self._build_oracle.ask(build, question).status for build in (older, newer)]
-        return f"{said}: {followed(change, ends[0], ends[1], with_newer, with_older)}"
+        return f"{said}: {exchange_result(change, ends[0], ends[1], with_newer, with_older)}"
 
     def _ask(self, build: Build, triton: str, question: Question) -> BuildAnswer:
-        """What a build shows with this triton in place of its own."""
+        """Return the answer of a build with this triton in place of its own."""
         name = f"torch {build} with triton {triton}"
         return self._build_oracle.ask_environment("exchange", name, lambda: self._altered(build, triton), question)
 
@@ -67,23 +67,23 @@ class Dependencies:
             try:
                 environment = stack.enter_context(maker.with_package(build, f"triton=={triton}"))
             except InstallFailed:
-                environment = stack.enter_context(maker.with_package(build, f"{_ONCE}=={triton}"))
+                environment = stack.enter_context(maker.with_package(build, f"{_OLD_NAME}=={triton}"))
             if environment.facts.triton != triton:
                 raise InstallFailed("other-version", f"triton {triton} did not come in place of {build}'s own")
             yield environment
 
 
-def followed(
+def exchange_result(
     change: VersionChange, older: BuildStatus, newer: BuildStatus, with_newer: BuildAnswer, with_older: BuildAnswer
 ) -> str:
-    """Which of the two the answer follows, in words.
+    """Return a phrase that names the package that the answer follows.
 
     Args:
-        change: what changed beside torch.
-        older: what the older torch shows with its own.
-        newer: what the newer one shows with its own.
-        with_newer: the older torch with the newer dependency.
-        with_older: the newer torch with the older one.
+        change: the package that changed together with torch.
+        older: the status of the older torch with its own package.
+        newer: the status of the newer torch with its own package.
+        with_newer: the answer of the older torch with the newer package.
+        with_older: the answer of the newer torch with the older package.
     """
     if (with_newer.status, with_older.status) == (newer, older):
         return f"the answer follows {change.name} and not torch"

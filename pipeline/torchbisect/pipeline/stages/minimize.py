@@ -1,4 +1,4 @@
-"""The minimize stage: shrinks the script through the probe, and makes it stand alone."""
+"""The minimize stage: shrink the script while the oracle's answer stays, and make the result stand alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torchbisect.bisect.search.evidence import BuildStatus
+from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
@@ -14,30 +15,31 @@ from torchbisect.minimizer.repeat_check import require_every_run
 from torchbisect.minimizer.standalone.assertions import standalone_candidates
 from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session
-from torchbisect.pipeline.stages.bundle import with_own_modules, without_libraries
+from torchbisect.pipeline.stages.bundle import with_local_modules, without_libraries
+from torchbisect.pipeline.stages.confirm import confirm_standalone
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.question import Question
-from torchbisect.probe.standalone_run import PlainRun, run_plain
+from torchbisect.probe.standalone_run import PlainRun
 
-# A result is run so often in a fresh process before it is called confirmed.
-CONFIRMATIONS = 3
-# So many scripts are run under plain Python although they did nothing there that ends badly in a fork.
-_UNLIKELY = 6
-# So many further runs tell luck from a mismatch that is always there: one shown half of the time passes one in eight.
-SURE = 3
+# The scripts that are run under plain Python although the probe did not see them end badly.
+_MOST_UNLIKELY = 6
+#: Further runs that tell a mismatch of every run from luck: one that half of the runs show passes one time in eight.
+RECHECKS = 3
+# A slow script, or one that a test judges, does not fail under plain Python, and can't be made to.
+_NEVER_STANDALONE = (MismatchKind.SLOW, MismatchKind.COMMAND)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is shrunk.
+    """The script that is shrunk.
 
     Attributes:
-        repro: the script as given.
-        mismatch: what it shows and must go on showing.
+        repro: the script as the user gave it.
+        mismatch: the mismatch that has to stay.
         settings: the cheapest settings that show it.
     """
 
@@ -48,27 +50,27 @@ class Subject:
 
 @dataclass(frozen=True)
 class Witness:
-    """Another build whose verdict on the original the smaller script has to keep.
+    """Another build, whose verdict on the original the smaller script has to keep.
 
     Attributes:
-        probe: asks that build.
-        status: what the original is there, good or bad.
+        oracle: the oracle of that build.
+        status: the status of that build for the original, good or bad.
     """
 
-    probe: Oracle
+    oracle: Oracle
     status: BuildStatus
 
 
 @dataclass(frozen=True)
-class Shrunk:
+class ShrunkScript:
     """A shrunk script.
 
     Attributes:
-        reduction: how it came about; its ``source`` is what the probe goes on asking about.
-        settings: what that source needs beside what it says itself.
-        text: what is handed to people: stands alone if ``stands_alone``, else the reduction's source.
-        stands_alone: under plain Python it exits non-zero, and zero with ``torch.compile`` made a no-op.
-        runs: the runs that showed it, each with whether ``torch.compile`` was a no-op there.
+        reduction: the reduction; the oracle goes on answering about its ``source``.
+        settings: the settings that this source needs.
+        text: the script for people: it stands alone if ``stands_alone`` is set, else it is the reduction's source.
+        stands_alone: under plain Python it exits non-zero, and zero with ``torch.compile`` switched off.
+        runs: the runs that showed this, each with True if ``torch.compile`` was switched off.
     """
 
     reduction: Reduction
@@ -78,57 +80,88 @@ class Shrunk:
     runs: tuple[tuple[PlainRun, bool], ...]
 
     def repro(self, original: Repro) -> Repro:
-        """The shrunk script as builds are asked about it: alone, with nothing of the original's surroundings."""
+        """Return the shrunk script as builds are asked about it: without the folder and arguments of the original."""
         return Repro(source=self.reduction.source, seed=original.seed, name="minimal.py")
 
+    def question(self, subject: Subject) -> Question:
+        """Return the question if the shrunk script shows the subject's mismatch."""
+        return Question(self.repro(subject.repro), subject.mismatch.signature, self.settings)
 
-def shrink(session: Session, probe: Oracle, subject: Subject, witnesses: Sequence[Witness] = ()) -> Shrunk:
-    """Shrink the script while the same mismatch stays, and every witness says what it said of the original.
 
-    The best so far is in the workspace at every moment.
+def shrink_trusted(
+    session: Session, oracle: Oracle, subject: Subject, witnesses: Sequence[Witness] = ()
+) -> ShrunkScript:
+    """Shrink a script; shrink it once more if fresh processes disagree with the warm ones about the result."""
+    shrunk = shrink(session, oracle, subject, witnesses)
+    if not shrunk.stands_alone and not oracle.fresh_process_agrees(shrunk.question(subject)):
+        shrunk = shrink(session, oracle, subject, witnesses)
+    session.display.result(
+        f"{len(subject.repro.source.encode())} bytes to {len(shrunk.text.encode())}, "
+        f"{len(shrunk.text.splitlines())} lines, after {shrunk.reduction.asked} questions"
+    )
+    return shrunk
+
+
+def unfinished_reason(session: Session, subject: Subject, shrunk: ShrunkScript) -> str | None:
+    """Return the reason why the stage did not reach its goal, or ``None`` if it did."""
+    reason = None
+    if not shrunk.reduction.finished:
+        reason = f"stopped at --budget {session.options.budget}; it may shrink further"
+        session.display.result(reason)
+    if not shrunk.stands_alone and subject.mismatch.kind not in _NEVER_STANDALONE:
+        reason = "the shrunk script does not fail by itself under plain python"
+    return reason
+
+
+def shrink(session: Session, oracle: Oracle, subject: Subject, witnesses: Sequence[Witness] = ()) -> ShrunkScript:
+    """Shrink the script while the mismatch stays and every witness keeps its verdict on the original.
+
+    The smallest script so far is in the workspace at every moment.
     """
     original = Question(subject.repro, subject.mismatch.signature, subject.settings)
-    subject = replace(subject, repro=with_own_modules(probe, original).repro)
-    source, settings = _on_cheapest_backend(probe, subject)
+    subject = replace(subject, repro=with_local_modules(oracle, original).repro)
+    source, settings = _on_cheapest_backend(oracle, subject)
     repro = subject.repro.with_source(source)
 
-    # What fails without torch.compile too is no smaller form of a script that doesn't.
+    # A script that also fails without torch.compile is no smaller form of one that does not.
     question = Question(
-        repro, subject.mismatch.signature, settings, eager_must_succeed=probe.succeeds_in_eager(repro, settings)
+        repro, subject.mismatch.signature, settings, eager_must_succeed=oracle.succeeds_in_eager(repro, settings)
     )
-    reducing = _Reducing(session, probe, question, tuple(witnesses), _keeper(session, len(source)))
+    reducer = _Reducer(session, oracle, question, tuple(witnesses), _script_saver(session, len(source)))
     budget = session.options.budget or Budget()
-    reduction = reducing.reduced(source, budget)
+    reduction = reducer.reduced(source, budget)
     small = question.with_source(reduction.source)
-    # With --repeat every question is asked several times anyway.
-    if probe.repeat == 1 and probe.reproduction_rate(small, SURE) < 1.0:
-        session.display.warn("the shrunk script shows it only sometimes: shrinking again, each win asked about again")
-        reduction = reducing.reduced(source, budget, sure=True)
+    # With --repeat every question is asked several times already.
+    if oracle.repeat == 1 and oracle.reproduction_rate(small, RECHECKS) < 1.0:
+        session.display.warn("only some runs show the shrunk script's mismatch: shrinking again, with rechecks")
+        reduction = reducer.reduced(source, budget, recheck=True)
     else:
-        reduction = without_libraries(probe, small, reduction, reducing.reduced, budget)
-    return _alone(session, probe, subject, reduction, settings)
+        reduction = without_libraries(oracle, small, reduction, reducer.reduced, budget)
+    return _make_standalone(session, oracle, subject, reduction, settings)
 
 
 @dataclass(frozen=True)
-class _Reducing:
-    """How a script is reduced.
+class _Reducer:
+    """Reduces scripts.
 
     Attributes:
-        question: about the script; a candidate is asked the same.
-        witnesses: have to say of a candidate what they say of the script.
-        keep: is given each new best.
+        session: the session of the run.
+        oracle: the oracle of the failing build.
+        question: the question about the script; a candidate gets the same.
+        witnesses: the builds whose verdict has to stay.
+        save: receives each new smallest script.
     """
 
     session: Session
-    probe: Oracle
+    oracle: Oracle
     question: Question
     witnesses: tuple[Witness, ...]
-    keep: Callable[[str], None]
+    save: Callable[[str], None]
 
-    def reduced(self, text: str, budget: Budget, *, sure: bool = False) -> Reduction:
-        """The least that shows what a text shows; ``sure`` to ask about each win several times."""
+    def reduced(self, text: str, budget: Budget, *, recheck: bool = False) -> Reduction:
+        """Return the smallest script with the same answer; with ``recheck`` each reduction is checked several times."""
         question, display = replace(self.question, reuse_kernels=True), self.session.display
-        with Pool(self.probe, self.session.options.candidates) as pool:
+        with Pool(self.oracle, self.session.options.candidates) as pool:
 
             def ask(candidate: str) -> Verdict:
                 asked = question.with_source(candidate)
@@ -136,7 +169,7 @@ class _Reducing:
                 for witness in self.witnesses:
                     if not verdict.same:
                         break
-                    verdict = _as_before(witness, verdict, asked)
+                    verdict = _with_witness(witness, verdict, asked)
                 display.detail(" ".join(filter(None, (str(verdict.answer), verdict.reason, verdict.detail))))
                 return verdict
 
@@ -145,97 +178,86 @@ class _Reducing:
 
             return minimize(
                 text,
-                require_every_run(ask, again, SURE) if sure else ask,
+                require_every_run(ask, again, RECHECKS) if recheck else ask,
                 trace=lambda text: pool.alone(lambda oracle: oracle.trace(question.with_source(text).repro)),
                 expect=lambda texts: pool.expect(map(question.with_source, texts)),
                 budget=budget,
-                on_best=self.keep,
+                on_best=self.save,
                 on_progress=_progress(self.session),
             )
 
 
-def _on_cheapest_backend(probe: Oracle, subject: Subject) -> tuple[str, Settings]:
-    """The script with the cheapest backend written into it, or as it is with that backend set from outside."""
+def _on_cheapest_backend(oracle: Oracle, subject: Subject) -> tuple[str, Settings]:
+    """Return the script with the cheapest backend written into it, or unchanged if that loses the mismatch."""
     backend = subject.settings.backend
     if backend is None:
         return subject.repro.source, subject.settings
     source = with_backend(subject.repro.source, backend)
     if source is not None:
         inside = Settings(None, subject.settings.mode, subject.settings.dynamic, subject.settings.compiled_autograd)
-        verdict = probe.ask(Question(subject.repro.with_source(source), subject.mismatch.signature, inside))
+        verdict = oracle.ask(Question(subject.repro.with_source(source), subject.mismatch.signature, inside))
         if verdict.same:
             return source, inside
     return subject.repro.source, subject.settings
 
 
-def _as_before(witness: Witness, verdict: Verdict, question: Question) -> Verdict:
-    there = witness.probe.ask(replace(question, strictness=Strictness.TOLERANT))
+def _with_witness(witness: Witness, verdict: Verdict, question: Question) -> Verdict:
+    """Return the verdict if the witness answers as it did for the original, else ``other``."""
+    there = witness.oracle.ask(replace(question, strictness=Strictness.TOLERANT))
     expected = Answer.SAME if witness.status is BuildStatus.BAD else Answer.NONE
     if there.answer is expected:
         return verdict
     return Verdict(Answer.OTHER, "another-history", f"{there.answer} where the original is {witness.status}")
 
 
-def _keeper(session: Session, most: int) -> Callable[[str], None]:
-    """Keeps the best so far, and every one before it if that is wanted; nothing longer than what it began with."""
+def _script_saver(session: Session, longest: int) -> Callable[[str], None]:
+    """Return a function that saves each new smallest script, unless it is longer than the first one."""
     numbers = itertools.count(1)
 
-    def keep(source: str) -> None:
-        if len(source) > most:
+    def save(source: str) -> None:
+        if len(source) > longest:
             return
         session.workspace.save_minimal(source)
         if session.options.save_trajectory:
             session.workspace.save_step(next(numbers), source)
 
-    return keep
+    return save
 
 
 def _progress(session: Session) -> Callable[[Progress], None]:
-    def say(progress: Progress) -> None:
+    def show(progress: Progress) -> None:
         session.display.status(f"{progress.bytes} bytes after {progress.asked} questions ({progress.stage})")
 
-    return say
+    return show
 
 
-def _alone(session: Session, probe: Oracle, subject: Subject, reduction: Reduction, settings: Settings) -> Shrunk:
-    """Make the result fail by itself, and see it do so."""
+def _make_standalone(
+    session: Session, oracle: Oracle, subject: Subject, reduction: Reduction, settings: Settings
+) -> ShrunkScript:
+    """Make the result fail under plain Python, and run it to see that it does."""
     session.display.status("confirming under plain python")
-    # Where it is seen in the shrunk script, which is not where it was seen in the original.
-    seen = probe.mismatch(Repro(reduction.source, seed=subject.repro.seed, name="minimal.py"), settings)
+    # The shrunk script shows the mismatch at another place than the original.
+    seen = oracle.mismatch(Repro(reduction.source, seed=subject.repro.seed, name="minimal.py"), settings)
     texts = standalone_candidates(reduction.source, seen or subject.mismatch)
-    for text in _likely_first(probe, texts, subject.repro.seed, settings):
-        runs = confirm(probe, text)
+    for text in _likely_first(oracle, texts, subject.repro.seed, settings):
+        runs = confirm_standalone(oracle, text)
         if runs is not None:
             session.workspace.save_minimal(text)
-            return Shrunk(reduction, settings, text, True, runs)
+            return ShrunkScript(reduction, settings, text, True, runs)
     session.workspace.save_minimal(reduction.source)
-    return Shrunk(reduction, settings, reduction.source, False, ())
+    return ShrunkScript(reduction, settings, reduction.source, False, ())
 
 
-def _likely_first(probe: Oracle, texts: Sequence[str], seed: int, settings: Settings) -> Iterator[str]:
-    """First what fails when compiled in a fork: a start of Python and torch costs as much as twenty of those."""
-    if not probe.compares_eager:
+def _likely_first(oracle: Oracle, texts: Sequence[str], seed: int, settings: Settings) -> Iterator[str]:
+    """Yield the scripts that fail in the probe first: a plain run costs as much as twenty of the probe's."""
+    if not oracle.compares_eager:
         yield from texts
         return
     unlikely = []
     for text in texts:
-        seen = probe.observe(Repro(text, seed=seed, name="minimal.py"), settings)
+        seen = oracle.observe(Repro(text, seed=seed, name="minimal.py"), settings)
         if ended_badly(seen.compiled) and not ended_badly(seen.eager):
             yield text
         else:
             unlikely.append(text)
-    yield from unlikely[:_UNLIKELY]
-
-
-def confirm(probe: Oracle, text: str) -> tuple[tuple[PlainRun, bool], ...] | None:
-    """Run a script under plain Python; ``None`` unless it fails each time and passes without ``torch.compile``."""
-    eager = run_plain(probe.environment, text, timeout=probe.limits.longest, compiled=False)
-    if eager.status != 0:
-        return None
-    runs = [(eager, True)]
-    for _ in range(CONFIRMATIONS):
-        run = run_plain(probe.environment, text, timeout=probe.limits.longest)
-        if run.status == 0:
-            return None
-        runs.append((run, False))
-    return tuple(runs)
+    yield from unlikely[:_MOST_UNLIKELY]
