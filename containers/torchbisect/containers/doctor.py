@@ -57,7 +57,7 @@ def run_checks(
         cache: the cache's folder.
         indexes: where packages would come from.
     """
-    looks: list[Callable[[], Check]] = [
+    all_checks: list[Callable[[], Check]] = [
         lambda: python_check(python),
         uv_check,
         compiler_check,
@@ -68,7 +68,7 @@ def run_checks(
         gpu_check,
         docker_check,
     ]
-    return [look() for look in looks]
+    return [check() for check in all_checks]
 
 
 def python_check(python: str | Path) -> Check:
@@ -87,9 +87,9 @@ def uv_check() -> Check:
         program = find_uv()
     except TorchbisectError as error:
         return Check("uv", False, str(error), "pip install uv")
-    said = _first_line([program, "--version"])
+    found = _first_line([program, "--version"])
     return Check(
-        "uv", bool(said), said or f"{program} does not start", "" if said else "pip install --force-reinstall uv"
+        "uv", bool(found), found or f"{program} does not start", "" if found else "pip install --force-reinstall uv"
     )
 
 
@@ -97,9 +97,9 @@ def compiler_check() -> Check:
     """Check the C++ compiler that inductor calls for code on a CPU; ``CXX`` comes first, as in inductor."""
     for name in filter(None, (os.environ.get("CXX"), "g++", "clang++")):
         program = shutil.which(name.split()[0])
-        said = _first_line([program, "--version"]) if program else ""
-        if said:
-            return Check("C++ compiler", True, f"{program}: {said}")
+        found = _first_line([program, "--version"]) if program else ""
+        if found:
+            return Check("C++ compiler", True, f"{program}: {found}")
     advice = "install one (Debian and Ubuntu: apt-get install g++), or set CXX"
     return Check("C++ compiler", False, "none found: inductor can't compile for the CPU", advice)
 
@@ -136,16 +136,16 @@ def memory_check() -> Check:
 
 def limits_check() -> Check:
     """Report the limits that a cgroup sets for this process."""
-    said = []
+    limits = []
     memory, processes, quota = _cgroup_number("memory.max"), _cgroup_number("pids.max"), _cgroup_text("cpu.max").split()
     if memory is not None:
-        said.append(f"memory {format_bytes(memory)}")
+        limits.append(f"memory {format_bytes(memory)}")
     if processes is not None:
-        said.append(f"{processes} processes")
+        limits.append(f"{processes} processes")
     if len(quota) == 2 and quota[0].isdigit():
-        said.append(f"{int(quota[0]) / int(quota[1]):.1f} CPUs")
+        limits.append(f"{int(quota[0]) / int(quota[1]):.1f} CPUs")
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Check("limits", True, f"{', '.join(said) or 'no cgroup limits'}; {usable} CPUs usable")
+    return Check("limits", True, f"{', '.join(limits) or 'no cgroup limits'}; {usable} CPUs usable")
 
 
 def index_check(indexes: Indexes) -> Check:
@@ -164,9 +164,9 @@ def gpu_check() -> Check:
     program = shutil.which("nvidia-smi")
     if not program:
         return Check("GPU", True, "no nvidia-smi: repros run on the CPU")
-    said = _first_line([program, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
-    if said:
-        return Check("GPU", True, said)
+    found = _first_line([program, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
+    if found:
+        return Check("GPU", True, found)
     return Check("GPU", False, "nvidia-smi is there and shows no GPU", "check the driver; CPU repros run all the same")
 
 

@@ -88,14 +88,14 @@ def prune_cache(cache: Cache, *, journal: bool = False, notify: Notify = silent)
 def list_engine(engine: Engine) -> list[StoredItem]:
     """List torchbisect's volumes and images in an engine. Raise ``MachineError`` if the engine fails."""
     with engine_errors("listing volumes and images"):
-        told = engine.client.df()
+        usage_data = engine.client.df()
     things = []
-    for volume in told.get("Volumes") or ():
+    for volume in usage_data.get("Volumes") or ():
         if LABEL in (volume.get("Labels") or {}):
             usage = volume.get("UsageData") or {}
             size = max(int(usage.get("Size", 0)), 0)
             things.append(StoredItem("volume", str(volume["Name"]), size, busy=int(usage.get("RefCount", 0)) > 0))
-    for image in told.get("Images") or ():
+    for image in usage_data.get("Images") or ():
         if LABEL in (image.get("Labels") or {}):
             name = (image.get("RepoTags") or [image["Id"]])[0]
             things.append(

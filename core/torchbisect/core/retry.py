@@ -80,9 +80,9 @@ def retry_transient(
     """
 
     def tell(state: tenacity.RetryCallState) -> None:
-        trouble = state.outcome.exception() if state.outcome else None
+        failure = state.outcome.exception() if state.outcome else None
         seconds = state.next_action.sleep if state.next_action else 0.0
-        notify(f"{what} did not answer ({trouble}): next try in {seconds:.0f} s")
+        notify(f"{what} did not answer ({failure}): next try in {seconds:.0f} s")
 
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(Transient),
@@ -94,8 +94,8 @@ def retry_transient(
     )
     try:
         return retrying(ask)
-    except Transient as trouble:
+    except Transient as failure:
         raise IndexUnreachable(
-            f"{what} did not answer ({trouble}): check the network and the proxy, or name another index with "
+            f"{what} did not answer ({failure}): check the network and the proxy, or name another index with "
             "--index-url; the same command goes on from here"
-        ) from trouble
+        ) from failure

@@ -97,10 +97,10 @@ def engine_errors(what: str) -> Iterator[None]:
     try:
         yield
     except ENGINE_EXCEPTIONS as error:
-        said = " ".join(str(getattr(error, "explanation", None) or error).split())
-        if is_disk_full_message(said):
+        message = " ".join(str(getattr(error, "explanation", None) or error).split())
+        if is_disk_full_message(message):
             raise volume_full() from error
-        raise MachineError(f"the container engine failed at {what}: {said[:400]}") from error
+        raise MachineError(f"the container engine failed at {what}: {message[:400]}") from error
 
 
 def volume_full() -> DiskFull:

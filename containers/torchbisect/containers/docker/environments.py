@@ -233,18 +233,18 @@ class DockerEnvironments:
         """Make a copy of a build's environment in the volume, with other files in it; see ``Environments``."""
         base = self.environment(build)
         name = copy_name(commit, base.python)
-        place, lock = f"{MAKING}/{name}", self._cache.install_lock(self._lock_name(name))
+        folder, lock = f"{MAKING}/{name}", self._cache.install_lock(self._lock_name(name))
         try:
             lock.acquire(
                 waiting=f"another run uses the copy with the Python of {commit[:10]}: waiting for it",
                 notify=self._notify,
             )
             try:
-                self.volume.overlay_files(f"{VENVS}/{self.key(build)}", place, layer, commit)
+                self.volume.overlay_files(f"{VENVS}/{self.key(build)}", folder, layer, commit)
                 stands_for, facts = overlay_identity(build, base.facts, commit)
-                yield self._environment(stands_for, facts, place)
+                yield self._environment(stands_for, facts, folder)
             finally:
-                self._discard(place)
+                self._discard(folder)
                 lock.release()
         finally:
             self.release(build)
@@ -302,7 +302,7 @@ class DockerEnvironments:
         """Install, import torch as foreign code would be run, and only then name the environment."""
         while True:
             try:
-                place = self._installer.make(key, build, cancel)
+                folder = self._installer.make(key, build, cancel)
                 break
             except DiskFull:
                 self._discard(f"{MAKING}/{key}")
@@ -312,24 +312,24 @@ class DockerEnvironments:
                 self._discard(f"{MAKING}/{key}")
                 raise
         try:
-            trial = self._environment(build, Facts("", None, "", ""), place)
+            trial = self._environment(build, Facts("", None, "", ""), folder)
             facts = read_facts(lambda arguments, timeout: trial.run(arguments, timeout=timeout), build)
             if self._confinement.gpu is not None:
                 check_gpu(trial)
-            self.volume.write_facts(place, dump_facts(facts))
+            self.volume.write_facts(folder, dump_facts(facts))
             target = f"{VENVS}/{key}"
-            self.volume.run_program(["sh", "-c", f"mkdir -p {VENVS} && rm -rf {target} && mv {place} {target}"])
+            self.volume.run_program(["sh", "-c", f"mkdir -p {VENVS} && rm -rf {target} && mv {folder} {target}"])
         except BaseException:
-            self._discard(place)
+            self._discard(folder)
             raise
 
-    def _discard(self, place: str) -> None:
+    def _discard(self, folder: str) -> None:
         """Remove an unfinished environment; if that fails, the next install of the build removes it."""
         with contextlib.suppress(TorchbisectError):
-            self.volume.remove(place)
+            self.volume.remove(folder)
 
-    def _environment(self, build: Build, facts: Facts, place: str) -> DockerEnvironment:
-        return DockerEnvironment(build, facts, f"{place}/bin/python", self.volume, self._confinement)
+    def _environment(self, build: Build, facts: Facts, folder: str) -> DockerEnvironment:
+        return DockerEnvironment(build, facts, f"{folder}/bin/python", self.volume, self._confinement)
 
     def _lock_name(self, key: str) -> str:
         """Return the name of an environment's lock files; the cache's folder has those of all engines."""

@@ -87,9 +87,9 @@ def find_image(engine: Engine, options: ImageOptions | None = None, *, notify: N
             try:
                 engine.client.images.pull(name)
             except (docker.errors.NotFound, docker.errors.APIError) as error:
-                said = " ".join(str(error.explanation or error).split())[:200]
+                message = " ".join(str(error.explanation or error).split())[:200]
                 raise InputError(
-                    f"there is no image {name} and none can be fetched ({said}): correct --image"
+                    f"there is no image {name} and none can be fetched ({message}): correct --image"
                 ) from error
     return check_image(engine, name)
 
@@ -106,8 +106,8 @@ def build_image(engine: Engine, kind: str, *, base: str | None = None, notify: N
         .read_bytes()
     )
     uv = Path(find_uv()).read_bytes()
-    told = hashlib.sha256(b"\n".join([dockerfile, hashlib.sha256(uv).digest(), (base or "").encode()])).hexdigest()
-    tag = f"torchbisect-{kind}:{told[:12]}"
+    digest = hashlib.sha256(b"\n".join([dockerfile, hashlib.sha256(uv).digest(), (base or "").encode()])).hexdigest()
+    tag = f"torchbisect-{kind}:{digest[:12]}"
     with engine_errors(f"building the image {tag}"):
         try:
             engine.client.images.get(tag)
@@ -127,9 +127,9 @@ def build_image(engine: Engine, kind: str, *, base: str | None = None, notify: N
                 forcerm=True,
             )
         except docker.errors.BuildError as error:
-            said = " ".join(str(error).split())[:300]
+            message = " ".join(str(error).split())[:300]
             raise MachineError(
-                f"the image {tag} could not be built ({said}): check that the engine can fetch its base, or name an "
+                f"the image {tag} could not be built ({message}): check that the engine can fetch its base, or name an "
                 "image that has Python with its headers, a C++ compiler and uv with --image"
             ) from error
     return tag
@@ -151,16 +151,16 @@ def check_image(engine: Engine, name: str) -> Image:
             container.start()
             status = container.wait(timeout=120)["StatusCode"]
             lines = container.logs(stdout=True, stderr=False).decode("utf-8", "replace").splitlines()
-            said = container.logs(stdout=False, stderr=True).decode("utf-8", "replace").strip().splitlines()
+            message = container.logs(stdout=False, stderr=True).decode("utf-8", "replace").strip().splitlines()
         except docker.errors.APIError as error:
-            words = " ".join(str(error.explanation or error).split())[:200]
+            reason = " ".join(str(error.explanation or error).split())[:200]
             raise InputError(
-                f"the image {name} has no python3 that starts ({words}): name another with --image"
+                f"the image {name} has no python3 that starts ({reason}): name another with --image"
             ) from error
         finally:
             remove(container)
     if status or len(lines) < 2:
-        raise InputError(f"the image {name} has no python3 that works ({said[-1] if said else f'exit {status}'})")
+        raise InputError(f"the image {name} has no python3 that works ({message[-1] if message else f'exit {status}'})")
     missing = next((line.partition(":")[2] for line in lines if line.startswith("missing:")), "")
     if missing:
         raise InputError(f"the image {name} lacks {missing}: add it, or leave --image out to have one built")

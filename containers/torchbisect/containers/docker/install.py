@@ -61,7 +61,7 @@ class ContainerInstaller:
         Raises:
             InstallFailed, InputError, IndexUnreachable, DiskFull, MachineError, Cancelled: as ``Installer.make``.
         """
-        place = f"{MAKING}/{key}"
+        folder = f"{MAKING}/{key}"
         with engine_errors("making a container to install in"):
             container = self.volume.create(
                 ["sleep", _LIFETIME],
@@ -76,7 +76,7 @@ class ContainerInstaller:
             self._copy_in(container, build)
             if cancel is not None:
                 threading.Thread(target=_watch, args=(container, cancel, watching), daemon=True).start()
-            self._install(container, place, build, cancel)
+            self._install(container, folder, build, cancel)
         except MachineError:
             if cancel is not None and cancel.is_set():
                 raise Cancelled from None
@@ -84,16 +84,16 @@ class ContainerInstaller:
         finally:
             watching.set()
             remove(container)
-        return place
+        return folder
 
-    def _install(self, container: Container, place: str, build: Build, cancel: threading.Event | None) -> None:
-        made = self._run(container, ["sh", "-c", f"rm -rf {place} && uv venv --relocatable --python python3 {place}"])
+    def _install(self, container: Container, folder: str, build: Build, cancel: threading.Event | None) -> None:
+        made = self._run(container, ["sh", "-c", f"rm -rf {folder} && uv venv --relocatable --python python3 {folder}"])
         if made.status and is_disk_full_message(made.errors):
             raise volume_full()
         if made.status:
             raise MachineError(f"no environment could be made in the volume: {main_line(made.errors)}")
         wanted = requirements(self._localized(build), self.packages)
-        command = ["uv", "pip", "install", "--python", f"{place}/bin/python", "--compile-bytecode"]
+        command = ["uv", "pip", "install", "--python", f"{folder}/bin/python", "--compile-bytecode"]
         # Building a source package would run its code here, where there is a network and a writable volume.
         command += ["--only-binary", ":all:", "--no-progress", "--color", "never", *wanted]
 
@@ -105,7 +105,7 @@ class ContainerInstaller:
                 raise volume_full()
             if done.status:
                 names = package_names(self.packages)
-                raise error_from_uv(done.errors, build, Path(place), packages=names, indexes=str(self.indexes))
+                raise error_from_uv(done.errors, build, Path(folder), packages=names, indexes=str(self.indexes))
 
         retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
 

@@ -47,8 +47,8 @@ for archive in pathlib.Path({WHEELS!r}, "archive-v0").glob("*"):
 _OVERLAY_FILES = """
 import base64, json, sys
 source, place, files, commit = sys.argv[1:]
-with open(files) as told:
-    layer = {path: base64.b64decode(body) if body is not None else None for path, body in json.load(told).items()}
+with open(files) as listing:
+    layer = {path: base64.b64decode(body) if body is not None else None for path, body in json.load(listing).items()}
 os.unlink(files)
 shutil.rmtree(place, ignore_errors=True)
 link_tree(Path(source), Path(place))
@@ -98,23 +98,25 @@ class Volume:
 
     def environments(self) -> list[VolumeEnvironment]:
         """Return all finished environments, the one unused longest first."""
-        told = self.run_program(["sh", "-c", f"stat -c '%Y %n' {VENVS}/*/{FACTS_FILE} 2>/dev/null || true"])
-        pairs = [line.split(" ", 1) for line in told.splitlines() if " " in line]
+        listing = self.run_program(["sh", "-c", f"stat -c '%Y %n' {VENVS}/*/{FACTS_FILE} 2>/dev/null || true"])
+        pairs = [line.split(" ", 1) for line in listing.splitlines() if " " in line]
         found = [VolumeEnvironment(path.split("/")[-2], float(moment)) for moment, path in pairs]
         return sorted(found, key=lambda kept: kept.used)
 
     def remove(self, path: str) -> None:
         """Remove a folder of the volume; it is moved away first, so that nobody sees half of it."""
-        gone = f"{MAKING}/gone-{time.time_ns()}"
-        script = f'mkdir -p {MAKING}; if [ -e "$1" ]; then mv "$1" {gone} && rm -rf {gone}; fi; rm -rf {MAKING}/gone-*'
+        removed = f"{MAKING}/gone-{time.time_ns()}"
+        script = (
+            f'mkdir -p {MAKING}; if [ -e "$1" ]; then mv "$1" {removed} && rm -rf {removed}; fi; rm -rf {MAKING}/gone-*'
+        )
         self.run_program(["sh", "-c", script, "sh", path])
 
     def overlay_files(self, source: str, place: str, layer: Mapping[str, bytes | None], commit: str) -> None:
         """Copy an environment by hard links, with other files in its packages; see the module ``overlay``."""
-        told = {path: None if body is None else base64.b64encode(body).decode() for path, body in layer.items()}
+        contents = {path: None if body is None else base64.b64encode(body).decode() for path, body in layer.items()}
         files = f"{place}.json"
         with engine_errors("writing to the volume"):
-            body = json.dumps(told).encode()
+            body = json.dumps(contents).encode()
             self._copy_container().put_archive(ROOT, archive({files[len(ROOT) + 1 :]: body}))
         self.run_program(["python3", "-c", inspect.getsource(overlay) + _OVERLAY_FILES, source, place, files, commit])
 

@@ -130,8 +130,8 @@ class Interpreter:
     @property
     def identity(self) -> str:
         """A short digest of version, ABI and executable; environments of equal digests are interchangeable."""
-        told = f"{self.base}|{self.version}|{self.abi}|{self.platforms[:1]}"
-        return hashlib.sha256(told.encode()).hexdigest()[:8]
+        description = f"{self.base}|{self.version}|{self.abi}|{self.platforms[:1]}"
+        return hashlib.sha256(description.encode()).hexdigest()[:8]
 
 
 def _locate(path: str | Path) -> Path:
@@ -174,9 +174,9 @@ def _ask(place: Path) -> dict[str, Any]:
     except (ValueError, IndexError):
         answer = None
     if not isinstance(answer, dict) or "version" not in answer:
-        said = (done.stderr or done.stdout).strip().splitlines()
+        output = (done.stderr or done.stdout).strip().splitlines()
         raise InputError(
-            f"{place} isn't a Python 3.8 or newer that works ({said[-1] if said else f'exit {done.returncode}'}): "
+            f"{place} isn't a Python 3.8 or newer that works ({output[-1] if output else f'exit {done.returncode}'}): "
             "name one with --python"
         )
     return answer

@@ -123,15 +123,15 @@ def choose_variant(offered: Sequence[str], gpus: Sequence[Gpu]) -> str:
 GPU_QUERY = r"""
 import json
 import torch
-told = {"built": torch.version.cuda, "available": torch.cuda.is_available()}
-if told["available"]:
-    told["capability"] = list(torch.cuda.get_device_capability())
-    told["architectures"] = torch.cuda.get_arch_list()
+facts = {"built": torch.version.cuda, "available": torch.cuda.is_available()}
+if facts["available"]:
+    facts["capability"] = list(torch.cuda.get_device_capability())
+    facts["architectures"] = torch.cuda.get_arch_list()
     try:
-        told["sum"] = float((torch.ones(2, device="cuda") + 1).sum())
+        facts["sum"] = float((torch.ones(2, device="cuda") + 1).sum())
     except Exception as error:
-        told["error"] = str(error).splitlines()[0]
-print(json.dumps(told))
+        facts["error"] = str(error).splitlines()[0]
+print(json.dumps(facts))
 """
 
 
@@ -145,17 +145,17 @@ def check_gpu(environment: Environment) -> None:
 def gpu_failure(answer: str, build: Build) -> InstallFailed | None:
     """Return the reason why a build can't compute on the GPU, from its answer to ``GPU_QUERY``; ``None`` if it can."""
     try:
-        told = json.loads(answer.splitlines()[-1])
+        facts = json.loads(answer.splitlines()[-1])
     except (ValueError, IndexError):
         return InstallFailed("gpu-unusable", f"torch {build} could not be asked about the GPU")
-    if not told.get("built"):
+    if not facts.get("built"):
         return InstallFailed("not-a-cuda-build", f"torch {build} is built for the CPU only")
-    if not told.get("available"):
+    if not facts.get("available"):
         return InstallFailed(
-            "gpu-unusable", f"torch {build} (CUDA {told['built']}) sees no GPU: the driver may be too old for it"
+            "gpu-unusable", f"torch {build} (CUDA {facts['built']}) sees no GPU: the driver may be too old for it"
         )
-    if told.get("sum") != 4.0:
-        capability = "".join(map(str, told.get("capability", [])))
-        has = ", ".join(told.get("architectures", []))
+    if facts.get("sum") != 4.0:
+        capability = "".join(map(str, facts.get("capability", [])))
+        has = ", ".join(facts.get("architectures", []))
         return InstallFailed("no-kernels-for-gpu", f"torch {build} has no kernels for sm_{capability}, only for {has}")
     return None

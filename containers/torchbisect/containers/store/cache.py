@@ -146,12 +146,12 @@ class Cache:
         if not lock.try_acquire():
             return False
         try:
-            doomed = self.unfinished / f"{_REMOVED}{uuid.uuid4().hex}"
+            moved = self.unfinished / f"{_REMOVED}{uuid.uuid4().hex}"
             try:
-                os.rename(self.venvs / key, doomed)
+                os.rename(self.venvs / key, moved)
             except FileNotFoundError:
                 return False
-            remove_tree(doomed)
+            remove_tree(moved)
             return True
         finally:
             lock.release()
@@ -207,14 +207,14 @@ class Cache:
         self, notify: Notify, reclaim: Callable[[list[str]], None] | None, sparing: str | None = None
     ) -> bool:
         """Remove one environment and the packages that no other holds; return true if that freed anything."""
-        gone = self.evict_oldest(notify, sparing=sparing)
+        evicted = self.evict_oldest(notify, sparing=sparing)
         remove_unused_bytecode(self.bytecode)
         unused = self.unlinked_packages() if reclaim else []
         if reclaim and unused:
             before = self.free()
             reclaim(unused)
-            gone = gone or self.free() > before
-        return gone
+            evicted = evicted or self.free() > before
+        return evicted
 
     def unlinked_packages(self) -> list[str]:
         """Return the packages among the wheels that no environment holds a link to."""

@@ -60,16 +60,16 @@ def copied_environment(cache: Cache, base: Venv, name: str, what: str, notify: N
     Raises:
         DiskFull: if there is no room.
     """
-    lock, place = cache.install_lock(name), cache.unfinished / name
+    lock, folder = cache.install_lock(name), cache.unfinished / name
     lock.acquire(waiting=f"another run uses the copy with {what}: waiting for it", notify=notify)
     source = base.python.parents[1]
     try:
-        remove_tree(place)
-        with disk_errors(place.parent):
-            link_tree(source, place)
-        yield place / base.python.relative_to(source)
+        remove_tree(folder)
+        with disk_errors(folder.parent):
+            link_tree(source, folder)
+        yield folder / base.python.relative_to(source)
     finally:
-        remove_tree(place)
+        remove_tree(folder)
         lock.release()
 
 

@@ -67,13 +67,13 @@ class FileLock:
             cancel: ends the wait.
         """
         begun = time.monotonic()
-        told = not waiting
+        notified = not waiting
         while not self.try_acquire():
             if cancel is not None and cancel.is_set():
                 return False
-            if not told and time.monotonic() - begun > _QUIET_SECONDS:
+            if not notified and time.monotonic() - begun > _QUIET_SECONDS:
                 notify(waiting)
-                told = True
+                notified = True
             time.sleep(_POLL_SECONDS)
         return True
 

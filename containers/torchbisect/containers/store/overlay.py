@@ -31,30 +31,30 @@ def link_tree(source: Path, target: Path) -> None:
             _link(os.path.join(folder, name), here / name)
 
 
-def overlay_files(place: Path, layer: Mapping[str, bytes | None], commit: str) -> None:
+def overlay_files(environment: Path, layer: Mapping[str, bytes | None], commit: str) -> None:
     """Put files into the site-packages of a virtual environment whose files are links to another's.
 
     Args:
-        place: the environment's folder; everything in it may be a hard link.
+        environment: the environment's folder; everything in it may be a hard link.
         layer: new contents of files by their path in site-packages; ``None`` removes a file.
         commit: the commit that the Python files are from; it is written into ``torch/version.py`` and read back.
 
     Raises:
         FileNotFoundError: if it is no virtual environment with a torch in it.
     """
-    site = site_packages(place)
+    site = site_packages(environment)
     for path, contents in layer.items():
         _replace_file(site / path, contents)
     version = site / "torch" / "version.py"
-    told = _GIT_VERSION.sub(f"git_version = {commit!r}", version.read_text(encoding="utf-8"))
-    _replace_file(version, told.encode())
+    text = _GIT_VERSION.sub(f"git_version = {commit!r}", version.read_text(encoding="utf-8"))
+    _replace_file(version, text.encode())
 
 
-def site_packages(place: Path) -> Path:
+def site_packages(environment: Path) -> Path:
     """Return the site-packages of a virtual environment. Raise ``FileNotFoundError`` if it is none."""
-    found = sorted(place.glob("lib/python3*/site-packages"))
-    if not (place / "pyvenv.cfg").exists() or not found:
-        raise FileNotFoundError(f"{place} is no virtual environment")
+    found = sorted(environment.glob("lib/python3*/site-packages"))
+    if not (environment / "pyvenv.cfg").exists() or not found:
+        raise FileNotFoundError(f"{environment} is no virtual environment")
     return found[0]
 
 

@@ -194,30 +194,30 @@ class VenvEnvironments:
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
         """Make an environment under a temporary name, and rename it when it is complete."""
-        place = self._cache.unfinished / key
+        folder = self._cache.unfinished / key
         shared = self._cache.wheels_lock(shared=True)
         with contextlib.suppress(DiskFull):
             # An estimate; only the install itself can tell if it is too little.
             self._cache.make_room(self._free_space, notify=self._notify, reclaim=self._installer.remove_wheels)
         try:
             for attempt in itertools.count():
-                remove_tree(place)
+                remove_tree(folder)
                 shared.acquire(
                     waiting="another run is removing wheels from the cache: waiting for it", notify=self._notify
                 )
                 try:
-                    self._fill(place, build, cancel)
+                    self._fill(folder, build, cancel)
                     break
                 except DiskFull:
                     shared.release()
-                    remove_tree(place)
+                    remove_tree(folder)
                     if not self._more_room(first=attempt == 0):
                         raise
             with disk_errors(self._cache.venvs):
                 remove_tree(self._cache.venvs / key)
-                os.rename(place, self._cache.venvs / key)
+                os.rename(folder, self._cache.venvs / key)
         except BaseException:
-            remove_tree(place)
+            remove_tree(folder)
             raise
         finally:
             shared.release()
@@ -229,32 +229,32 @@ class VenvEnvironments:
         Wheels that no environment holds are removed too. Without an environment to remove, that helps only at the first
         try: after it, these wheels are the ones that the install itself fetched.
         """
-        gone = self._cache.evict_oldest(self._notify)
+        evicted = self._cache.evict_oldest(self._notify)
         unused = self._cache.unlinked_packages()
         if unused:
             self._installer.remove_wheels(unused)
-        return gone or (first and bool(unused))
+        return evicted or (first and bool(unused))
 
-    def _fill(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
-        self._installer.make(place, build, requirements(build, self._packages), cancel)
-        site, store = _site_packages(place), bytecode_folder(self._cache.bytecode, self._interpreter)
+    def _fill(self, folder: Path, build: Build, cancel: threading.Event | None) -> None:
+        self._installer.make(folder, build, requirements(build, self._packages), cancel)
+        site, store = _site_packages(folder), bytecode_folder(self._cache.bytecode, self._interpreter)
         lent = link_known_bytecode(store, site, self._interpreter)
-        facts = self._read(build, place / "bin" / "python", cancel=cancel, warm=lent < _ENOUGH_BYTECODE)
+        facts = self._read(build, folder / "bin" / "python", cancel=cancel, warm=lent < _ENOUGH_BYTECODE)
         if lent < _ENOUGH_BYTECODE:
             writable_directory(store, option="--cache-dir")
             self._run(
-                place / "bin" / "python", ["-c", SAVE_BYTECODE, str(site), str(store)], IMPORT_TIMEOUT, cancel=cancel
+                folder / "bin" / "python", ["-c", SAVE_BYTECODE, str(site), str(store)], IMPORT_TIMEOUT, cancel=cancel
             )
-        with disk_errors(place):
-            (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
+        with disk_errors(folder):
+            (folder / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
 
-    def _facts(self, build: Build, place: Path) -> Facts:
+    def _facts(self, build: Build, folder: Path) -> Facts:
         """Read the facts written after the install; ask again if the system has changed since."""
-        facts = load_facts(place / FACTS_FILE)
+        facts = load_facts(folder / FACTS_FILE)
         if facts is None or platform.release() not in facts.platform:
-            facts = self._read(build, place / "bin" / "python")
-            with disk_errors(place):
-                (place / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
+            facts = self._read(build, folder / "bin" / "python")
+            with disk_errors(folder):
+                (folder / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
         return facts
 
     def _read(
@@ -305,15 +305,15 @@ class VenvEnvironments:
         with self._guard:
             if self._homes is None:
                 with disk_errors(tempfile.gettempdir()):
-                    place = Path(tempfile.mkdtemp(prefix=_HOMES))
-                lock = FileLock(place / _ALIVE)
+                    folder = Path(tempfile.mkdtemp(prefix=_HOMES))
+                lock = FileLock(folder / _ALIVE)
                 lock.acquire()
-                self._homes = place, lock
+                self._homes = folder, lock
             return self._homes[0]
 
 
-def _site_packages(place: Path) -> Path:
-    return next(place.glob("lib/python3*/site-packages"), place / "lib")
+def _site_packages(folder: Path) -> Path:
+    return next(folder.glob("lib/python3*/site-packages"), folder / "lib")
 
 
 _HOMES = "torchbisect-homes-"
@@ -322,11 +322,11 @@ _ALIVE = ".alive"
 
 def remove_stale_homes() -> None:
     """Remove the home folders of dead runs."""
-    for place in Path(tempfile.gettempdir()).glob(f"{_HOMES}*"):
-        mark = place / _ALIVE
-        if mark.exists() and place.stat().st_uid == os.getuid():
+    for folder in Path(tempfile.gettempdir()).glob(f"{_HOMES}*"):
+        mark = folder / _ALIVE
+        if mark.exists() and folder.stat().st_uid == os.getuid():
             lock = FileLock(mark)
             with contextlib.suppress(TorchbisectError, OSError):
                 if lock.try_acquire():
-                    shutil.rmtree(place, ignore_errors=True)
+                    shutil.rmtree(folder, ignore_errors=True)
                     lock.release()

@@ -58,8 +58,8 @@ class Installer:
     retry: RetryPolicy = DEFAULT_RETRY
     program: str = field(default_factory=find_uv)
 
-    def make(self, place: Path, build: Build, requirements: list[str], cancel: threading.Event | None = None) -> None:
-        """Make an environment at ``place`` and install these requirements in it.
+    def make(self, folder: Path, build: Build, requirements: list[str], cancel: threading.Event | None = None) -> None:
+        """Make an environment at ``folder`` and install these requirements in it.
 
         It is relocatable, so that it can be made under a temporary name.
 
@@ -71,10 +71,10 @@ class Installer:
             MachineError: if this machine fails in another way.
             Cancelled: if ``cancel`` was set.
         """
-        self._venv(place, build, cancel)
-        command = ["pip", "install", "--python", str(place / "bin" / "python"), "--only-binary", "torch"]
+        self._venv(folder, build, cancel)
+        command = ["pip", "install", "--python", str(folder / "bin" / "python"), "--only-binary", "torch"]
         retry_install(
-            lambda: self._try([*command, *requirements], place, build, cancel),
+            lambda: self._try([*command, *requirements], folder, build, cancel),
             build,
             notify=self.notify,
             retry=self.retry,
@@ -105,18 +105,18 @@ class Installer:
         finally:
             lock.release()
 
-    def _venv(self, place: Path, build: Build, cancel: threading.Event | None) -> None:
-        done = self._run(["venv", "--relocatable", "--python", str(self.interpreter.path), str(place)], cancel)
+    def _venv(self, folder: Path, build: Build, cancel: threading.Event | None) -> None:
+        done = self._run(["venv", "--relocatable", "--python", str(self.interpreter.path), str(folder)], cancel)
         if done.status:
-            trouble = error_from_uv(done.errors, build, place)
+            error = error_from_uv(done.errors, build, folder)
             # An empty environment that can't be made is not the build's fault.
-            words = main_line(done.errors)
+            reason = main_line(done.errors)
             failed = MachineError(
-                f"no environment could be made with {self.interpreter.path} ({words}): name another --python"
+                f"no environment could be made with {self.interpreter.path} ({reason}): name another --python"
             )
-            raise failed if isinstance(trouble, (InstallFailed, Transient)) else trouble
+            raise failed if isinstance(error, (InstallFailed, Transient)) else error
 
-    def _try(self, arguments: list[str], place: Path, build: Build, cancel: threading.Event | None) -> Completed:
+    def _try(self, arguments: list[str], folder: Path, build: Build, cancel: threading.Event | None) -> Completed:
         done = self._run(arguments, cancel, self._report_downloads)
         if done.status == 0:
             return done
@@ -138,16 +138,16 @@ class Installer:
 
     def _environment(self) -> dict[str, str]:
         """Return the user's variables for uv, which is trusted and needs their proxies and credentials."""
-        mine = {name: value for name, value in os.environ.items() if not _overrides_options(name)}
-        mine.setdefault("UV_HTTP_TIMEOUT", "120")
-        mine.update(self.indexes.uv_variables())
-        mine.update(
+        variables = {name: value for name, value in os.environ.items() if not _overrides_options(name)}
+        variables.setdefault("UV_HTTP_TIMEOUT", "120")
+        variables.update(self.indexes.uv_variables())
+        variables.update(
             UV_CACHE_DIR=str(self.cache.wheels),
-            UV_LINK_MODE=mine.get("UV_LINK_MODE", "hardlink"),
+            UV_LINK_MODE=variables.get("UV_LINK_MODE", "hardlink"),
             UV_HTTP_RETRIES="0",  # retry_install waits between tries, and reports the waits
             UV_PYTHON_DOWNLOADS="never",
         )
-        return mine
+        return variables
 
     def _report_downloads(self, data: bytes) -> None:
         for found in _DOWNLOADING.findall(data):

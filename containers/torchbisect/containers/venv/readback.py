@@ -73,13 +73,13 @@ def read_facts(run: Callable[[list[str], float], Completed], build: Build, *, wa
 
 def parse_facts(text: str) -> Facts:
     """Parse facts from JSON; unknown entries are ignored, missing ones are ``None``. Raise ``ValueError``."""
-    told = json.loads(text)
-    if not isinstance(told, dict) or not all(
-        isinstance(told.get(name), str) for name in ("torch", "python", "platform")
+    data = json.loads(text)
+    if not isinstance(data, dict) or not all(
+        isinstance(data.get(name), str) for name in ("torch", "python", "platform")
     ):
         raise ValueError("these aren't the facts of an environment")
     names = {field.name for field in dataclasses.fields(Facts)}
-    return Facts(**{"git_version": None, **{name: value for name, value in told.items() if name in names}})
+    return Facts(**{"git_version": None, **{name: value for name, value in data.items() if name in names}})
 
 
 def load_facts(path: Path) -> Facts | None:
