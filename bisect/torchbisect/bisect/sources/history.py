@@ -81,7 +81,6 @@ class History:
 
     def __init__(self, repository: git.Repo) -> None:
         self._repository = repository
-        self._nightlies: dict[datetime.date, tuple[str, str]] | None = None
 
     @classmethod
     def open(cls, place: str, cache: Path, *, notify: Notify = silent, fetch: bool = True) -> History:
@@ -116,24 +115,6 @@ class History:
             with _git_errors(module, f"the history of {redact_url(place)} can't be fetched"):
                 repository.git.fetch("--prune", "origin", "+refs/heads/*:refs/heads/*")
         return cls(repository)
-
-    def nightlies(self) -> dict[datetime.date, str]:
-        """Return the commit on main of each nightly, by the day in the nightly's subject."""
-        return {date: main for date, (_, main) in self._all_nightlies().items()}
-
-    def _all_nightlies(self) -> dict[datetime.date, tuple[str, str]]:
-        """Return by day the commit on the nightly branch and the commit on main."""
-        if self._nightlies is None:
-            found: dict[datetime.date, tuple[str, str]] = {}
-            branch = self._branch("nightly")
-            lines = self._log("--format=%H%x1f%s", branch).splitlines() if branch else []
-            for line in lines:
-                sha, _, subject = line.partition(_FIELD)
-                match = _SUBJECT.match(subject)
-                if match:
-                    found.setdefault(datetime.date.fromisoformat(match.group(1)), (sha, match.group(2)))
-            self._nightlies = found
-        return self._nightlies
 
     def main_commit(self, git_version: str) -> str | None:
         """Return the commit on main that a build was made from; ``None`` if this clone doesn't have it.
@@ -219,12 +200,6 @@ class History:
             else:
                 self._repository.git.worktree("prune")
                 self._repository.git.worktree("add", "--force", "--detach", str(tree), sha)
-
-    def _branch(self, name: str) -> str | None:
-        for reference in (f"refs/heads/{name}", f"refs/remotes/origin/{name}", f"refs/remotes/upstream/{name}"):
-            if self._resolve(reference):
-                return reference
-        return None
 
     def _known(self, name: str) -> str:
         sha = self._resolve(name)

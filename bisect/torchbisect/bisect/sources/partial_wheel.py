@@ -252,9 +252,9 @@ def partial_wheel_environment(
     wheel = fetch_python_files(
         url, wanted=lambda path: is_replaceable(path) or path == _VERSION, notify=notify, retry=retry
     )
-    said = _GIT_VERSION.search(wheel.files.get(_VERSION, b"").decode("utf-8", "replace"))
-    both = f"{said.group(1) if said else build.version} over {base.facts.torch}"
+    git_version = _GIT_VERSION.search(wheel.files.get(_VERSION, b"").decode("utf-8", "replace"))
+    name_of_both = f"{git_version.group(1) if git_version else build.version} over {base.facts.torch}"
     with overlaid_environment(
-        cache, base, python_difference(wheel, site_packages_of(base)), both, build
+        cache, base, python_difference(wheel, site_packages_of(base)), name_of_both, build
     ) as environment:
         yield environment, wheel.fetched

@@ -82,8 +82,8 @@ def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> 
         return [], reason
     standing = [wheel for wheel in wheels if not wheel.package.is_yanked]
     if not standing:
-        said = wheels[0].package.yanked_reason
-        return [], f"yanked: {said}" if said else "yanked"
+        why = wheels[0].package.yanked_reason
+        return [], f"yanked: {why}" if why else "yanked"
     fitting = [wheel for wheel in standing if not interpreter.tags.isdisjoint(wheel.tags)]
     if not fitting:
         return [], no_wheel_reason(interpreter)

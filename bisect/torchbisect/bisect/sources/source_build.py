@@ -81,13 +81,15 @@ class CommitBuilder:
         path = f"{place / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(place), "TORCHBISECT_COMMIT": commit.sha}
         done = run_command(["sh", "-c", self.command], environment=environment, directory=tree)
-        said = main_line(done.errors or done.output)
+        message = main_line(done.errors or done.output)
         if done.status == SKIP:
-            raise InstallFailed("skipped", f"--build-cmd skipped {commit.short} ({said})")
+            raise InstallFailed("skipped", f"--build-cmd skipped {commit.short} ({message})")
         if done.status is None or done.status < 0 or done.status >= _COMMAND_FAILED:
-            raise MachineError(f"--build-cmd {self.command!r} can't be run (status {done.status}: {said}): correct it")
+            raise MachineError(
+                f"--build-cmd {self.command!r} can't be run (status {done.status}: {message}): correct it"
+            )
         if done.status:
-            raise InstallFailed("build-failed", f"{commit.short} could not be built (status {done.status}: {said})")
+            raise InstallFailed("build-failed", f"{commit.short} could not be built (status {done.status}: {message})")
 
     def _read_back(self, commit: Commit, place: Path) -> Venv:
         """Return the environment with the facts of the torch that was built."""

@@ -51,8 +51,8 @@ class Suspect:
 
 def stage_paths(component: str | None) -> tuple[str, ...]:
     """Return the folders of a compiler stage (``inductor``, ``module: dynamo``); none for an unknown stage."""
-    said = (component or "").lower().replace("_", " ")
-    return next((paths for word, paths in STAGES.items() if word in said), ())
+    name = (component or "").lower().replace("_", " ")
+    return next((paths for word, paths in STAGES.items() if word in name), ())
 
 
 def generates_code(component: str | None) -> bool:
@@ -112,10 +112,10 @@ def _score(
     if plain and any(plain in tag or tag in plain for tag in tags):
         score += 1
         reasons.append("its subject names the stage")
-    said = [word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", commit.subject, re.IGNORECASE)]
-    if said:
+    named = [word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", commit.subject, re.IGNORECASE)]
+    if named:
         score += 2
-        reasons.append(f"its subject names {_some(said)}")
+        reasons.append(f"its subject names {_some(named)}")
     if commit.sha in reverted:
         score = min(score, 1)
         reasons.append("but it was reverted within the range")
