@@ -12,11 +12,6 @@ from pass_runner import after
         ("def f(x, y, z):\n    return x + y\nkeep(f(a, 1, b))", ["keep"], "def f(x):\n    return x + 1"),
         ("def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
         (
-            "def f(c, n, x):\n    return x + n\ng = partial(f, C(), 3)\nkeep(g(1))",
-            ["keep", "g(1)"],
-            "def f(x):\n    return x + 3\ng = partial(f)",
-        ),
-        (
             "class N(Module):\n    def forward(self, x, y):\n        return 1\nclass M:\n    def __init__(self, x):\n"
             "        pass\nm = M(3)\nn = N()\nkeep(n(2, 4), m)",
             ["keep"],

@@ -74,3 +74,17 @@ from pass_runner import after
 )
 def test_blocks_and_expressions_give_way_to_their_parts(step: str, program: str, words: list[str], left: str) -> None:
     assert left in after(step, program, *words)
+
+
+def test_a_loop_over_parameters_gives_way_to_one_iteration_on_each_by_name() -> None:
+    program = """
+class N(Module):
+    def __init__(self):
+        self.v = Parameter(1)
+        self.w = Parameter(2)
+n = N()
+for p in n.parameters():
+    keep(p)
+"""
+    text = after("replace_by_part.blocks", program, "keep", "n.w")
+    assert text.endswith("p = n.w\nkeep(p)")

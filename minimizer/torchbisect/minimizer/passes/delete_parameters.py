@@ -52,32 +52,13 @@ def _parameter_edits(tree: ast.Module) -> Iterator[Edit]:
             continue
         method = _implicit_parameters(tree, function)
         names = [item.arg for item in [*function.args.posonlyargs, *function.args.args]]
-        partials = _partial_calls(tree, function.name)
-        if partials:
-            # What the calls of a partial function give is bound to other places than in it.
-            calls, before, last = partials, -1, min(len(call.args) - 1 for call in partials)
-        else:
-            calls, before, last = _calls_of(tree, function), method, len(names)
+        calls = _calls_of(tree, function)
         if not calls:
             # A callback: whoever calls it gives it as many as before.
             continue
-        for number in reversed(range(1 if method else 0, min(last, len(names)))):
-            given = [_argument_for(call, number - before, names[number]) for call in calls]
+        for number in reversed(range(method, len(names))):
+            given = [_argument_for(call, number - method, names[number]) for call in calls]
             yield from _edits_without(function, number, given, definitions)
-
-
-def _partial_calls(tree: ast.Module, name: str) -> list[ast.Call]:
-    """Return the calls of ``functools.partial`` on a function that is named in no other way."""
-    named = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == name]
-    found = [
-        node
-        for node in walk(tree)
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("partial", "functools.partial")
-        and node.args
-        and any(node.args[0] is item for item in named)
-    ]
-    return found if len(found) == len(named) else []
 
 
 def _implicit_parameters(tree: ast.Module, function: ast.AST) -> int:

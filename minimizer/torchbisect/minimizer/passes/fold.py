@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, copied
-from torchbisect.minimizer.syntax.scope import module_parameters, object_attributes
+from torchbisect.minimizer.syntax.scope import object_attributes
 from torchbisect.minimizer.syntax.tree import walk
 
 
@@ -29,7 +29,7 @@ def run(search: ReductionSearch) -> None:
 
 def _foldings(tree: ast.Module) -> Iterator[Edit]:
     """Return the edit of each expression or branch that is decided."""
-    fields: dict[str, ast.expr] = {**dict(_constant_fields(tree)), **dict(_namespace_fields(tree))}
+    fields: dict[str, ast.expr] = dict(_constant_fields(tree))
     lists = dict(_first_items(tree))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for read in object_attributes(walk(tree)):
@@ -50,7 +50,6 @@ def _foldings(tree: ast.Module) -> Iterator[Edit]:
                 yield Edit.of(node, lists[ast.unparse(node)])
             yield from _unpacked_arguments(node)
             yield from _call_result(node)
-            yield from _first_parameter(tree, node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             yield from _item_of_literal(node)
         elif (
@@ -98,19 +97,6 @@ def _field_of_new_object(read: ast.Attribute, made: ast.Call, owner: ast.ClassDe
         yield Edit.of(read, given[read.attr])
 
 
-def _namespace_fields(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
-    """Return the constants of the script's only ``argparse.Namespace(width=4)`` that nothing else sets."""
-    made = [
-        node
-        for node in walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Namespace") and not node.args
-    ]
-    names = [node.attr for node in walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
-    for keyword in made[0].keywords if len(made) == 1 else ():
-        if keyword.arg and keyword.arg not in names and isinstance(keyword.value, ast.Constant):
-            yield keyword.arg, keyword.value
-
-
 def _first_items(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Return ``next(iter(found))`` with its result for each list of names or constants that is bound once."""
     stored = [node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
@@ -152,14 +138,7 @@ def _truth_of(test: ast.expr) -> bool | None:
 def _call_result(node: ast.Call) -> Iterator[Edit]:
     """Return the edit of a call that is decided, such as ``next(iter([a]))`` or ``getattr(a, 'b')``."""
     name = ast.unparse(node.func)
-    if isinstance(node.func, ast.Call) and ast.unparse(node.func.func) in ("partial", "functools.partial"):
-        first, *bound = node.func.args
-        given = {keyword.arg for keyword in node.keywords}
-        keywords = [keyword for keyword in node.func.keywords if keyword.arg not in given]
-        yield Edit.of(node, ast.Call(func=first, args=[*bound, *node.args], keywords=[*keywords, *node.keywords]))
-    elif (
-        name == "next" and node.args and isinstance(node.args[0], ast.Call) and ast.unparse(node.args[0].func) == "iter"
-    ):
+    if name == "next" and node.args and isinstance(node.args[0], ast.Call) and ast.unparse(node.args[0].func) == "iter":
         source = node.args[0].args[0] if node.args[0].args else None
         if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
             yield Edit.of(node, source.elts[0])
@@ -193,27 +172,11 @@ def _unpacked_arguments(node: ast.Call) -> Iterator[Edit]:
             yield Edit.of(item, list[ast.AST](item.value.elts))
 
 
-def _first_parameter(tree: ast.Module, node: ast.Call) -> Iterator[Edit]:
-    """Return edits from ``next(model.parameters())`` to each of the parameters by name."""
-    inner = node.args[0] if isinstance(node.func, ast.Name) and node.func.id == "next" and node.args else None
-    if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "iter" and inner.args:
-        inner = inner.args[0]
-    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and "parameters" in inner.func.attr:
-        for name in module_parameters(tree):
-            weight = ast.Attribute(value=inner.func.value, attr=name, ctx=ast.Load())
-            if inner.func.attr == "parameters":
-                yield Edit.of(node, weight)
-            elif inner.func.attr == "named_parameters":
-                yield Edit.of(node, ast.Tuple(elts=[ast.Constant(name), weight], ctx=ast.Load()))
-
-
 def _item_of_literal(node: ast.Subscript) -> Iterator[Edit]:
     """Return the edit from ``[a, b][0]`` to ``a``, also for tuples and dictionaries."""
     value, key = node.value, node.slice
     if not isinstance(key, ast.Constant):
         return
-    if isinstance(value, ast.Call) and isinstance(key.value, str):
-        yield from _submodule(node, value, key.value)
     plain = isinstance(value, (ast.List, ast.Tuple)) and not any(isinstance(item, ast.Starred) for item in value.elts)
     if plain and isinstance(value, (ast.List, ast.Tuple)) and type(key.value) is int and key.value < len(value.elts):
         yield Edit.of(node, value.elts[key.value])
@@ -221,19 +184,6 @@ def _item_of_literal(node: ast.Subscript) -> Iterator[Edit]:
         for name, item in zip(value.keys, value.values):
             if isinstance(name, ast.Constant) and name.value == key.value:
                 yield Edit.of(node, item)
-
-
-def _submodule(node: ast.Subscript, value: ast.Call, path: str) -> Iterator[Edit]:
-    """Return the edit from ``dict(model.named_modules())['body.0']`` to ``model.body[0]``."""
-    inner = value.args[0] if value.args and ast.unparse(value).endswith(".named_modules())") else None
-    if ast.unparse(value.func) == "dict" and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-        module: ast.expr = inner.func.value
-        for part in path.split("."):
-            if part.isdigit():
-                module = ast.Subscript(value=module, slice=ast.Constant(int(part)), ctx=ast.Load())
-            else:
-                module = ast.Attribute(value=module, attr=part, ctx=ast.Load())
-        yield Edit.of(node, module)
 
 
 def _arithmetic(node: ast.BinOp) -> Iterator[Edit]:

@@ -23,25 +23,22 @@ import ast
 import keyword
 from collections.abc import Iterator
 
-from torchbisect.minimizer.defects import class_members
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import only_call
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.names import all_names, short_name
-from torchbisect.minimizer.syntax.scope import imported_names, parameters, references
-from torchbisect.minimizer.syntax.side_effects import may_have_side_effects
+from torchbisect.minimizer.syntax.scope import parameters, references
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, preorder, walk
 
 
 def short_forms(search: ReductionSearch) -> None:
-    """Replace constructors together and then one by one, then compile calls, then remove results that nothing reads."""
+    """Replace constructors together and then one by one, then compile calls."""
     edits = list(_constructor_edits(search.tree))
     if len(edits) > 1:
         search.delta_debug(edits)
     search.scan(_constructor_edits)
     search.scan(_compile_edits)
-    search.scan(_unread_results)
 
 
 _TO_ONES = {
@@ -127,21 +124,6 @@ def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
                 value.args
             ):
                 yield Edit(((function, None), (named[0], value.func)))
-
-
-def _unread_results(tree: ast.Module) -> Iterator[Edit]:
-    """Return edits that remove a function's last ``return``, and the unread ``y`` of ``y = f(x)``."""
-    reads = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    imported, methods = imported_names(tree), class_members(tree)
-    for node in preorder(tree):
-        unread = isinstance(node, ast.Assign) and all(
-            isinstance(item, ast.Name) and item.id not in reads for item in node.targets
-        )
-        # What has no effect goes as a whole, as unused.
-        if isinstance(node, ast.Assign) and unread and may_have_side_effects(node.value, imported, methods):
-            yield Edit.of(node, ast.Expr(node.value))
-        if isinstance(node, Function) and len(node.body) > 1 and isinstance(node.body[-1], ast.Return):
-            yield Edit.remove(node.body[-1])
 
 
 _CONSTRUCTORS = TENSOR_CONSTRUCTORS.keys() - {"randint", "tensor"}

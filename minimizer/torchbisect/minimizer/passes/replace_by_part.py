@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
-from torchbisect.minimizer.syntax.scope import bound_names, module_parameters
+from torchbisect.minimizer.syntax.scope import bound_names
 from torchbisect.minimizer.syntax.substitution import substituted
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Comprehension, parents, walk
@@ -75,10 +75,10 @@ def _enter_call(item: ast.withitem) -> ast.stmt:
 
 def _block_edits(tree: ast.Module) -> Iterator[Edit]:
     """Return the edits that replace each block, the likeliest first."""
-    weights, later = module_parameters(tree), list(_first_items(tree))
+    parameters, later = _parameter_names(tree), list(_first_items(tree))
     for node in walk(tree):
         if isinstance(node, ast.For):
-            yield from (Edit.of(node, replacement) for replacement in _over_weights(node, weights))
+            yield from (Edit.of(node, replacement) for replacement in _over_parameters(node, parameters))
             unrolled = _unrolled(tree, node)
             if unrolled is not None:
                 yield unrolled
@@ -124,8 +124,20 @@ def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
     return Edit(((node, [*body]), *((item, None) for item in gone)))
 
 
-def _over_weights(node: ast.For, weights: list[str]) -> Iterator[Replacement]:
-    """Return ``for p in model.parameters()`` with ``p`` as each weight by name; the first may be the wrong one."""
+def _parameter_names(tree: ast.Module) -> list[str]:
+    """Return the names of the attributes to which the script assigns a ``Parameter``."""
+    return [
+        node.targets[0].attr
+        for node in walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Attribute)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func).endswith("Parameter")
+    ]
+
+
+def _over_parameters(node: ast.For, names: list[str]) -> Iterator[Replacement]:
+    """Return ``for p in model.parameters()`` with ``p`` as each parameter by name, as the first may be wrong."""
     source, target = node.iter, node.target
     if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute):
         return
@@ -133,7 +145,7 @@ def _over_weights(node: ast.For, weights: list[str]) -> Iterator[Replacement]:
         target = target.elts[1]
     elif source.func.attr != "parameters":
         return
-    for name in weights:
+    for name in names:
         weight = ast.Attribute(value=source.func.value, attr=name, ctx=ast.Load())
         yield [ast.Assign(targets=[target], value=weight), *_body_once(node.body)]
 

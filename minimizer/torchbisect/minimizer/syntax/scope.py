@@ -124,18 +124,6 @@ def parameters(arguments: ast.arguments) -> list[ast.arg]:
     return found + ([arguments.kwarg] if arguments.kwarg else [])
 
 
-def module_parameters(tree: ast.Module) -> list[str]:
-    """Return the names of the attributes to which the script assigns a ``Parameter``."""
-    return [
-        node.targets[0].attr
-        for node in walk(tree)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Attribute)
-        and isinstance(node.value, ast.Call)
-        and ast.unparse(node.value.func).endswith("Parameter")
-    ]
-
-
 def in_own_scope(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and its descendants that lie in the same scope."""
     stack = [node]

@@ -1,0 +1,117 @@
+"""Replace a lookup by name by the object that it finds.
+
+Before and after::
+
+    HOOKS = {}                        def shift(x):
+    @register("shift")                    return x + 1
+    def shift(x):                     model.body[0].hook(shift)
+        return x + 1
+    dict(model.named_modules())["body.0"].hook(HOOKS["shift"])
+
+Names in strings tie a container, its keys and its users together, and no deletion removes one of them alone.
+``paths`` replaces lookups of the parts of a module by attributes. ``registered`` replaces lookups in containers of the
+script by functions and classes that a decorator may have registered, and removes the decorator. The text does not tell
+which of them a lookup finds, so each is tried, the one with the same key first.
+
+Containers that hold what the script does not define stay.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from torchbisect.minimizer.cleanup import attempt_and_clean
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, walk
+
+MOST_REGISTERED = 8
+"""The most registered definitions that are tried for one lookup: a script may register dozens."""
+_LISTINGS = frozenset({"named_modules", "named_children", "named_parameters", "named_buffers"})
+"""Methods of a module that return its parts with their dotted paths."""
+
+
+def paths(search: ReductionSearch) -> None:
+    """Replace many lookups by path in one question, then fewer."""
+    search.scan_in_batches(_path_edits)
+
+
+def registered(search: ReductionSearch) -> None:
+    """Replace one lookup in a registry after the other, with what becomes unused."""
+    while attempt_and_clean(search, list(_registry_edits(search.tree))[:MOST_REGISTERED]) is not None:
+        pass
+
+
+def _path_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edits from ``dict(model.named_modules())["body.0"]`` to ``model.body[0]``."""
+    for node in walk(tree):
+        path = node.slice if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) else None
+        owner = _listed_module(node.value) if isinstance(node, ast.Subscript) else None
+        if owner is not None and isinstance(path, ast.Constant) and isinstance(path.value, str) and path.value:
+            yield Edit.of(node, _part(owner, path.value))
+
+
+def _listed_module(node: ast.expr) -> ast.expr | None:
+    """Return ``model`` for ``dict(model.named_modules())`` and the like."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "dict" or not node.args:
+        return None
+    listing = node.args[0]
+    if not isinstance(listing, ast.Call) or listing.args or not isinstance(listing.func, ast.Attribute):
+        return None
+    return listing.func.value if listing.func.attr in _LISTINGS else None
+
+
+def _part(module: ast.expr, path: str) -> ast.expr:
+    """Return the expression of a module's part: ``model.body[0]`` for ``body.0``."""
+    for name in path.split("."):
+        if name.isdigit():
+            module = ast.Subscript(value=module, slice=ast.Constant(int(name)), ctx=ast.Load())
+        else:
+            module = ast.Attribute(value=module, attr=name, ctx=ast.Load())
+    return module
+
+
+def _registry_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits from each lookup in a container of the script to each definition that is decorated."""
+    containers = {
+        target.id
+        for node in tree.body
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    torch_names = TorchNames.of(tree)
+    definitions = [node for node in tree.body if isinstance(node, (*Function, ast.ClassDef))]
+    candidates = [node for node in definitions if _registering(node, torch_names)]
+    for lookup in walk(tree):
+        if _looks_up(lookup, containers):
+            keys = [item.value for item in walk(lookup) if isinstance(item, ast.Constant)]
+            for node in sorted(candidates, key=lambda node: not _has_key(node, keys)):
+                bare = ((item, None) for item in _registering(node, torch_names))
+                yield Edit(((lookup, ast.Name(id=node.name, ctx=ast.Load())), *bare))
+
+
+def _registering(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, torch_names: TorchNames
+) -> list[ast.expr]:
+    """Return the decorators that may register a definition: all but those that compile it."""
+    return [item for item in node.decorator_list if not torch_names.mentions_compile(item)]
+
+
+def _has_key(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, keys: Sequence[object]) -> bool:
+    """Tell whether one of the keys is the definition's name, or is given to one of its decorators."""
+    written = [item.value for part in node.decorator_list for item in walk(part) if isinstance(item, ast.Constant)]
+    return any(key in (*written, node.name) for key in keys)
+
+
+def _looks_up(node: ast.AST, containers: set[str]) -> bool:
+    """Tell whether an expression looks something up in one of these containers."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        place: ast.expr = node.func.value
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        place = node.value
+    else:
+        return False
+    return isinstance(place, ast.Name) and place.id in containers
