@@ -21,17 +21,13 @@ class Confinement:
         memory: bytes, with the files in the scratch folder; there is no swap.
         scratch: bytes of files in the scratch folder.
         processes: how many processes and threads there may be at a time.
-        cpus: how many CPUs it may use, or ``None`` for all.
         gpu: the number or UUID of the GPU that is let in; ``None`` for none.
-        runtime: another runtime than the engine's default, such as gVisor's ``runsc``.
     """
 
     memory: int = 12 << 30
     scratch: int = 4 << 30
     processes: int = 1024
-    cpus: float | None = None
     gpu: str | None = None
-    runtime: str | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of ``containers.create`` that confine foreign code.
@@ -57,10 +53,6 @@ class Confinement:
             "ulimits": [docker.types.Ulimit(name="core", soft=0, hard=0)],
             "working_dir": SCRATCH,
         }
-        if self.cpus is not None:
-            options["nano_cpus"] = int(self.cpus * 1e9)
         if self.gpu is not None:
             options["device_requests"] = [docker.types.DeviceRequest(device_ids=[self.gpu], capabilities=[["gpu"]])]
-        if self.runtime is not None:
-            options["runtime"] = self.runtime
         return options

@@ -240,9 +240,6 @@ class Cache:
                     remove_tree(place)
             lock.release()
 
-    def __str__(self) -> str:
-        return f"{self.root} ({format_bytes(self.free())} free)"
-
 
 def remove_tree(place: Path) -> None:
     """Remove a folder with everything in it, also where write permission is missing; ignore failures."""
