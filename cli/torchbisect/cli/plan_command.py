@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import pairwise
 
@@ -12,7 +13,7 @@ import click
 from torchbisect.bisect.search.cost import Footprint, SearchPlan, footprint, plan_search
 from torchbisect.bisect.search.evidence import BoundaryKind
 from torchbisect.bisect.search.options import SearchOptions
-from torchbisect.bisect.sources.branch_cuts import DayRange, days_between_branch_cuts
+from torchbisect.bisect.sources.branch_cuts import DayRange, NoDayRange, days_between_branch_cuts
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.exit_codes import Exit
 from torchbisect.pipeline.local_provider import LocalProvider
@@ -78,8 +79,10 @@ def _weight(channels: BuildSources, variant: str | None) -> Footprint:
 
 def _widest(releases: Sequence[Build]) -> DayRange | None:
     """The most days that lie between the branch cuts of two neighbours, as far as they are known."""
-    ranges = [days_between_branch_cuts(older, newer) for older, newer in pairwise(releases)]
-    known = [days for days in ranges if isinstance(days, DayRange)]
+    known = []
+    for older, newer in pairwise(releases):
+        with suppress(NoDayRange):
+            known.append(days_between_branch_cuts(older, newer))
     return max(known, key=lambda days: days.last - days.first, default=None)
 
 

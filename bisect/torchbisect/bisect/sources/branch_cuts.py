@@ -66,6 +66,10 @@ class DayRange:
     description: str
 
 
+class NoDayRange(Exception):
+    """Two releases have no days on main to search; the text is the reason."""
+
+
 def first_nightly_day(minor: tuple[int, int], listed: Sequence[Build]) -> tuple[datetime.date, bool] | None:
     """Return the first day of a minor version's nightlies, and true if the index shows it; ``None`` if unknown."""
     days = sorted((build.date, build.minor) for build in listed if build.date is not None)
@@ -75,8 +79,8 @@ def first_nightly_day(minor: tuple[int, int], listed: Sequence[Build]) -> tuple[
     return (FIRST_NIGHTLY_DAYS[minor], False) if minor in FIRST_NIGHTLY_DAYS else None
 
 
-def days_between_branch_cuts(older: Build, newer: Build, listing: Listing | None = None) -> DayRange | str:
-    """Return the days on main between the branch cuts of two releases, or the reason that there are none to search.
+def days_between_branch_cuts(older: Build, newer: Build, listing: Listing | None = None) -> DayRange:
+    """Return the days on main between the branch cuts of two releases.
 
     A release is cut from main about when the nightlies change to the next minor version. A change that ``newer`` has
     and ``older`` lacks came to main between the two cuts, or was cherry-picked to a release branch. A change picked to
@@ -86,11 +90,14 @@ def days_between_branch_cuts(older: Build, newer: Build, listing: Listing | None
         older: the release at the older end of the range.
         newer: the release at the newer end.
         listing: the nightlies on the index's page.
+
+    Raises:
+        NoDayRange: there are no days to search.
     """
     if older.channel is not Channel.RELEASE or newer.channel is not Channel.RELEASE:
-        return "only a pair of releases stands for the days between their branch cuts"
+        raise NoDayRange("only a pair of releases stands for the days between their branch cuts")
     if older.minor == newer.minor:
-        return (
+        raise NoDayRange(
             f"{older} and {newer} are of one release branch: between them lie changes picked to that branch, "
             "which no nightly has"
         )
@@ -98,12 +105,12 @@ def days_between_branch_cuts(older: Build, newer: Build, listing: Listing | None
     start = first_nightly_day(_next_minor(older.minor), listed)
     end = first_nightly_day(_next_minor(newer.minor), listed)
     if start is None:
-        return f"it isn't known when {older} was cut from main"
+        raise NoDayRange(f"it isn't known when {older} was cut from main")
     first = start[0] - TABLE_TOLERANCE
     if end is None:
         last = max((build.date for build in listed if build.date), default=None)
         if last is None:
-            return f"it isn't known when {newer} was cut from main"
+            raise NoDayRange(f"it isn't known when {newer} was cut from main")
     else:
         last = end[0] + (datetime.timedelta(days=1) if end[1] else TABLE_TOLERANCE)
     return DayRange(first, last, f"{first} to {last}: main from before {older} was cut to after {newer} was cut")

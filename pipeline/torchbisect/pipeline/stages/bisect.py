@@ -12,7 +12,7 @@ from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKin
 from torchbisect.bisect.search.find import find_boundaries
 from torchbisect.bisect.search.options import SearchOptions
 from torchbisect.bisect.search.prefetch import Prefetcher
-from torchbisect.bisect.sources.branch_cuts import days_between_branch_cuts
+from torchbisect.bisect.sources.branch_cuts import NoDayRange, days_between_branch_cuts
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.build import Build, Channel
@@ -99,9 +99,9 @@ class Bisection:
         assert boundary.after is not None
         try:
             days = days_between_branch_cuts(boundary.before, boundary.after, self._session.channels.listed_nightlies)
-            if isinstance(days, str):
-                return days
             listing = self._session.channels.nightlies_between(days.first, days.last)
+        except NoDayRange as reason:
+            return str(reason)
         except IndexUnreachable as error:
             if "nightly" in options.channels:
                 raise
