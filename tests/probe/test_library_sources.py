@@ -12,7 +12,7 @@ from torchbisect.containers.environment import Facts
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
 from torchbisect.probe.library_sources import Library
-from torchbisect.probe.local_modules import source_beside
+from torchbisect.probe.local_modules import module_source
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def test_modules_beside_a_script(tmp_path: Path) -> None:
     (tmp_path / "a" / "b" / "c.py").write_text("x = 1\n")
     (tmp_path / "d.py").write_text("y = 2\n")
     (tmp_path / "a" / "__init__.py").write_text("z = 3\n")
-    assert source_beside(str(tmp_path), "a") == ("z = 3\n", True)
-    assert source_beside(str(tmp_path), "a.b") == ("", True), "a folder without an __init__ is a package too"
-    assert source_beside(str(tmp_path), "a.b.c") == ("x = 1\n", False)
-    assert source_beside(str(tmp_path), "d") == ("y = 2\n", False)
-    assert source_beside(str(tmp_path), "e") is None
-    assert source_beside(str(tmp_path), "d.f") is None
+    assert module_source(str(tmp_path), "a") == ("z = 3\n", True)
+    assert module_source(str(tmp_path), "a.b") == ("", True), "a folder without an __init__ is a package too"
+    assert module_source(str(tmp_path), "a.b.c") == ("x = 1\n", False)
+    assert module_source(str(tmp_path), "d") == ("y = 2\n", False)
+    assert module_source(str(tmp_path), "e") is None
+    assert module_source(str(tmp_path), "d.f") is None

@@ -231,7 +231,7 @@ def test_the_part_of_the_compiler_is_named(probe: Probe, name: str, backend: str
     repro = Repro(BUGS[name][0].replace(', backend="eager"', "").replace(', backend="aot_eager"', ""))
     found = probe.mismatch(repro, Settings(backend=backend))
     assert found is not None
-    located = localize(probe, repro, found, knobs=False)
+    located = localize(probe, repro, found, try_flags=False)
     assert (located.backend, located.component, located.settings.backend) == (backend, component, backend)
     assert located.table[-1].verdict.seconds >= 0
 

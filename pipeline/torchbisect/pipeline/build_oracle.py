@@ -17,7 +17,7 @@ from torchbisect.core.verdict import Verdict
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.agent_client import AgentFailed
-from torchbisect.probe.local_modules import identity
+from torchbisect.probe.local_modules import repro_identity
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 
@@ -148,5 +148,5 @@ class BuildOracle:
         )
         index = (options.index_url, options.variant)
         how = (options.repeat, asdict(self._session.options.limits), self._session.question_scope)
-        asked = (identity(question.repro), question.settings.to_json(), question.signature.to_json())
+        asked = (repro_identity(question.repro), question.settings.to_json(), question.signature.to_json())
         return fingerprint("asked", __version__, what, where, index, how, asked)

@@ -68,7 +68,7 @@ def localization_part(found: Localization) -> shapes.LocalizationReport:
         settings=_set_values(found.settings),
         fixed_by=tuple(found.fixed_by),
         table=tuple(
-            shapes.AblationRow(row.backend, row.words, str(row.verdict.answer), row.verdict.reason, row.verdict.seconds)
+            shapes.AblationRow(row.backend, row.text, str(row.verdict.answer), row.verdict.reason, row.verdict.seconds)
             for row in found.table
         ),
     )

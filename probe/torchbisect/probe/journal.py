@@ -1,8 +1,7 @@
-"""The memory of a run: every finished question with its answer, one JSON line each.
+"""The journal of a run: each finished question with its answer, one JSON line each.
 
-A process may be killed at any moment, two may write at once, and the disk may fill up. So a line goes out in one write
-under a lock, at the end of the file; a line that was torn is passed over when the file is read, and the next one
-starts on a line of its own.
+A process may be killed at any moment, two may write at once, and the disk may fill up. So each line is written under
+a lock, at the end of the file. A torn line is skipped when the file is read; the next one starts on a line of its own.
 """
 
 from __future__ import annotations
@@ -23,10 +22,6 @@ from torchbisect.core.errors import DiskFull, InputError
 class Journal:
     """Questions and answers in a file of JSON lines; with no file, in memory only. Threads may share one.
 
-    Attributes:
-        answered: how many questions ``get`` had an answer to.
-        added: how many answers ``put`` has added.
-
     Args:
         path: the file; made when the first answer is put, with its folders.
 
@@ -36,42 +31,38 @@ class Journal:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self.answered = 0
-        self.added = 0
         self._answers: dict[str, Any] = {}
         self._read_to = 0
         self._guard = threading.Lock()
         self._refresh()
 
     def get(self, key: str) -> Any | None:
-        """The answer to a question, also one that another process has put since; ``None`` if there is none yet."""
+        """Return the answer to a question, even if another process wrote it; ``None`` if there is none yet."""
         if key not in self._answers:
             self._refresh()
         if key not in self._answers:
             return None
-        self.answered += 1
         return self._answers[key]
 
     def put(self, key: str, value: Any) -> None:
-        """Keep an answer; on return the system has it, and it outlives this process however that ends.
+        """Keep an answer, which outlives this process however that ends.
 
-        It isn't forced onto the disk: that takes as long as a cheap question, and what a loss of power can tear off is
-        the last seconds' answers, which are asked again.
+        The line isn't forced onto the disk, because that takes as long as a cheap question. A loss of power can lose
+        the answers of the last seconds, which are then asked again.
 
         Args:
             key: the question.
             value: anything that JSON can hold and that isn't ``None``.
 
         Raises:
-            DiskFull: there is no room; what was kept before is as it was.
+            DiskFull: there is no room; the earlier answers are kept.
             InputError: the file can't be written to.
         """
         self._answers[key] = value
-        self.added += 1
         if self.path is None:
             return
         line = json.dumps({"key": key, "value": value}, ensure_ascii=True).encode() + b"\n"
-        with _explained(self.path):
+        with _os_errors_explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
@@ -80,16 +71,11 @@ class Journal:
             finally:
                 os.close(file)
 
-    @property
-    def known(self) -> int:
-        """How many questions have an answer, as far as the file was read."""
-        return len(self._answers)
-
     def _refresh(self) -> None:
-        """Read what has been added to the file since the last look."""
+        """Read what was added to the file since the last time."""
         if self.path is None:
             return
-        with self._guard, _explained(self.path):
+        with self._guard, _os_errors_explained(self.path):
             self._read_on(self.path)
 
     def _read_on(self, path: Path) -> None:
@@ -112,7 +98,7 @@ class Journal:
 
 
 def _entry(line: bytes) -> tuple[str, Any] | None:
-    """The question and answer on a line, or ``None`` if it is torn or none of ours."""
+    """Return the question and answer on a line, or ``None`` if it is torn or has another form."""
     try:
         entry = json.loads(line)
     except ValueError:
@@ -123,7 +109,7 @@ def _entry(line: bytes) -> tuple[str, Any] | None:
 
 
 def _append(file: int, line: bytes) -> None:
-    """Write a whole line at the end or nothing, on a line of its own even if what is there was torn."""
+    """Append a whole line or nothing, on a line of its own even after a torn one."""
     size = os.lseek(file, 0, os.SEEK_END)
     if size and os.pread(file, 1, size - 1) != b"\n":
         line = b"\n" + line
@@ -137,7 +123,7 @@ def _append(file: int, line: bytes) -> None:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _os_errors_explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -43,11 +43,11 @@ for line in sys.stdin:
         pass
     print(json.dumps(told), flush=True)
 """
-_PATIENCE = 30.0
+_ANSWER_SECONDS = 30.0
 
 
 class Library:
-    """What is installed in an environment beside torch, as text.
+    """The source text of what is installed in an environment beside torch.
 
     Args:
         environment: where to look.
@@ -67,15 +67,16 @@ class Library:
             self._process.kill()
 
     def source(self, name: str) -> tuple[str, bool] | None:
-        """The source of a module by its dotted name, and whether it is a package.
+        """Return the source of a module by its dotted name, and True if it is a package.
 
-        ``None`` for what isn't there or isn't written in Python, for Python's own modules, and for torch and numpy.
+        Return ``None`` for a module that isn't installed or isn't written in Python, for the standard library, and for
+        torch and numpy.
         """
         if self._process is None:
             self._process = self._environment.start(["-c", _SERVER])
         try:
             self._process.send(json.dumps(name).encode() + b"\n")
-            told = json.loads(self._process.read_line(_PATIENCE) or b"null")
+            told = json.loads(self._process.read_line(_ANSWER_SECONDS) or b"null")
         except (BrokenPipeError, ValueError):
             return None
         return (str(told[0]), bool(told[1])) if told else None

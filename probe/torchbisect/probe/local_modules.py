@@ -1,4 +1,4 @@
-"""The modules beside a script that it imports: their text decides how it runs, so it is part of the question."""
+"""Modules that lie beside a script and that it imports; their text is part of the question."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from torchbisect.core.repro import Repro
 _MOST_FILES = 500
 
 
-def identity(repro: Repro) -> tuple[str, tuple[str, ...], int, str, str]:
-    """All that decides how a script runs, for the keys of journals: its text and its modules', but not its folder."""
+def repro_identity(repro: Repro) -> tuple[str, tuple[str, ...], int, str, str]:
+    """Return everything that decides how a script runs, for journal keys: its text and its modules', not its folder."""
     return repro.source, repro.arguments, repro.seed, repro.name, siblings_digest(repro.source, repro.directory)
 
 
 def siblings(source: str, directory: str | None) -> dict[str, str]:
-    """Every module under ``directory`` that the script can import, directly or through another one, by its place there.
+    """Return the modules under ``directory`` that the script imports, directly or not, by their relative path.
 
     Args:
         source: the script's text.
@@ -44,8 +44,8 @@ def siblings(source: str, directory: str | None) -> dict[str, str]:
     return {str(path.relative_to(root)): text for path, text in sorted(found.items())}
 
 
-def source_beside(directory: str, name: str) -> tuple[str, bool] | None:
-    """The text of a module under a script's folder, by its dotted name, and whether it is a package."""
+def module_source(directory: str, name: str) -> tuple[str, bool] | None:
+    """Return the text of a module under a script's folder, by its dotted name, and True if it is a package."""
     place = Path(directory, *name.split("."))
     for path, package in ((place / "__init__.py", True), (place.with_name(place.name + ".py"), False)):
         try:
@@ -56,7 +56,7 @@ def source_beside(directory: str, name: str) -> tuple[str, bool] | None:
 
 
 def write_siblings(repro: Repro, folder: Path) -> None:
-    """Write the modules that a script imports into the folder that a copy of it lies in."""
+    """Write the modules that a script imports into the folder of a copy of it."""
     for place, text in siblings(repro.source, repro.directory).items():
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def write_siblings(repro: Repro, folder: Path) -> None:
 
 
 def siblings_digest(source: str, directory: str | None) -> str:
-    """A digest of these modules, hexadecimal; empty when there are none."""
+    """Return a hexadecimal digest of these modules; empty if there are none."""
     found = siblings(source, directory)
     if not found:
         return ""
@@ -76,13 +76,13 @@ def siblings_digest(source: str, directory: str | None) -> str:
 
 @lru_cache(maxsize=512)
 def _text(path: Path, changed: int, size: int) -> str:
-    """The text of a file; its time and size are asked for only so that a changed file is read again."""
+    """Return the text of a file; its time and size are parameters so that a changed file is read again."""
     return path.read_text("utf-8", "replace")
 
 
 @lru_cache(maxsize=1024)
 def _imports(source: str) -> tuple[tuple[int, str], ...]:
-    """What a text imports, as the number of leading dots and the dotted name."""
+    """Return the imports of a text, as the number of leading dots and the dotted name."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

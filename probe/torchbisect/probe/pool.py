@@ -1,4 +1,4 @@
-"""Several oracles of one environment: while one question is asked, those that likely come next are asked beside it."""
+"""A pool of oracles of one environment, which asks the questions that likely come next ahead of time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _T = TypeVar("_T")
 
 
 class Pool:
-    """Asks what it is asked, and with the oracles that have nothing to do what it was told to expect.
+    """Answers questions with the first free oracle, and asks expected questions with the others.
 
-    Used from one thread. Answers are those of the first oracle alone, only sooner: what was expected and is never
-    asked costs nothing but an idle processor's time.
+    A pool is used from one thread. Its answers are those of a single oracle, only sooner. A question that was expected
+    and is never asked costs only the time of an idle processor.
 
     Args:
-        oracle: the first; its owner ends it, and must leave it alone while the pool is open.
-        size: how many questions are asked at once.
+        oracle: the first oracle; its owner closes it, and must not use it while the pool is open.
+        size: the number of questions asked at once.
     """
 
     def __init__(self, oracle: Oracle, size: int) -> None:
@@ -45,7 +45,7 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None:
-        """End the helpers and wait for the first oracle to have nothing to do; on an error end what it does, too."""
+        """Close the helpers and wait for the first oracle; after an error, close that too."""
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         for oracle in [*self._helpers, *([self._oracle] if error is not None else [])]:
@@ -53,11 +53,11 @@ class Pool:
         self._threads.shutdown(wait=True)
 
     def expect(self, questions: Iterable[Question]) -> None:
-        """Say what will be asked after the next question, the likeliest first; taken as far as there is time for."""
+        """Set the questions that are likely to follow the next one, the likeliest first."""
         self._expected = iter(questions)
 
     def ask(self, question: Question) -> Verdict:
-        """Whether a script still shows a mismatch. Raises what the oracle raises."""
+        """Answer a question. Raises what the oracle raises."""
         wanted = self._begin(question)
         while not wanted.done():
             running: set[Future[Any]] = {item for item in self._begun.values() if not item.done()}
@@ -72,7 +72,7 @@ class Pool:
         return wanted.result()
 
     def alone(self, act: Callable[[Oracle], _T]) -> _T:
-        """Have one of the oracles to oneself."""
+        """Call a function with an oracle that nobody else uses meanwhile."""
         oracle = self._free.get()
         try:
             return act(oracle)
@@ -90,7 +90,7 @@ class Pool:
         return oracle.ask(question)
 
     def _start(self, helper: Oracle) -> None:
-        """A helper is of use once it is warm: nobody is to wait for that. One that can't start is none."""
+        """Start a helper in the background; one that can't start is left out."""
         with contextlib.suppress(TorchbisectError):
             helper.start()
             self._free.put(helper)

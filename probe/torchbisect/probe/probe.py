@@ -29,7 +29,7 @@ from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.sanity_check import SanityChecks, sanity_backend
 from torchbisect.probe.judge.slowness import RUN_TIME, find_slowness
-from torchbisect.probe.local_modules import identity, siblings
+from torchbisect.probe.local_modules import repro_identity, siblings
 from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.question import Question
 
@@ -397,4 +397,4 @@ class Probe:
         where = (build.version, facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton)
         parts = [part.to_json() if isinstance(part, Settings) else part for part in more]
         how = (asdict(self.limits), asdict(self.options.bounds), self._trust.fresh_only)
-        return fingerprint(__version__, what, where, self.options.scope, how, identity(repro), parts)
+        return fingerprint(__version__, what, where, self.options.scope, how, repro_identity(repro), parts)

@@ -1,4 +1,4 @@
-"""A folder of the user's, copied for a container that can't see it."""
+"""Copy a folder of the user for a container that can't see it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEFT_BEHIND = frozenset({".git", "__pycache__"})
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy the files and folders below ``source``; links, and what is no file, are left behind, as is git's own folder.
+    """Copy the files and folders below ``source``, without links, special files and git's own folder.
 
     Raises:
         InputError: if there is more than ``LARGEST`` bytes of it, or a file that can't be read.
@@ -34,7 +34,7 @@ def copy_folder(source: Path, target: Path) -> None:
         shutil.copytree(source, target, ignore=_left_behind)
     except shutil.Error as error:
         _, _, why = error.args[0][0]
-        raise InputError(f"{source} can't be copied for a container ({why}): see to that file") from error
+        raise InputError(f"{source} can't be copied for a container ({why}): make that file readable") from error
 
 
 def _left_behind(folder: str, names: list[str]) -> set[str]:

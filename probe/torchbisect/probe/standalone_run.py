@@ -1,6 +1,6 @@
-"""A script under plain ``python``: no agent, no torchbisect, nothing but the environment's interpreter.
+"""Run a script under plain ``python``: no agent and no torchbisect, only the environment's interpreter.
 
-This is how it is seen that a shrunk script stands alone, before anybody is told that it does.
+A shrunk script must fail here before a report says that it stands alone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _LONGEST_LINE = 2000
 
 @dataclass(frozen=True)
 class PlainRun:
-    """How a script ended under plain ``python``.
+    """The ending of a script under plain ``python``.
 
     Attributes:
         status: the exit status; the negative number of the signal that ended it; ``None`` if its time ran out.
         output: what it wrote to standard output, then to standard error, capped by the environment.
-        last_words: the last line of substance: of a traceback the exception.
+        last_words: the last informative line: the exception, where there is a traceback.
         seconds: wall time.
     """
 
@@ -35,7 +35,7 @@ class PlainRun:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with anything but status 0."""
+        """True unless it ended with status 0."""
         return self.status != 0
 
 
@@ -94,7 +94,7 @@ def check_disk(done: Completed) -> None:
 
 
 def last_words(text: str) -> str:
-    """The last line of substance of what a script wrote: of a traceback the exception; empty if it wrote nothing."""
+    """Return the last informative line of a script's output: the exception of a traceback; empty if there is none."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     for position, line in reversed(list(enumerate(lines))):
         if line == "from user code:" and position:
@@ -104,7 +104,7 @@ def last_words(text: str) -> str:
 
 
 def _exception_above(lines: list[str], position: int) -> str:
-    """The line that names the exception, above the part of its text that quotes the script."""
+    """Return the line that names the exception, above the lines that quote the script."""
     for line in reversed(lines[max(0, position - _LAST_LINES) : position]):
         name = line.split(":", 1)[0]
         if line and not line[0].isspace() and name.replace(".", "").replace("_", "").isalnum():

@@ -1,7 +1,7 @@
-"""A test of the user's own in place of a comparison: a command whose exit status is the verdict, as in git bisect run.
+"""A test of the user: a command whose exit status is the verdict, as in ``git bisect run``.
 
-It is for what no script in Python shows by itself: a C++ program built against a build's libtorch, a whole test suite,
-a measurement. A shell runs it on the environment's side, and there it finds, beside what every process gets:
+It is for bugs that no Python script shows by itself: a C++ program built against a build's libtorch, a test suite, a
+measurement. A shell runs it on the environment's side, and there it finds, beside what every process gets:
 
     TORCHBISECT_PYTHON          the environment's Python; it is also the first ``python`` on the path
     TORCHBISECT_TORCH_VERSION   the torch in it
@@ -38,7 +38,7 @@ from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.failing_statement import bound_names
 from torchbisect.probe.judge.matching import matches
-from torchbisect.probe.judge.normalize import normalise
+from torchbisect.probe.judge.normalize import normalize
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.local_modules import siblings_digest, write_siblings
@@ -47,13 +47,13 @@ from torchbisect.probe.script_folder import copy_folder
 from torchbisect.probe.standalone_run import check_disk, last_words
 
 SKIP = 125
-"""The status by which a command says that it can't tell, as ``git bisect run`` has it."""
+"""The exit status of a command that can't tell, as in ``git bisect run``."""
 NO_SCRIPT = Repro("", name="")
-"""What is asked about where the test needs no script."""
+"""The repro of a test that needs no script."""
 
 _NOT_EXECUTABLE, _NOT_FOUND, _SIGNALLED = 126, 127, 128
-_SECONDS = 1800.0
-_KEPT = 4000
+_DEFAULT_TIMEOUT = 1800.0
+_KEPT_OUTPUT = 4000
 # A file that the command names is part of the question, unless it is so large that it must be data.
 _LARGEST_NAMED = 1 << 20
 _PYTHON_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Failed|Unsupported|Interrupt|Exit|Warning)(?::|\Z)")
@@ -72,20 +72,20 @@ os.execvp("sh", ["sh", "-c", sys.argv[1]])
 
 
 class CommandProbe:
-    """Asks the user's own test about environments, and keeps its answers. See ``oracle.Oracle``.
+    """Answers questions about one environment by the user's own test. See ``oracle.Oracle``.
 
-    Settings are no part of a test's question: it compiles as it likes.
+    Settings are not part of a test's question: it compiles as it likes.
 
     Attributes:
-        asked: how often the command was run.
+        asked: the number of runs of the command.
 
     Args:
-        environment: whose torch is tested.
-        journal: asked first.
+        environment: the environment whose torch is tested.
+        journal: answers from earlier runs.
         command: for ``sh -c``.
-        directory: where it is run; an empty folder if left out.
-        timeout: seconds until it is ended; half an hour if left out.
-        repeat: how often each question is asked; answers that disagree are ``untestable``, reason ``flaky``.
+        directory: the working directory; an empty folder if left out.
+        timeout: seconds after which it is ended; half an hour if left out.
+        repeat: the number of runs behind each answer; runs that disagree are ``untestable``, reason ``flaky``.
         scope: whatever else decides how it runs here, as in ``Probe``.
     """
 
@@ -112,7 +112,7 @@ class CommandProbe:
         self.repeat = max(1, repeat)
         self.asked = 0
         self._directory = directory
-        self._timeout = timeout or _SECONDS
+        self._timeout = timeout or _DEFAULT_TIMEOUT
         self._scope = scope
         self._agent: Agent | None = None
 
@@ -125,7 +125,7 @@ class CommandProbe:
         self.close()
 
     def clone(self) -> CommandProbe:
-        """Another one with the same journal, for another thread."""
+        """Return another one with the same journal, for another thread."""
         return CommandProbe(
             self.environment,
             self.journal,
@@ -137,10 +137,10 @@ class CommandProbe:
         )
 
     def start(self) -> None:
-        """Nothing: each run of the test starts by itself."""
+        """Do nothing: each run of the test is a process of its own."""
 
     def run(self, repro: Repro) -> Completed:
-        """What the test did; it is run if it wasn't yet."""
+        """Return how the test ended; it is run if the journal does not have it."""
         return self._run(repro, 0)
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
@@ -151,33 +151,33 @@ class CommandProbe:
         return Observation(Ending("not-run"), ending)
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
-        """What the test finds wrong here; ``None`` where it finds nothing or can't tell."""
+        """Return the mismatch that the test finds; ``None`` if it finds nothing or can't tell."""
         return self._mismatch_of(self.run(repro), repro)
 
     def _mismatch_of(self, done: Completed, repro: Repro) -> Mismatch | None:
         signature = _signature(done, repro)
         if signature is None:
             return None
-        words = _in_words(signature, done)
+        words = _failure_text(signature, done)
         return Mismatch(MismatchKind.COMMAND, f"the test {words}", signature, attribute="exit status", compiled=words)
 
     def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
-        """``False``: only the test knows what a script has to do."""
+        """Return ``False``: only the test knows what a script has to do."""
         return False
 
     def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
-        """Why the test can't tell; ``None`` where it can."""
+        """Return the reason why the test can't tell; ``None`` if it can."""
         done = self.run(repro)
         if done.status == 0 or _signature(done, repro) is not None:
             return None
-        return Untestable(*_trouble(done, self._timeout))
+        return Untestable(*_untestable_reason(done, self._timeout))
 
     def ask(self, question: Question) -> Verdict:
-        """Whether the test finds here what it found where the question's signature was taken.
+        """Answer whether the test finds the failure that the question's signature was taken from.
 
-        A crash and a test that merely fails are two things: where one was looked for and the other is found, the
-        answer is ``other``. While a script is shrunk (``STRICT``), so is a test that ends with another exception of
-        Python's: a script that lost a name fails every test, and not for the reason that is looked for.
+        A crash and a test that merely fails are different failures: one instead of the other is ``other``. While a
+        script is shrunk (``STRICT``), another Python exception is ``other`` too, because a script that lost a name
+        fails every test.
         """
         verdict = self._judged(self.run(question.repro), question)
         shown = [verdict.answer]
@@ -190,7 +190,7 @@ class CommandProbe:
         return verdict
 
     def ask_in_fresh_process(self, question: Question) -> Verdict:
-        """The same, the test run once more and never from the journal."""
+        """Answer a question by one more run of the test, never from the journal."""
         return self._judged(self._execute(question.repro), question)
 
     def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
@@ -198,26 +198,26 @@ class CommandProbe:
         return self._mismatch_of(self._execute(repro), repro)
 
     def ask_once(self, question: Question) -> Verdict:
-        """The same: no two runs of a test share anything."""
+        """Answer a question by one more run of the test; no two runs share anything."""
         return self.ask_in_fresh_process(question)
 
     def fresh_process_agrees(self, question: Question) -> bool:
-        """Always: each run of a test is a process of its own."""
+        """Return True: each run of a test is a process of its own."""
         return True
 
     def reproduction_rate(self, question: Question, times: int) -> float:
-        """The share of a number of runs that show it: 1.0 for one that is always there."""
+        """Return the share of ``times`` runs that show the failure: 1.0 for one that every run shows."""
         runs = [self._run(question.repro, number) for number in range(1, times + 1)]
         verdicts = [self._judged(done, question) for done in runs]
         return sum(verdict.same for verdict in verdicts) / times
 
     def trace(self, repro: Repro) -> Trace:
-        """What an eager run of a script did; empty for one that only the test can run."""
+        """Return what an eager run of a script did; empty for one that only the test can run."""
         self._agent = self._agent or Agent(self.environment, self.limits)
         return self._agent.trace(repro)
 
     def close(self) -> None:
-        """End what looks at scripts; the test's own processes have ended with each run."""
+        """End the agent that traces scripts; the test's own processes end with each run."""
         agent, self._agent = self._agent, None
         if agent is not None:
             agent.close()
@@ -227,13 +227,13 @@ class CommandProbe:
         if found is not None:
             same = matches(question.signature, found, question.strictness)
             answer = Answer.SAME if same else Answer.OTHER
-            return Verdict(answer, None if same else "command", f"the test {_in_words(found, done)}", done.seconds)
+            return Verdict(answer, None if same else "command", f"the test {_failure_text(found, done)}", done.seconds)
         if done.status == 0:
             return Verdict(Answer.NONE, detail=self.pass_summary, seconds=done.seconds)
-        return Verdict(Answer.UNTESTABLE, *_trouble(done, self._timeout), done.seconds)
+        return Verdict(Answer.UNTESTABLE, *_untestable_reason(done, self._timeout), done.seconds)
 
     def _run(self, repro: Repro, number: int) -> Completed:
-        """The run of this number; from the journal if it was made before."""
+        """Return the run of this number; from the journal if it was made before."""
         facts = self.environment.facts
         where = (self.environment.build.version, facts.torch, facts.git_version, facts.python, facts.platform)
         what = (self.command, self._directory, _named_files(self.command, self._directory), self._timeout, self._scope)
@@ -253,7 +253,9 @@ class CommandProbe:
             done = self._run_in_scratch(repro)
         except OSError as error:
             raise DiskFull(f"no scratch folder for the test: {error.strerror}") from error
-        done = Completed(done.status, done.output[-_KEPT:], done.errors[-_KEPT:], time.monotonic() - started)
+        done = Completed(
+            done.status, done.output[-_KEPT_OUTPUT:], done.errors[-_KEPT_OUTPUT:], time.monotonic() - started
+        )
         check_disk(done)
         return done
 
@@ -279,7 +281,7 @@ class CommandProbe:
             return self.environment.run(words, timeout=self._timeout, directory=scratch, extra=extra)
 
     def _folder(self, scratch: str) -> str:
-        """Where the command finds itself: in the user's own folder, or in a copy of it where that can't be seen.
+        """Return the working directory: the user's folder, or a copy of it in a container that can't see it.
 
         Raises:
             InputError: if it can't be copied.
@@ -292,7 +294,7 @@ class CommandProbe:
 
 
 def _named_files(command: str, directory: str | None) -> list[str]:
-    """Digests of the files that a command names: a test that was changed is another test."""
+    """Return digests of the files that a command names, because a changed test is another test."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -309,7 +311,7 @@ def _named_files(command: str, directory: str | None) -> list[str]:
 
 
 def _signature(done: Completed, repro: Repro) -> Signature | None:
-    """What a bad ending says; ``None`` for a good one and for those that say nothing."""
+    """Return the signature of a failed run; ``None`` for a good one and for one that is no evidence."""
     status = done.status
     if status is None or status in (0, SKIP, _NOT_EXECUTABLE, _NOT_FOUND):
         return None
@@ -319,7 +321,7 @@ def _signature(done: Completed, repro: Repro) -> Signature | None:
             MismatchKind.COMMAND, exception=_signal_name(number), attribute="exit status", compiled="crash"
         )
     last = last_words(done.errors)
-    message = normalise(last, bound_names(repro.source)) if _PYTHON_EXCEPTION.match(last) else ""
+    message = normalize(last, bound_names(repro.source)) if _PYTHON_EXCEPTION.match(last) else ""
     return Signature(MismatchKind.COMMAND, message=message, attribute="exit status", compiled="bad")
 
 
@@ -330,7 +332,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _in_words(signature: Signature, done: Completed) -> str:
+def _failure_text(signature: Signature, done: Completed) -> str:
     if signature.exception:
         return f"crashes with {signature.exception}"
     last = _last_line(done)
@@ -341,8 +343,8 @@ def _last_line(done: Completed) -> str:
     return (last_words(done.errors) or last_words(done.output))[:200]
 
 
-def _trouble(done: Completed, timeout: float) -> tuple[str, str]:
-    """Why a command says nothing: its named reason, and one line."""
+def _untestable_reason(done: Completed, timeout: float) -> tuple[str, str]:
+    """Return the named reason why a run is no evidence, and one line about it."""
     last = _last_line(done)
     said = f": {last}" if last else ""
     if done.status is None:

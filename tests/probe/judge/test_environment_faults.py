@@ -1,4 +1,4 @@
-"""What is the environment's fault, in the words in which it shows."""
+"""Faults of the environment, by the messages that reveal them."""
 
 from __future__ import annotations
 

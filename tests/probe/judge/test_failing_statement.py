@@ -1,4 +1,4 @@
-"""What a failing statement of a script asks about."""
+"""The subjects of a failing statement of a script."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.probe.judge.failing_statement import assertions_that_say, bound_names, statement_at, statement_in_text
+from torchbisect.probe.judge.failing_statement import (
+    assertions_with_message,
+    bound_names,
+    statement_at,
+    statement_in_text,
+)
 
 
 @pytest.mark.parametrize(
-    ("source", "asks"),
+    ("source", "subjects"),
     [
         ("assert y.requires_grad", ("requires_grad",)),
         ("assert torch.allclose(a, b)", ("allclose",)),
@@ -21,53 +26,53 @@ from torchbisect.probe.judge.failing_statement import assertions_that_say, bound
         ("assert flag", ()),
     ],
 )
-def test_what_an_assertion_asks(source: str, asks: tuple[str, ...]) -> None:
-    question = statement_at(source, source.count("\n") + 1)
-    assert question is not None
-    assert (question.kind, question.asks) == ("assert", asks)
+def test_subjects_of_an_assertion(source: str, subjects: tuple[str, ...]) -> None:
+    statement = statement_at(source, source.count("\n") + 1)
+    assert statement is not None
+    assert (statement.kind, statement.subjects) == ("assert", subjects)
 
 
-def test_a_raise_asks_what_its_condition_asks() -> None:
+def test_subjects_of_a_raise_are_those_of_its_condition() -> None:
     source = "def f(a, b):\n    if a.dtype != b.dtype:\n        raise ValueError('no')\n"
-    assert statement_at(source, 3).asks == ("dtype",)
+    assert statement_at(source, 3).subjects == ("dtype",)
     assert statement_at(source, 2) is None
 
 
 def test_an_exit_is_a_statement_too() -> None:
-    question = statement_at("import sys\nif not ok.all().isnan():\n    sys.exit(1)\n", 3)
-    assert (question.kind, question.asks) == ("exit", ("isnan",))
+    statement = statement_at("import sys\nif not ok.all().isnan():\n    sys.exit(1)\n", 3)
+    assert (statement.kind, statement.subjects) == ("exit", ("isnan",))
 
 
 def test_a_statement_over_several_lines_is_found_on_each() -> None:
     source = "x = 1\nassert (\n    y.requires_grad\n), 'gone'\n"
-    assert {statement_at(source, line).says for line in (2, 3, 4)} == {"gone"}
+    assert {statement_at(source, line).message for line in (2, 3, 4)} == {"gone"}
 
 
-def test_assertions_are_found_by_what_they_say() -> None:
+def test_assertions_are_found_by_their_message() -> None:
     source = "assert a.grad, 'one'\nassert b.shape\nassert c.dtype, 'two'\n"
-    assert [question.asks for question in assertions_that_say(source, "two")] == [("dtype",)]
-    assert [question.asks for question in assertions_that_say(source, "assertion error")] == [("shape",)]
-    assert assertions_that_say(source, "three") == ()
+    assert [statement.subjects for statement in assertions_with_message(source, "two")] == [("dtype",)]
+    assert [statement.subjects for statement in assertions_with_message(source, "assertion error")] == [("shape",)]
+    assert assertions_with_message(source, "three") == ()
 
 
-def test_a_scripts_names_are_what_it_binds() -> None:
+def test_bound_names_of_a_script() -> None:
     source = "import torch\ndef f(x):\n    self.weight = y = x\nclass A: pass\n"
     assert bound_names(source) == {"f", "x", "y", "A", "weight"}
 
 
 @given(st.text(max_size=60), st.integers(-3, 99))
-def test_any_text_is_read_without_a_fuss(source: str, line: int) -> None:
+def test_any_text_is_accepted(source: str, line: int) -> None:
     statement_at(source, line)
     statement_in_text(source)
     bound_names(source)
-    assertions_that_say(source, source)
+    assertions_with_message(source, source)
 
 
 _NAMES = st.from_regex(r"[a-z]{1,6}_", fullmatch=True)
 
 
 @given(_NAMES, _NAMES, st.integers(0, 20))
-def test_names_and_lines_do_not_count(first: str, second: str, lines: int) -> None:
+def test_subjects_ignore_names_and_lines(first: str, second: str, lines: int) -> None:
     text = "def {0}({0}x):\n    {0}flag = {0}x.requires_grad\n    assert {0}flag\n"
     left, right = text.format(first), "\n" * lines + text.format(second)
-    assert statement_at(left, 3).asks == statement_at(right, 3 + lines).asks == ("requires_grad",)
+    assert statement_at(left, 3).subjects == statement_at(right, 3 + lines).subjects == ("requires_grad",)

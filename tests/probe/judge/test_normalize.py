@@ -1,4 +1,4 @@
-"""What is left of a message once everything that changes from run to run is out of it."""
+"""Normalized messages: nothing is left that changes from run to run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.probe.judge.normalize import LONGEST, common_share, jaccard, keywords, normalise
+from torchbisect.probe.judge.normalize import LONGEST, common_share, jaccard, keywords, normalize
 
 # Pieces of real messages, so that random texts come near to what torch writes.
 _PIECES = st.sampled_from(
@@ -38,13 +38,13 @@ _TEXTS = st.lists(st.one_of(_PIECES, st.text(max_size=12)), max_size=8).map(" ".
 
 @given(_TEXTS)
 def test_it_changes_nothing_the_second_time(text: str) -> None:
-    once = normalise(text)
-    assert normalise(once) == once
+    once = normalize(text)
+    assert normalize(once) == once
 
 
 @given(_TEXTS)
 def test_it_never_grows_beyond_its_bound_and_never_fails(text: str) -> None:
-    assert len(normalise(text * 40)) <= LONGEST
+    assert len(normalize(text * 40)) <= LONGEST
 
 
 def _message(numbers: list[int], name: str) -> str:
@@ -66,7 +66,7 @@ def _message(numbers: list[int], name: str) -> str:
 def test_shapes_lines_addresses_and_names_do_not_count(
     left: list[int], right: list[int], name: str, renamed: str
 ) -> None:
-    assert normalise(_message(left, name), {name}) == normalise(_message(right, renamed), {renamed})
+    assert normalize(_message(left, name), {name}) == normalize(_message(right, renamed), {renamed})
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_shapes_lines_addresses_and_names_do_not_count(
     ],
 )
 def test_each_kind_of_noise(message: str, left: str) -> None:
-    assert normalise(message) == left
+    assert normalize(message) == left
 
 
 def test_of_a_compiler_only_the_first_error_stays() -> None:
@@ -95,18 +95,18 @@ def test_of_a_compiler_only_the_first_error_stays() -> None:
         "/tmp/a/b.cpp:9:1: error: expected ';'\n"
     )
     assert (
-        normalise(output)
+        normalize(output)
         == "CppCompileError: C++ compile error error: no matching function for call to 'transpose_mxn'"
     )
 
 
 def test_a_message_that_is_all_advice_is_not_emptied() -> None:
-    assert normalise("Set TORCH_LOGS for more")
+    assert normalize("Set TORCH_LOGS for more")
 
 
 def test_two_different_bugs_keep_different_words() -> None:
-    first = keywords(normalise("specifying inputs= with .backward() not yet implemented for compiled autograd"))
-    second = keywords(normalise("Node redefined name aot0_primals_1!"))
+    first = keywords(normalize("specifying inputs= with .backward() not yet implemented for compiled autograd"))
+    second = keywords(normalize("Node redefined name aot0_primals_1!"))
     assert common_share(first, second) == 0
 
 

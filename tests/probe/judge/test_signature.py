@@ -1,4 +1,4 @@
-"""When two mismatches are the same bug, and when they are not."""
+"""Signatures that match, and signatures that do not."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def signatures(draw: st.DrawFn) -> Signature:
             message=" ".join(words),
             causes=tuple(draw(st.lists(_WORDS.map(" ".join), max_size=2))),
             frames_torch=tuple(draw(st.lists(st.sampled_from(["torch/a.py:f", "torch/b.py:g"]), max_size=2))),
-            asks=draw(st.none() | st.lists(st.sampled_from(["requires_grad", "shape"])).map(tuple)),
+            subjects=draw(st.none() | st.lists(st.sampled_from(["requires_grad", "shape"])).map(tuple)),
         )
     return Signature(
         kind,
@@ -199,7 +199,7 @@ def test_wrappers_are_taken_off(shown) -> None:
 
 def test_an_assertion_is_known_by_what_it_asks_about(shown) -> None:
     lost = of(shown.raised("AssertionError", "lost its gradient", "repro.py:build:5"), ASSERTING)
-    assert lost.asks == ("requires_grad",)
+    assert lost.subjects == ("requires_grad",)
     renamed = (
         re.sub(r"\bout\b", "y", ASSERTING)
         .replace(', "lost its gradient"', "")
@@ -208,11 +208,11 @@ def test_an_assertion_is_known_by_what_it_asks_about(shown) -> None:
     again = of(shown.raised("AssertionError", "", "repro.py:f:7"), renamed)
     assert matches(lost, again, STRICT), explain(lost, again, STRICT)
     shape = of(shown.raised("AssertionError", "", "repro.py:check:10"), ASSERTING)
-    assert shape.asks == ("shape",)
+    assert shape.subjects == ("shape",)
     assert not matches(lost, shape, STRICT)
     assert "shape" in explain(lost, shape, STRICT)
     differing = of(shown.raised("ValueError", "they differ", "repro.py:check:12"), ASSERTING)
-    assert differing.asks == ("equal",)
+    assert differing.subjects == ("equal",)
     assert not matches(lost, differing, STRICT)
 
 
@@ -226,7 +226,7 @@ def test_an_assertion_that_dynamo_fails_at_while_tracing_is_the_scripts(shown) -
     )
     gradient = of(shown.raised("AssertionError", block.format('y.requires_grad, "lost its gradient"'), *frames))
     shape = of(shown.raised("AssertionError", block.format("y.shape == (3,)"), *frames))
-    assert gradient.asks == ("requires_grad",)
+    assert gradient.subjects == ("requires_grad",)
     assert not matches(gradient, shape, STRICT)
     # As 2.4 and 2.5 have it: raised by the script itself, in the part that runs after a graph break.
     resumed = of(
@@ -243,7 +243,7 @@ def test_an_assertion_in_the_graph_is_the_scripts(shown, message: str) -> None:
     raised = shown.raised("RuntimeError", message, "repro.py:<module>:13", "torch/fx/graph_module.py:__call__")
     old = of(raised, source)
     new = of(shown.raised("AssertionError", "lost its gradient", "repro.py:build:5"), ASSERTING)
-    assert "requires_grad" in (old.asks or ())
+    assert "requires_grad" in (old.subjects or ())
     assert matches(old, new, TOLERANT), explain(old, new, TOLERANT)
     # Without the script there is only the message to go by.
     assert matches(of(raised), new, TOLERANT)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.observation import Ending, Observation
-from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, find_slowness, slower_by
+from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, find_slowness, slowdown
 
 _CALLS = st.lists(st.floats(1e-6, 10), max_size=8).map(tuple)
 _REASONS = st.lists(st.sampled_from(["size mismatch at index 0. expected 3, actual 4", "call to print"]), max_size=5)
@@ -36,7 +36,7 @@ def test_the_call_that_is_compiled_does_not_count() -> None:
 
 
 def test_too_few_calls_tell_nothing() -> None:
-    assert slower_by(taking((0.01,) * 2, (5.0,) * 2)) is None
+    assert slowdown(taking((0.01,) * 2, (5.0,) * 2)) is None
 
 
 def test_reasons_are_given(shown) -> None:
@@ -55,7 +55,7 @@ def test_reasons_are_given(shown) -> None:
 def test_what_keeps_to_its_bounds_is_never_slow(eager, compiled, recompiles, breaks, factor: float, count: int) -> None:
     observation = taking(eager, compiled, recompiles=tuple(recompiles), graph_breaks=tuple(breaks))
     found = find_slowness(observation, Bounds(factor, None, count, count))
-    ratio = slower_by(observation)
+    ratio = slowdown(observation)
     exceeded = max(len(recompiles), len(breaks)) > count or (ratio is not None and ratio > factor)
     assert (found is not None) == exceeded
 

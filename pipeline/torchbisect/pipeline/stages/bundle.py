@@ -9,7 +9,7 @@ from torchbisect.minimizer.bundle.bundle import linked
 from torchbisect.minimizer.bundle.module_parts import Lookup, Module
 from torchbisect.minimizer.minimize import Budget, Reduction
 from torchbisect.probe.library_sources import Library
-from torchbisect.probe.local_modules import siblings, source_beside
+from torchbisect.probe.local_modules import module_source, siblings
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 
@@ -29,7 +29,7 @@ def with_local_modules(oracle: Oracle, question: Question) -> Question:
         return question
 
     def beside(name: str) -> Module | None:
-        found = source_beside(directory, name)
+        found = module_source(directory, name)
         return None if found is None else Module(name, *found)
 
     for whole in (True, False):

@@ -1,4 +1,4 @@
-"""From an observation to the mismatch it shows, or to the reason why it is no evidence."""
+"""Classify an observation: the mismatch that it shows, or the reason why it is no evidence."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from torchbisect.probe.judge.signature import CAUGHT, Signature, own_statement
 
 @dataclass(frozen=True)
 class Mismatch:
-    """In what the compiled run differs from the eager one.
+    """The difference between the compiled run and the eager one.
 
     Attributes:
-        kind: its kind.
-        summary: one line in words.
+        kind: the kind.
+        summary: one line for the user.
         signature: what makes another mismatch the same bug.
         place: where it is seen: ``call 0 output[1]``; for an ending ``the script's end``.
         attribute: what differs there.
         eager: the eager side in a few words.
         compiled: the compiled side in a few words.
         detail: figures of a difference in values.
-        others: the signatures of all else that differs.
+        others: the signatures of every other difference.
         consequence: how the compiled run ended because of it, where the script itself notices; else empty.
     """
 
@@ -50,16 +50,16 @@ class Mismatch:
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
-        """All that was seen to differ, the first one the mismatch's own."""
+        """The signatures of every difference, the mismatch's own first."""
         return (self.signature, *self.others)
 
     def includes(self, signature: Signature, strictness: Strictness) -> bool:
-        """Whether this bug is among what was seen to differ."""
+        """Return True if one of the differences is this bug."""
         return any(matches(signature, seen, strictness) for seen in self.signatures)
 
 
 def find_mismatch(observation: Observation, source: str = "") -> Mismatch | None:
-    """What the compiled run does other than the eager one; ``None`` if they agree.
+    """Return the mismatch of the two runs; ``None`` if they agree.
 
     How the runs ended comes first, but for one case: when the script itself notices that something is wrong (its
     assertion fails, it compares and exits) and the record shows what, then that is the mismatch, because it outlives
@@ -70,7 +70,7 @@ def find_mismatch(observation: Observation, source: str = "") -> Mismatch | None
         source: the script, for what its assertions ask about and which names are its own.
     """
     ending = _ending_mismatch(observation, source)
-    seen = [_difference_mismatch(item) for item in _telling(observation, ending, source)]
+    seen = [_difference_mismatch(item) for item in _independent_differences(observation, ending, source)]
     both = [*seen, ending] if ending is not None else seen
     if not both:
         return None
@@ -80,14 +80,14 @@ def find_mismatch(observation: Observation, source: str = "") -> Mismatch | None
 
 
 def find_untestable(observation: Observation) -> Untestable | None:
-    """Why the observation is no evidence, or ``None`` if it is."""
+    """Return the reason why the observation is no evidence, or ``None`` if it is."""
     eager, compiled = observation.eager, observation.compiled
     for name, run in (("eager", eager), ("compiled", compiled)):
         if run is eager and run.how == "timed-out":
             # Then nothing was compiled, and there is no other run to judge.
             return Untestable("timed-out", f"the eager run did not end within {eager.seconds:.0f} s")
         if run.how == "lost":
-            return Untestable("lost", f"the {name} run went away without a word", transient=True)
+            return Untestable("lost", f"the {name} run ended without a message", transient=True)
         if run.how == "out-of-memory":
             return Untestable("out-of-memory", f"the {name} run used up the memory that it is allowed")
     if eager.waited_for_input:
@@ -101,20 +101,20 @@ def find_untestable(observation: Observation) -> Untestable | None:
 
 
 def _other_numbers(observation: Observation) -> Untestable | None:
-    """Whether all in which the runs differ hangs on the order in which random numbers are drawn."""
+    """Return the fault of runs that differ only in the order in which they draw random numbers."""
     if not observation.drawn or observation.differences:
         return None
     return Untestable("random-numbers", "the runs differ only in the order in which they draw random numbers")
 
 
 def same_exception_in_both(observation: Observation, signature: Signature, source: str = "") -> bool:
-    """Whether both runs end with the exception that a mismatch was about: what only eager raised, or raised otherwise.
+    """Return True if both runs end with the exception that only the eager run of a mismatch raised.
 
-    Of a script alone that says nothing, for it fails without ``torch.compile`` too. Asked about such a mismatch it says
-    that this torch gets it right.
+    A script that fails without ``torch.compile`` is no evidence by itself. For a mismatch in which compiled code raised
+    nothing, or something else than eager, it shows that this torch is right.
     """
     eager = observation.eager
-    if not _ends_in_same_way(observation):
+    if not _ends_alike(observation):
         return False
     found = _failed(MismatchKind.MISSING_RAISE, eager, observation, source).signature
     if signature.kind is MismatchKind.MISSING_RAISE:
@@ -152,7 +152,7 @@ def _failed(kind: MismatchKind, ending: Ending, observation: Observation, source
 
 
 def _ended(kind: MismatchKind, signature: Signature, observation: Observation, source: str = "") -> Mismatch:
-    eager, compiled = _end_in_words(observation.eager, source), _end_in_words(observation.compiled, source)
+    eager, compiled = _ending_text(observation.eager, source), _ending_text(observation.compiled, source)
     return Mismatch(
         kind=kind,
         summary=f"compiled {compiled}, eager {eager}",
@@ -164,7 +164,7 @@ def _ended(kind: MismatchKind, signature: Signature, observation: Observation, s
     )
 
 
-def _end_in_words(ending: Ending, source: str = "") -> str:
+def _ending_text(ending: Ending, source: str = "") -> str:
     if ending.how == "raised" and ending.raised is not None:
         statement = own_statement(ending.raised, source)
         if statement is not None and statement.kind == "assert":
@@ -187,7 +187,7 @@ def _short(raised: Raised) -> str:
 
 
 def _fail_alike(observation: Observation, source: str) -> bool:
-    """Whether two runs that both fail do so for the same cause, whatever compilation wraps round it."""
+    """Return True if two failed runs have the same cause, whatever exceptions the compiler wraps around it."""
     eager, compiled = observation.eager, observation.compiled
     if eager.raised is not None and compiled.raised is not None:
         ours = Signature.of_raised(MismatchKind.RAISES, eager.raised, source)
@@ -196,13 +196,13 @@ def _fail_alike(observation: Observation, source: str) -> bool:
     return (eager.how, eager.status, eager.signal) == (compiled.how, compiled.status, compiled.signal)
 
 
-def _telling(observation: Observation, ending: Mismatch | None, source: str) -> list[Difference]:
-    """The differences that are not themselves a consequence of how the runs ended."""
+def _independent_differences(observation: Observation, ending: Mismatch | None, source: str) -> list[Difference]:
+    """Return the differences that are not a consequence of how the runs ended."""
     differences = list(observation.differences)
     if ending is None:
         return differences
     failed = observation.compiled if ended_badly(observation.compiled) else observation.eager
-    if not _noticed_by_script(failed, ending.signature):
+    if not _ended_by_script(failed, ending.signature):
         return []
     if failed.raised is not None and _inside_compiled_call(failed.raised):
         # The call that was cut short has no record, so what earlier calls show came first; the rest followed from it.
@@ -215,15 +215,15 @@ def _telling(observation: Observation, ending: Mismatch | None, source: str) -> 
     return differences
 
 
-def _noticed_by_script(failed: Ending, signature: Signature) -> bool:
-    """Whether the script itself ended the run: an exit, or an exception that its own code raised."""
+def _ended_by_script(failed: Ending, signature: Signature) -> bool:
+    """Return True if the script itself ended the run: an exit, or an exception raised by its own code."""
     if failed.how == "exited":
         return True
-    return failed.how == "raised" and (signature.asks is not None or not signature.frames_torch)
+    return failed.how == "raised" and (signature.subjects is not None or not signature.frames_torch)
 
 
 def _inside_compiled_call(raised: Raised) -> bool:
-    """Whether the exception left through a compiled region: dynamo's frames stand between the script's own."""
+    """Return True if the exception passed through a compiled region: dynamo's frames are between the script's own."""
     files = [frame.file for frame in raised.frames if frame.where == "torch"]
     return any("_dynamo/" in file for file in files)
 
@@ -231,7 +231,7 @@ def _inside_compiled_call(raised: Raised) -> bool:
 def _difference_mismatch(difference: Difference) -> Mismatch:
     return Mismatch(
         kind=difference.kind,
-        summary=_difference_in_words(difference),
+        summary=_difference_text(difference),
         signature=Signature.of_difference(difference),
         place=difference.place,
         attribute=difference.attribute,
@@ -241,7 +241,7 @@ def _difference_mismatch(difference: Difference) -> Mismatch:
     )
 
 
-def _difference_in_words(difference: Difference) -> str:
+def _difference_text(difference: Difference) -> str:
     if difference.attribute == "exception":
         eager, compiled = (
             "returns" if side == "returned" else f"raises {side}" for side in (difference.eager, difference.compiled)
@@ -263,18 +263,18 @@ def _failing_eager(observation: Observation) -> Untestable | None:
     module = missing_module(observation)
     if module is not None:
         return Untestable("missing-module", f"the script imports {module}, which is not installed: add --with {module}")
-    if eager.raised is not None and _ends_in_same_way(observation):
+    if eager.raised is not None and _ends_alike(observation):
         api = missing_api(observation)
         if api is not None:
             return Untestable("missing-api", f"the script uses something that this torch does not have: {api}")
         reason = "syntax-error" if eager.raised.name.endswith("SyntaxError") else "fails-in-eager"
-        return Untestable(reason, f"without torch.compile the script {_end_in_words(eager)}")
-    if eager.how == "exited" and _ends_in_same_way(observation):
-        return Untestable("fails-in-eager", f"without torch.compile the script {_end_in_words(eager)}")
+        return Untestable(reason, f"without torch.compile the script {_ending_text(eager)}")
+    if eager.how == "exited" and _ends_alike(observation):
+        return Untestable("fails-in-eager", f"without torch.compile the script {_ending_text(eager)}")
     return None
 
 
-def _ends_in_same_way(observation: Observation) -> bool:
+def _ends_alike(observation: Observation) -> bool:
     if observation.compiled.how == "not-run":
         return True
     return ended_badly(observation.compiled) and _fail_alike(observation, "")

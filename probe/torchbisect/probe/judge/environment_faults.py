@@ -1,7 +1,7 @@
-"""What is the environment's fault and never the script's, nor the compiler's.
+"""Faults of the environment: a missing compiler, a full disk, a torch whose own libraries do not load.
 
-A missing compiler, a full disk, a torch whose own libraries do not load: a run that ends so says nothing about the
-mismatch. Every such fault has a short name, which verdicts, journals and reports carry.
+A run that ends with such a fault is no evidence about the script or the compiler. Every fault has a short name, which
+verdicts, journals and reports carry.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torchbisect.probe.judge.observation import Difference, Ending, Observation,
 
 @dataclass(frozen=True)
 class Untestable:
-    """Why a run is no evidence.
+    """The reason why a run is no evidence.
 
     Attributes:
         reason: the short name, ``no-compiler``.
-        detail: one line: what was seen, and where something can be done, what.
-        transient: it may be gone the next time, so it is not kept in the journal.
+        detail: one line that says what was seen, and what to do where something can be done.
+        transient: it may not happen the next time, so it is not kept in the journal.
     """
 
     reason: str
@@ -137,7 +137,7 @@ _MISSING_API = re.compile(
 
 
 def environment_fault(observation: Observation) -> Untestable | None:
-    """The fault of the environment that one of the two runs shows, or ``None``."""
+    """Return the fault of the environment that one of the two runs shows, or ``None``."""
     for text in _texts(observation):
         for reason, transient, words, pattern in _FAULTS:
             if found := pattern.search(text):
@@ -146,7 +146,10 @@ def environment_fault(observation: Observation) -> Untestable | None:
 
 
 def missing_module(observation: Observation) -> str | None:
-    """The package that the script imports and that is not there, for the hint to ``--with``; torch's own left out."""
+    """Return the package that the script imports and that is not installed, for the hint to ``--with``.
+
+    Torch's own modules are left out.
+    """
     raised = observation.eager.raised
     while raised is not None:
         found = _MISSING_MODULE.search(raised.message) if _is_import_error(raised) else None
@@ -157,7 +160,7 @@ def missing_module(observation: Observation) -> str | None:
 
 
 def missing_api(observation: Observation) -> str | None:
-    """What the script uses and this torch does not have yet, as the exception of the eager run says; or ``None``."""
+    """Return the message of the eager run's exception if it says that this torch lacks an API; or ``None``."""
     raised = observation.eager.raised
     if raised is None:
         return None
@@ -188,7 +191,7 @@ def _raising_side(difference: Difference) -> str:
 
 
 def _missing_dependency(observation: Observation) -> Untestable | None:
-    """A package that torch itself wants, in the compiled run, and that is not installed."""
+    """Return the fault of a package that torch needs in the compiled run and that is not installed."""
     raised = observation.compiled.raised
     while raised is not None and observation.eager.raised is None:
         found = _MISSING_MODULE.search(raised.message) if _is_import_error(raised) else None
@@ -209,5 +212,5 @@ def _line_of(text: str, position: int) -> str:
 
 
 def ended_badly(ending: Ending) -> bool:
-    """Whether a run did not come to its end as a script that is content does: finished, or exited with 0."""
+    """Return True unless a run finished or exited with status 0."""
     return not (ending.how == "finished" or (ending.how == "exited" and not ending.status))

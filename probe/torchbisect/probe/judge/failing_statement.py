@@ -1,8 +1,8 @@
-"""What the user's own script says at the line where a run stopped: the assertion that failed, the test that decided.
+"""The script's own statement at which a run stopped: a failed assertion, a ``raise`` or an exit.
 
-An assertion in the script carries no frame of torch to know it by, and in a shrunk script neither its line nor its
-names are the same. What stays is what it asks about: ``assert matrix.requires_grad`` and ``assert y.requires_grad``
-are one question, ``assert out.shape == (2, 2)`` is another.
+A failed assertion has no frame of torch that could identify it, and in a shrunk script its line and its names are
+others. Its subjects stay: ``assert matrix.requires_grad`` and ``assert y.requires_grad`` are about the same thing,
+``assert out.shape == (2, 2)`` is about another.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 # How far a name in an assertion is followed back through the assignments before it.
-_DEPTH = 4
+_MAX_ASSIGNMENT_DEPTH = 4
 
 
 @dataclass(frozen=True)
-class Statement:
-    """What a failing statement of the script asks about.
+class FailingStatement:
+    """A statement of the script that ended a run, and what it is about.
 
     Attributes:
         kind: ``assert``, ``raise`` or ``exit``.
-        asks: attributes, functions and methods in what decides it (``requires_grad``, ``equal``, ``shape``), the
+        subjects: attributes, functions and methods in its condition (``requires_grad``, ``equal``, ``shape``), the
             script's own names left out; sorted.
-        says: the message that the statement itself gives, where that is a plain text.
+        message: the assertion's own message, if that is a plain text.
         text: the statement itself on one line.
     """
 
     kind: str
-    asks: tuple[str, ...]
-    says: str = ""
+    subjects: tuple[str, ...]
+    message: str = ""
     text: str = ""
 
 
@@ -43,7 +43,7 @@ def _parsed(source: str) -> ast.Module | None:
 
 @lru_cache(maxsize=256)
 def bound_names(source: str) -> frozenset[str]:
-    """Every name that the script itself binds: variables, parameters, functions, classes, attributes it sets.
+    """Return every name that the script itself binds: variables, parameters, functions, classes, attributes it sets.
 
     Names of modules that it imports are left out; a script that can't be parsed binds none.
     """
@@ -63,10 +63,10 @@ def bound_names(source: str) -> frozenset[str]:
     return frozenset(names - {"self", "forward", "backward", "requires_grad", "grad"})
 
 
-def statement_at(source: str, line: int) -> Statement | None:
-    """What the statement on this line of the script asks about; ``None`` if it is no assertion, raise or exit.
+def statement_at(source: str, line: int) -> FailingStatement | None:
+    """Return the statement on this line of the script; ``None`` if it is no assertion, ``raise`` or exit.
 
-    For a ``raise`` and a ``sys.exit`` it is the test of the innermost ``if`` or ``while`` that they stand in.
+    The condition of a ``raise`` and of a ``sys.exit`` is that of the innermost ``if`` or ``while`` around it.
 
     Args:
         source: the script.
@@ -80,7 +80,9 @@ def statement_at(source: str, line: int) -> Statement | None:
         return None
     statement = path[-1]
     if isinstance(statement, ast.Assert):
-        return Statement("assert", _asks(statement.test, tree, path, line), _says(statement), _text(statement))
+        return FailingStatement(
+            "assert", _subjects(statement.test, tree, path, line), _message(statement), _text(statement)
+        )
     if isinstance(statement, ast.Raise):
         kind = "raise"
     elif isinstance(statement, ast.Expr) and _is_exit(statement.value):
@@ -88,20 +90,20 @@ def statement_at(source: str, line: int) -> Statement | None:
     else:
         return None
     tests = [node.test for node in path if isinstance(node, (ast.If, ast.While))]
-    return Statement(kind, _asks(tests[-1], tree, path, line) if tests else (), text=_text(statement))
+    return FailingStatement(kind, _subjects(tests[-1], tree, path, line) if tests else (), text=_text(statement))
 
 
-def statement_in_text(statement: str) -> Statement | None:
-    """What one statement, quoted by itself in a message of torch's, asks about; only assertions are known so."""
+def statement_in_text(statement: str) -> FailingStatement | None:
+    """Return the assertion that a message of torch quotes, or ``None`` if the text is none."""
     tree = _parsed(statement.strip())
     if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Assert):
         return None
     words = tuple(sorted(_words(tree.body[0].test, frozenset())))
-    return Statement("assert", words, _says(tree.body[0]), _text(tree.body[0]))
+    return FailingStatement("assert", words, _message(tree.body[0]), _text(tree.body[0]))
 
 
-def assertions_that_say(source: str, message: str) -> tuple[Statement, ...]:
-    """The script's assertions with this message; with ``assertion error`` those that have none.
+def assertions_with_message(source: str, message: str) -> tuple[FailingStatement, ...]:
+    """Return the script's assertions with this message; with ``assertion error`` those that have none.
 
     Dynamo before 2.4 puts a traced assertion into the graph, where it fails as a ``RuntimeError`` that has the
     assertion's message and no frame of the script.
@@ -111,22 +113,22 @@ def assertions_that_say(source: str, message: str) -> tuple[Statement, ...]:
         return ()
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
     wanted = "" if message == "assertion error" else message
-    lines = [node.lineno for node in found if _says(node) == wanted and (wanted or node.msg is None)]
-    questions = (statement_at(source, line) for line in lines)
-    return tuple(question for question in questions if question is not None)
+    lines = [node.lineno for node in found if _message(node) == wanted and (wanted or node.msg is None)]
+    statements = (statement_at(source, line) for line in lines)
+    return tuple(statement for statement in statements if statement is not None)
 
 
 def _text(statement: ast.stmt) -> str:
     return ast.unparse(statement)
 
 
-def _says(statement: ast.Assert) -> str:
+def _message(statement: ast.Assert) -> str:
     message = statement.msg
     return message.value if isinstance(message, ast.Constant) and isinstance(message.value, str) else ""
 
 
 def _path_to(tree: ast.Module, line: int) -> list[ast.stmt]:
-    """The statements that contain the line, outermost first; the last one is the innermost."""
+    """Return the statements that contain the line, outermost first."""
     path: list[ast.stmt] = []
     body: list[ast.stmt] = list(tree.body)
     while body:
@@ -153,17 +155,17 @@ def _is_exit(node: ast.expr) -> bool:
     return name in ("exit", "_exit", "quit")
 
 
-def _asks(test: ast.expr, tree: ast.Module, path: list[ast.stmt], line: int) -> tuple[str, ...]:
-    """The words of a test, names in it followed back to what was assigned to them last before this line."""
+def _subjects(test: ast.expr, tree: ast.Module, path: list[ast.stmt], line: int) -> tuple[str, ...]:
+    """Return the words of a condition; its names are followed back to their last assignment before this line."""
     scopes = [node for node in path if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     assigned = _assignments(scopes[-1] if scopes else tree, line)
     own = _own_functions(tree)
     words = _words(test, own)
     pending, seen = _names(test), set[str]()
-    for _ in range(_DEPTH):
+    for _ in range(_MAX_ASSIGNMENT_DEPTH):
         values = [assigned[name] for name in pending - seen if name in assigned]
         seen |= pending
-        # A test that says by itself what it asks about (x.requires_grad) is not clearer for how x was made.
+        # A test that says by itself what it is about (x.requires_grad) is not clearer for how x was made.
         if words or not values:
             break
         for value in values:
@@ -199,9 +201,9 @@ def _words(node: ast.expr, own: frozenset[str]) -> set[str]:
             words.add(part.attr)
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
             words.add(part.func.id)
-    return words - own - _PLAIN
+    return words - own - _UNSPECIFIC
 
 
-# Words that say how something is looked at, not what: they come and go while a script is shrunk.
-_PLAIN_WORDS = "torch all any bool int float str list tuple item tolist detach clone cpu self abs print len"
-_PLAIN = frozenset(_PLAIN_WORDS.split())
+# Words for how a value is read, not for which: they come and go while a script is shrunk.
+_UNSPECIFIC_WORDS = "torch all any bool int float str list tuple item tolist detach clone cpu self abs print len"
+_UNSPECIFIC = frozenset(_UNSPECIFIC_WORDS.split())

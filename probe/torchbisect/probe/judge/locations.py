@@ -1,7 +1,7 @@
-"""The words in which a difference says where it is and what it saw, reduced to what two scripts of one bug share.
+"""Reduce the place and the values of a difference to what two scripts of one bug share.
 
-A shrunk script makes one call instead of twelve, returns a tensor instead of a dictionary of tensors and has other
-names; what is left of ``call 3 output['loss']`` is that it was an output.
+A shrunk script makes fewer calls, returns other structures and has other names. All that stays of
+``call 3 output['loss']`` is that it was an output.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ _DIGITS = re.compile(r"\d+")
 
 
 def role(place: str) -> str:
-    """What part a place plays: ``output``, ``argument``, ``gradient``, ``hook``, ``global``, ``printed``, ``other``."""
+    """Return a place's role: ``output``, ``argument``, ``gradient``, ``hook``, ``global``, ``printed``, ``other``."""
     return next((name for name, pattern in _ROLES if pattern.search(place)), "other")
 
 
-def compatible(left: str, right: str) -> bool:
-    """Whether two roles can be those of one bug.
+def same_role(left: str, right: str) -> bool:
+    """Return True if two roles can belong to one bug.
 
-    What is seen after the calls, in a global or in print, may be seen in an output once the script is shorter, and
-    the other way round.
+    A difference in a global or in printed text may be seen in an output once the script is shorter, and vice versa.
     """
     if left == right:
         return True
@@ -41,13 +40,13 @@ def compatible(left: str, right: str) -> bool:
     return False
 
 
-def attribute(text: str) -> str:
-    """The attribute without the numbers of arguments and calls."""
+def attribute_class(text: str) -> str:
+    """Return the attribute without the numbers of arguments and calls."""
     return _DIGITS.sub("<n>", text.strip())
 
 
-def side(text: str) -> str:
-    """One side of a difference as a class of values: ``True``, ``torch.float32``, ``number``, ``nan``, ``list``."""
+def value_class(text: str) -> str:
+    """Return the class of a value: ``True``, ``torch.float32``, ``number``, ``nan``, ``list``."""
     text = text.strip()
     if text in ("True", "False", "None", "returned", "a tensor") or text.startswith("torch."):
         return text if "Size" not in text else "shape"
@@ -65,11 +64,11 @@ def side(text: str) -> str:
 
 
 def global_name(place: str) -> str | None:
-    """The global of the script that a place is in; ``None`` for a place that is in none."""
+    """Return the global variable that a place is in; ``None`` if it is in none."""
     found = re.match(r"global (\w+)", place)
     return found.group(1) if found else None
 
 
 def happens_in_call(place: str) -> bool:
-    """Whether it was seen as a call ended or as the autograd engine ran, and not at the script's end."""
+    """Return True for a place seen at the end of a call or of a backward, and not at the script's end."""
     return bool(re.match(r"(?:call|backward) \d+\b", place))

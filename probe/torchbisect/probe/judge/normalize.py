@@ -1,7 +1,7 @@
-"""The text of an exception without what changes from one run, one script or one build to the next.
+"""Normalize messages: remove what changes from one run, one script or one build to the next.
 
 Two messages of one bug differ in shapes, addresses, paths, line and node numbers, counters and the user's own names.
-What is left after ``normalise`` is the same for both; ``keywords`` goes further, to the words that a refactoring of
+What is left after ``normalize`` is the same for both; ``keywords`` goes further, to the words that a refactoring of
 torch between two builds leaves alone. Everything here is pure text; the shapes of torch's messages are those of
 ``torch/_dynamo/exc.py``, ``torch/_dynamo/utils.py`` and ``torch/_inductor/exc.py`` from 2.0 to 2.15.
 """
@@ -15,7 +15,7 @@ LONGEST = 4000
 """Characters of a message that are looked at; a longer one (a dumped graph, a C++ compiler's output) is cut."""
 
 # From this line on a message only repeats the user's script or gives advice.
-_TAILS = re.compile(
+_TRAILING_ADVICE = re.compile(
     r"^\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS|You can suppress this exception|"
     r"For more details about this graph break|Original traceback:|While executing |Hint:|"
     r"Developer debug context:|The above exception was the direct cause|Command:$|Minifier script written|"
@@ -23,7 +23,7 @@ _TAILS = re.compile(
     re.MULTILINE,
 )
 _DROPPED_LINES = re.compile(r"^\s*(?:args\[\d+\]:|kwargs:|File \"|~*\^+~*\s*$|import torch\._dynamo).*$", re.MULTILINE)
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_COLORS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _CALLS = re.compile(r"\b(?:FakeTensor|TensorVariable|TensorBox|StorageBox|Parameter|tensor|TensorSpec)\(")
 _OPERANDS = re.compile(r"\(\*\(")
 _SIZE = re.compile(r"torch\.Size\((\[[^\]]*\])\)")
@@ -53,8 +53,8 @@ fake tensor tensors internal
 _COMMON = frozenset(_COMMON_WORDS.split())
 
 
-def normalise(message: str, names: Set[str] = frozenset()) -> str:
-    """The message with everything that changes between two showings of one bug put into marks such as ``<n>``.
+def normalize(message: str, names: Set[str] = frozenset()) -> str:
+    """Return the message with every part that changes between runs of one bug replaced by a mark such as ``<n>``.
 
     Applying it twice is the same as applying it once.
 
@@ -73,8 +73,8 @@ def normalise(message: str, names: Set[str] = frozenset()) -> str:
 
 
 def _once(message: str, names: Set[str]) -> str:
-    text = _compiler_errors(_COLOURS.sub("", message))[:LONGEST]
-    tail = _TAILS.search(text)
+    text = _compiler_errors(_COLORS.sub("", message))[:LONGEST]
+    tail = _TRAILING_ADVICE.search(text)
     # An exception whose whole text is such a tail keeps it: better too long than nothing to compare.
     if tail and text[: tail.start()].strip():
         text = text[: tail.start()]
@@ -92,20 +92,20 @@ def _once(message: str, names: Set[str]) -> str:
     return _SPACES.sub(" ", text).strip()[:LONGEST].strip()
 
 
-def keywords(normalised: str) -> frozenset[str]:
-    """The words of a normalised message that tell it from others; marks and words that every message has left out."""
-    words = (word.lower() for word in _KEYWORD.findall(_MARKS.sub(" ", normalised)))
+def keywords(normalized: str) -> frozenset[str]:
+    """Return the words that distinguish a normalized message; marks and common words are left out."""
+    words = (word.lower() for word in _KEYWORD.findall(_MARKS.sub(" ", normalized)))
     return frozenset(word for word in words if word not in _COMMON)
 
 
 def common_share(left: Set[str], right: Set[str]) -> float:
-    """How much of the shorter of two sets of words the other one has: 0 to 1; 0 if one of them is empty."""
+    """Return the share of the smaller set of words that the other one has: 0 to 1; 0 if one of them is empty."""
     smaller = min(len(left), len(right))
     return len(left & right) / smaller if smaller else 0.0
 
 
 def jaccard(left: Set[str], right: Set[str]) -> float:
-    """How much two sets of words have in common of all they have: 0 to 1; 1 for two empty ones."""
+    """Return the Jaccard index of two sets of words: 0 to 1; 1 for two empty ones."""
     whole = len(left | right)
     return len(left & right) / whole if whole else 1.0
 
@@ -116,7 +116,7 @@ def _masked(found: re.Match[str], names: Set[str]) -> str:
 
 
 def _compiler_errors(text: str) -> str:
-    """Of a C++ or Triton compiler's output the first error: the rest quotes generated code and command lines."""
+    """Return the first error of a C++ or Triton compiler's output; the rest quotes generated code and commands."""
     if "compile error" not in text.lower() and "CompilationError" not in text:
         return text
     lines = text.strip().splitlines()
@@ -126,7 +126,7 @@ def _compiler_errors(text: str) -> str:
 
 
 def _replace_balanced(text: str, opening: re.Pattern[str], mark: str) -> str:
-    """Put ``mark`` in place of each match of ``opening`` and all up to the bracket that closes it."""
+    """Replace each match of ``opening``, up to the bracket that closes it, by ``mark``."""
     parts = []
     position = 0
     while found := opening.search(text, position):
@@ -138,7 +138,7 @@ def _replace_balanced(text: str, opening: re.Pattern[str], mark: str) -> str:
 
 
 def _closing(text: str, start: int) -> int:
-    """The position after the bracket that closes the first one at or after ``start``; the text's end if none does."""
+    """Return the position after the bracket that closes the first one from ``start`` on; the end if none does."""
     depth = 0
     for position in range(start, len(text)):
         if text[position] in "([{":

@@ -1,4 +1,4 @@
-"""What a pair of runs showed, eager beside compiled. The agent's ``comparing`` module writes what is read here."""
+"""Observations: an eager and a compiled run, and their differences. The agent's ``compare`` package writes them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Raised:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Raised:
-        """Read what the agent wrote."""
+        """Return the value that the agent wrote as JSON."""
         return cls(
             name=data["name"],
             bases=tuple(data["bases"]),
@@ -50,11 +50,11 @@ class Raised:
 
 @dataclass(frozen=True)
 class Ending:
-    """How one run ended.
+    """The ending of one run.
 
     Attributes:
         how: ``finished``, ``raised``, ``exited`` (``sys.exit`` or ``os._exit``), ``signalled``, ``timed-out``,
-            ``out-of-memory``, ``lost`` (the child went away without a word) or ``not-run``.
+            ``out-of-memory``, ``lost`` (the child ended without a message) or ``not-run``.
         raised: the exception, when ``how`` is ``raised``.
         status: the exit status, when ``how`` is ``exited``.
         signal: the signal's name (``SIGSEGV``), when ``how`` is ``signalled``.
@@ -88,7 +88,7 @@ class Ending:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Ending:
-        """Read what the agent wrote."""
+        """Return the value that the agent wrote as JSON."""
         raised = data.get("raised")
         lists = {name: tuple(data.get(name, ())) for name in ("call_seconds", "recompiles", "graph_breaks")}
         return cls(**{**data, **lists, "raised": Raised.from_json(raised) if raised else None})
@@ -96,7 +96,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing in which the compiled run differs from the eager one.
+    """One difference between the compiled run and the eager one.
 
     Attributes:
         kind: which kind of mismatch it is.
@@ -117,15 +117,15 @@ class Difference:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Difference:
-        """Read what the agent wrote."""
+        """Return the value that the agent wrote as JSON."""
         return cls(**{**data, "kind": MismatchKind(data["kind"])})
 
 
 @dataclass(frozen=True)
 class Observation:
-    """An eager and a compiled run side by side, and all in which they differ; the most telling difference first.
+    """An eager and a compiled run, and their differences, the most specific first.
 
-    A difference in how the runs ended is not in ``differences``: ``judging`` reads it from the two endings. If it is
+    A difference in how the runs ended is not in ``differences``: ``classify`` reads it from the two endings. If it is
     ``drawn``, some of it was there only because compiled code draws random numbers in another order, and is left out.
     """
 
@@ -137,7 +137,7 @@ class Observation:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Observation:
-        """Read what the agent wrote."""
+        """Return the value that the agent wrote as JSON."""
         return cls(
             eager=Ending.from_json(data["eager"]),
             compiled=Ending.from_json(data["compiled"]),

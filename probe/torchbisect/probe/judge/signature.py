@@ -1,4 +1,4 @@
-"""What makes two mismatches the same bug, under another script or on another torch."""
+"""Signatures of mismatches: the parts that two showings of one bug have in common."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import fingerprint
 from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.failing_statement import (
-    Statement,
-    assertions_that_say,
+    FailingStatement,
+    assertions_with_message,
     bound_names,
     statement_at,
     statement_in_text,
 )
-from torchbisect.probe.judge.normalize import normalise
+from torchbisect.probe.judge.normalize import normalize
 from torchbisect.probe.judge.observation import Difference, Ending, Frame, Raised
 
 CAUGHT = "caught"
@@ -26,6 +26,9 @@ CAUGHT = "caught"
 
 # How many of torch's innermost frames are kept: the first decides, the others are for the reader.
 _FRAMES = 5
+
+# Names in JSON of attributes that have another name here.
+_JSON_NAMES = {"subjects": "asks", "seconds_lost": "lost"}
 
 # Classes that say who caught an exception and not what it was (torch/_dynamo/exc.py, torch/_inductor/exc.py).
 _WRAPPERS = frozenset(
@@ -49,15 +52,15 @@ _CRASH_FRAME = re.compile(r'File "[^"]*?(torch/[^"]*)", line \d+ in (\S+)')
 
 @dataclass(frozen=True)
 class Signature:
-    """What makes two mismatches the same bug; which parts say something depends on the kind.
+    """The identity of a bug; which attributes are set depends on the kind.
 
     Attributes:
         kind: the kind of mismatch.
         exception: the class of the exception without its module, wrappers such as ``BackendCompilerFailed`` taken
             off; for a crash the signal.
         bases: the names of its base classes, nearest first.
-        message: its normalised message; for an exit the last line that the script wrote.
-        causes: the normalised messages that the exception came from, nearest first.
+        message: its normalized message; for an exit the last line that the script wrote.
+        causes: the normalized messages that the exception came from, nearest first.
         frames_user: functions of the script that the exception passed, innermost first. For the reader: a shrunk
             script has others.
         frames_torch: torch's innermost frames as ``torch/file.py:function``, innermost first; empty when the
@@ -66,10 +69,11 @@ class Signature:
         attribute: what differs there.
         eager: the class of value on the eager side; of an exception that is another than eager's, that one.
         compiled: the class of value on the compiled side.
-        asks: what the script's failing assertion asks about; ``None`` where no statement of the script's failed.
+        subjects: the attributes and functions that the script's failing assertion is about; ``None`` if no statement
+            of the script failed.
         stage: how far into the compiler the exception came from: ``dynamo``, ``aot`` or ``inductor``.
         relative: for a wrong number how wrong, relative to its size; ``None`` if unknown.
-        lost: for a compiled call that is too slow the seconds that it takes more than an eager one. As a script
+        seconds_lost: for a compiled call that is too slow the seconds that it takes more than an eager one. As a script
             shrinks to nothing, what is left of every ratio is that of two empty calls.
     """
 
@@ -84,20 +88,20 @@ class Signature:
     attribute: str = ""
     eager: str = ""
     compiled: str = ""
-    asks: tuple[str, ...] | None = None
+    subjects: tuple[str, ...] | None = None
     stage: str = ""
     relative: float | None = None
-    lost: float | None = None
+    seconds_lost: float | None = None
 
     @classmethod
     def of_difference(cls, difference: Difference) -> Signature:
-        """The signature of something that two runs show differently."""
+        """Return the signature of a difference between two runs."""
         if difference.kind in (MismatchKind.RAISES, MismatchKind.RAISES_DIFFERENTLY, MismatchKind.MISSING_RAISE):
             return cls._of_caught(difference)
         return cls(
             kind=difference.kind,
             place=locations.role(difference.place),
-            attribute=locations.attribute(difference.attribute),
+            attribute=locations.attribute_class(difference.attribute),
             eager=_side(difference, difference.eager),
             compiled=_side(difference, difference.compiled),
             relative=_relative(difference),
@@ -105,7 +109,7 @@ class Signature:
 
     @classmethod
     def _of_caught(cls, difference: Difference) -> Signature:
-        """An exception that left a compiled call and that the script then caught: class and first line are known."""
+        """Return the signature of an exception that the script caught, of which only class and first line are known."""
         text = difference.eager if difference.kind is MismatchKind.MISSING_RAISE else difference.compiled
         caught = _caught(text)
         name, message = _unwrapped(caught)
@@ -113,15 +117,15 @@ class Signature:
         return cls(
             kind=difference.kind,
             exception=name,
-            message=normalise(message),
+            message=normalize(message),
             causes=tuple(_cause_messages(caught, message, frozenset())),
             place=CAUGHT,
-            eager="{}: {}".format(*map(normalise, _unwrapped(_caught(other)))) if other else "",
+            eager="{}: {}".format(*map(normalize, _unwrapped(_caught(other)))) if other else "",
         )
 
     @classmethod
     def of_raised(cls, kind: MismatchKind, raised: Raised, source: str = "") -> Signature:
-        """The signature of an exception that only one of the runs ends with.
+        """Return the signature of an exception that ended only one of the runs.
 
         Args:
             kind: ``RAISES``, ``RAISES_DIFFERENTLY`` or ``MISSING_RAISE``.
@@ -131,10 +135,10 @@ class Signature:
         names = bound_names(source)
         name, text = _unwrapped(raised)
         frames_torch = _torch_frames(raised)
-        question = _question(name, raised, frames_torch, source)
-        message = normalise(text, names)
-        if question is not None and question.kind == "assert":
-            name, message = "AssertionError", normalise(question.says or ("" if frames_torch else text), names)
+        statement = _failing_statement(name, raised, frames_torch, source)
+        message = normalize(text, names)
+        if statement is not None and statement.kind == "assert":
+            name, message = "AssertionError", normalize(statement.message or ("" if frames_torch else text), names)
             frames_torch = ()
         return cls(
             kind=kind,
@@ -144,31 +148,31 @@ class Signature:
             causes=tuple(_cause_messages(raised, text, names)),
             frames_user=_user_frames(raised),
             frames_torch=frames_torch,
-            asks=question.asks if question else None,
+            subjects=statement.subjects if statement else None,
             stage=_stage(raised),
         )
 
     @classmethod
     def of_exit(cls, kind: MismatchKind, ending: Ending, source: str = "") -> Signature:
-        """The signature of a script that only in one of the runs exits with a status that isn't 0."""
+        """Return the signature of a script that exits in only one of the runs with a status other than 0."""
         lines = [line for line in (ending.output + "\n" + ending.errors).splitlines() if line.strip()]
-        message = normalise(lines[-1], bound_names(source)) if lines else ""
+        message = normalize(lines[-1], bound_names(source)) if lines else ""
         return cls(kind=kind, exception="SystemExit", message=message)
 
     @classmethod
     def of_crash(cls, ending: Ending) -> Signature:
-        """The signature of a run that a signal ended; with faulthandler's words, where they are, its place."""
+        """Return the signature of a run that a signal ended; its frames are those that faulthandler printed."""
         frames = tuple(f"{file}:{function}" for file, function in _CRASH_FRAME.findall(ending.errors))
         return cls(kind=MismatchKind.CRASH, exception=ending.signal or "", frames_torch=frames[:_FRAMES])
 
     @classmethod
     def of_hang(cls) -> Signature:
-        """The signature of a run that did not end: nothing is known of it but that."""
+        """Return the signature of a run that did not end."""
         return cls(kind=MismatchKind.HANG)
 
     @property
     def ending(self) -> str:
-        """The exception and what it says, in one text."""
+        """The exception and its message in one text."""
         return f"{self.exception}: {self.message}"
 
     @property
@@ -177,7 +181,7 @@ class Signature:
         if self.kind is MismatchKind.CRASH:
             return f"crash: {self.exception}" + (f" in {self.frames_torch[0]}" if self.frames_torch else "")
         if self.exception:
-            asked = f" (about {', '.join(self.asks)})" if self.asks else ""
+            asked = f" (about {', '.join(self.subjects)})" if self.subjects else ""
             where = f" in {self.frames_torch[0]}" if self.frames_torch else ""
             said = f": {self.message}" if self.message else ""
             return f"{self.kind}: {self.exception}{asked}{said}{where}"
@@ -190,17 +194,18 @@ class Signature:
         """A short stable name, the same for every script and every run that shows the bug in the same words."""
         frame = self.frames_torch[0] if self.frames_torch else ""
         sides = (self.place, self.attribute, self.eager, self.compiled)
-        return fingerprint(str(self.kind), self.exception, self.message, frame, sides, self.asks)
+        return fingerprint(str(self.kind), self.exception, self.message, frame, sides, self.subjects)
 
     def to_json(self) -> dict[str, Any]:
-        """What ``from_json`` reads."""
-        return {**asdict(self), "kind": str(self.kind)}
+        """Return the form that ``from_json`` reads."""
+        values = {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return {**values, "kind": str(self.kind)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Signature:
         """Read what ``to_json`` wrote. Raises ``KeyError``, ``TypeError`` or ``ValueError`` if it has another shape."""
-        known = {field.name for field in fields(cls)}
-        values: dict[str, Any] = {key: value for key, value in data.items() if key in known}
+        names = {_JSON_NAMES.get(field.name, field.name): field.name for field in fields(cls)}
+        values: dict[str, Any] = {names[key]: value for key, value in data.items() if key in names}
         values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
         return cls(**{**values, "kind": MismatchKind(data["kind"])})
 
@@ -210,17 +215,17 @@ def _caught(text: str) -> Raised:
     return Raised(name, (), message, ())
 
 
-def own_statement(raised: Raised, source: str = "") -> Statement | None:
-    """The statement of the script's own that an exception came from, if it is an assertion, a raise or an exit."""
-    return _question(_unwrapped(raised)[0], raised, _torch_frames(raised), source)
+def own_statement(raised: Raised, source: str = "") -> FailingStatement | None:
+    """Return the script's own statement that an exception came from, if it is an assertion, a raise or an exit."""
+    return _failing_statement(_unwrapped(raised)[0], raised, _torch_frames(raised), source)
 
 
 def _side(difference: Difference, text: str) -> str:
-    return "text" if difference.attribute == "text" else locations.side(text)
+    return "text" if difference.attribute == "text" else locations.value_class(text)
 
 
 def _relative(difference: Difference) -> float | None:
-    """How wrong a number is, relative to its size: what the agent measured, else what the two sides say."""
+    """Return the relative error of a number: as the agent measured it, else from the two printed sides."""
     given = difference.detail.get("relative")
     if isinstance(given, (int, float)) and math.isfinite(given):
         return float(given)
@@ -237,7 +242,7 @@ def _short(name: str) -> str:
 
 
 def _chain(raised: Raised) -> Iterator[Raised]:
-    """The exception and all that it came from, nearest first."""
+    """Yield the exception and its causes, nearest first."""
     link: Raised | None = raised
     while link is not None:
         yield link
@@ -245,7 +250,7 @@ def _chain(raised: Raised) -> Iterator[Raised]:
 
 
 def _unwrapped(raised: Raised) -> tuple[str, str]:
-    """The class and message of what went wrong inside the exceptions that only pass it on."""
+    """Return the class and message of the exception inside those that only wrap it."""
     name, text = _short(raised.name), _RAISED_BY_BACKEND.sub("", raised.message)
     if name not in _WRAPPERS:
         return name, text
@@ -264,9 +269,9 @@ def _unwrapped(raised: Raised) -> tuple[str, str]:
 def _cause_messages(raised: Raised, text: str, names: frozenset[str]) -> Iterator[str]:
     got = _GOT_INNER.search(text)
     if got:
-        yield normalise(got.group(3), names)
+        yield normalize(got.group(3), names)
     for link in list(_chain(raised))[1:]:
-        message = normalise(link.message, names)
+        message = normalize(link.message, names)
         if message:
             yield message
 
@@ -301,8 +306,10 @@ def _user_frames(raised: Raised) -> tuple[str, ...]:
     return tuple(reversed(functions))[:_FRAMES]
 
 
-def _question(name: str, raised: Raised, frames_torch: tuple[str, ...], source: str) -> Statement | None:
-    """What the failing statement of the script asks about, if the exception is one of the script's own statements.
+def _failing_statement(
+    name: str, raised: Raised, frames_torch: tuple[str, ...], source: str
+) -> FailingStatement | None:
+    """Return the script's own statement that raised the exception, if one did.
 
     Dynamo 2.6 and later raise an ``AssertionError`` of their own while they trace a failing assertion; which one it
     was is in the text that they append.
@@ -313,14 +320,14 @@ def _question(name: str, raised: Raised, frames_torch: tuple[str, ...], source: 
     if name == "AssertionError" and frames_torch[0].endswith("symbolic_convert.py:jump"):
         return _quoted_assertion(raised.message)
     if name == "RuntimeError" and frames_torch[0].endswith("graph_module.py:__call__"):
-        questions = assertions_that_say(source, raised.message)
-        if questions:
-            asks = sorted({word for question in questions for word in question.asks})
-            return Statement("assert", tuple(asks), questions[0].says, questions[0].text)
+        statements = assertions_with_message(source, raised.message)
+        if statements:
+            subjects = sorted({word for statement in statements for word in statement.subjects})
+            return FailingStatement("assert", tuple(subjects), statements[0].message, statements[0].text)
     return None
 
 
-def _quoted_assertion(message: str) -> Statement | None:
+def _quoted_assertion(message: str) -> FailingStatement | None:
     block = _USER_BLOCK.search(message)
     if block is None:
         return None

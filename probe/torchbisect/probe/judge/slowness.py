@@ -1,4 +1,4 @@
-"""Compiled code that is right but slow, long in the compiling, or compiled over and over. Only when asked for."""
+"""Compiled code that is right but slow, slow to compile, or recompiled too often; only for bounds that the user set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from torchbisect.core.mismatch import MismatchKind
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.judge.normalize import normalise
+from torchbisect.probe.judge.normalize import normalize
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
 
@@ -18,7 +18,7 @@ _MOST_REASONS = 3
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is still fast enough; ``None`` is no bound.
+    """Bounds on time and recompiles; ``None`` is no bound.
 
     Attributes:
         slower_than: how many times eager's time a compiled call may take, compiling aside.
@@ -33,14 +33,14 @@ class Bounds:
     graph_breaks: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether there is any bound."""
+        """Return True if there is any bound."""
         return self != Bounds()
 
 
 def find_slowness(observation: Observation, bounds: Bounds) -> Mismatch | None:
-    """The first bound that the compiled run exceeds, as a mismatch; ``None`` if it keeps to all of them.
+    """Return the first bound that the compiled run exceeds, as a mismatch; ``None`` if it exceeds none.
 
-    The run time comes last: it is the one that a busy machine can move.
+    The run time comes last, because a busy machine changes it.
     """
     compiled = observation.compiled
     for attribute, bound, reasons in (
@@ -53,24 +53,24 @@ def find_slowness(observation: Observation, bounds: Bounds) -> Mismatch | None:
     if seconds is not None and compiled.compile_seconds > seconds:
         words = f"{compiled.compile_seconds:.1f} s"
         return _exceeded("compile time", f"compiling takes {words}, more than {seconds:g} s", "0 s", words)
-    ratio = slower_by(observation)
+    ratio = slowdown(observation)
     if bounds.slower_than is not None and ratio is not None and ratio > bounds.slower_than:
-        return _slower(_quickest(observation.eager), _quickest(compiled), bounds.slower_than)
+        return _slower(_fastest_call(observation.eager), _fastest_call(compiled), bounds.slower_than)
     return None
 
 
-def slower_by(observation: Observation) -> float | None:
-    """How many times eager's time a compiled call takes, the quickest of each; ``None`` with too few calls to tell.
+def slowdown(observation: Observation) -> float | None:
+    """Return the time of the fastest compiled call over that of the fastest eager call; ``None`` with too few calls.
 
-    The quickest call is the one that was not compiled and that nothing else on the machine held up.
+    The fastest call is one in which nothing was compiled and nothing else on the machine interfered.
     """
     counts = (len(observation.eager.call_seconds), len(observation.compiled.call_seconds))
-    if min(counts) < _FEWEST_CALLS or _quickest(observation.eager) <= 0:
+    if min(counts) < _FEWEST_CALLS or _fastest_call(observation.eager) <= 0:
         return None
-    return _quickest(observation.compiled) / _quickest(observation.eager)
+    return _fastest_call(observation.compiled) / _fastest_call(observation.eager)
 
 
-def _quickest(ending: Ending) -> float:
+def _fastest_call(ending: Ending) -> float:
     return min(ending.call_seconds)
 
 
@@ -79,7 +79,7 @@ def _slower(eager: float, compiled: float, bound: float) -> Mismatch:
     ratio = compiled / eager
     words = f"a compiled call takes {ratio:.2f} times eager's time, more than {bound:g} ({theirs} and {ours})"
     found = _exceeded(RUN_TIME, words, ours, theirs, ratio=round(ratio, 3))
-    return replace(found, signature=replace(found.signature, lost=compiled - eager))
+    return replace(found, signature=replace(found.signature, seconds_lost=compiled - eager))
 
 
 def _counted(attribute: str, bound: int, reasons: tuple[str, ...]) -> Mismatch:
@@ -90,7 +90,7 @@ def _counted(attribute: str, bound: int, reasons: tuple[str, ...]) -> Mismatch:
 
 def _exceeded(attribute: str, summary: str, eager: str, compiled: str, **detail: object) -> Mismatch:
     reasons = detail.get("reasons")
-    message = normalise(str(reasons[0])) if isinstance(reasons, list) else ""
+    message = normalize(str(reasons[0])) if isinstance(reasons, list) else ""
     signature = Signature(MismatchKind.SLOW, attribute=attribute, message=message)
     return Mismatch(
         MismatchKind.SLOW, summary, signature, attribute=attribute, eager=eager, compiled=compiled, detail=dict(detail)

@@ -1,8 +1,8 @@
-"""Which part of the compiler shows a mismatch, on which settings it is cheapest to see, and what makes it go away.
+"""Find the part of the compiler that shows a mismatch, the cheapest settings that do, and settings that avoid it.
 
-Holds the script and the torch, varies the settings. The order is PyTorch's own (its page on reporting issues, and the
-rubric by which its people triage): the ladder of backends first, because it names the part; then compiled autograd and
-dynamic shapes; then the knobs of the part that was named.
+The script and the torch stay, the settings vary. The order is that of PyTorch's page on reporting issues and of its
+triage rubric: first the ladder of backends, which names the part; then compiled autograd and dynamic shapes; then the
+compiler flags of the part that was named.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.localize.compiler_flags import Knob, knobs_for, words
+from torchbisect.probe.localize.compiler_flags import Flag, flag_text, flags_for
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.question import Question
 
 LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
-"""Backends from the least that is done to a script to all of it."""
+"""The backends, from the least work of the compiler to all of it."""
 
 _COMPONENTS = {
     "eager": "dynamo",
@@ -26,22 +26,22 @@ _COMPONENTS = {
     "aot_eager_decomp_partition": "decompositions",
     "inductor": "inductor",
 }
-_MOST_KNOB_QUESTIONS = 24
-_KNOB_SECONDS = 60.0
+_MOST_FLAG_QUESTIONS = 24
+_FLAG_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table: what was set, and whether the mismatch is still there.
+class SettingsAnswer:
+    """The answer to one question of the localization.
 
     Attributes:
-        settings: what was set.
-        words: beside the backend, as a person types it; empty for nothing else.
+        settings: the settings of the question.
+        text: the settings other than the backend, as a person types them; empty if there are none.
         verdict: the answer.
     """
 
     settings: Settings
-    words: str
+    text: str
     verdict: Verdict
 
     @property
@@ -52,28 +52,28 @@ class Row:
 
 @dataclass(frozen=True)
 class Localization:
-    """Which part of the compiler shows a mismatch.
+    """The part of the compiler that shows a mismatch.
 
     Attributes:
         backend: the first backend of the ladder that shows it; ``None`` if only the script's own settings do.
-        component: the part, by the word of PyTorch's label (``dynamo``, ``pt2-dispatcher``, ``decompositions``,
-            ``inductor``, ``compiled autograd``); ``None`` if nothing can be said.
+        component: the part, as in PyTorch's label (``dynamo``, ``pt2-dispatcher``, ``decompositions``,
+            ``inductor``, ``compiled autograd``); ``None`` if unknown.
         settings: the cheapest settings that still show it.
-        fixed_by: settings that make it go away, as a person types them.
+        fixed_by: settings that avoid it, as a person types them.
         table: every question, in the order asked.
-        dynamic_shapes: it is there only when shapes are dynamic.
+        dynamic_shapes: it appears only when shapes are dynamic.
     """
 
     backend: str | None
     component: str | None
     settings: Settings
     fixed_by: tuple[str, ...] = ()
-    table: tuple[Row, ...] = ()
+    table: tuple[SettingsAnswer, ...] = ()
     dynamic_shapes: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of PyTorch's tracker that this points to."""
+        """The labels of PyTorch's issue tracker that fit."""
         named = [f"module: {self.component}"] if self.component else []
         return tuple(named + (["module: dynamic shapes"] if self.dynamic_shapes else []))
 
@@ -84,46 +84,48 @@ def localize(
     mismatch: Mismatch,
     on_progress: Callable[[str], None] = lambda text: None,
     *,
-    knobs: bool = True,
+    try_flags: bool = True,
 ) -> Localization:
     """Find the part of the compiler that shows a mismatch.
 
     Args:
-        probe: answers.
-        repro: a script that shows it with its own settings.
-        mismatch: what it shows.
-        on_progress: hears one line before each question.
-        knobs: whether settings that make it go away are looked for.
+        probe: answers the questions.
+        repro: a script that shows the mismatch with its own settings.
+        mismatch: the mismatch.
+        on_progress: receives one line before each question.
+        try_flags: look for compiler flags that avoid it.
     """
-    return _Search(probe, repro, mismatch, on_progress).run(knobs)
+    return _Localizer(probe, repro, mismatch, on_progress).run(try_flags)
 
 
-class _Search:
+class _Localizer:
+    """Asks the questions of a localization, one after the other."""
+
     def __init__(self, probe: Oracle, repro: Repro, mismatch: Mismatch, on_progress: Callable[[str], None]) -> None:
         self._probe = probe
         self._repro = repro
         self._mismatch = mismatch
         self._on_progress = on_progress
-        self._table: list[Row] = []
+        self._table: list[SettingsAnswer] = []
 
-    def run(self, knobs: bool) -> Localization:
+    def run(self, try_flags: bool) -> Localization:
         backend = self._first_backend()
         settings = Settings(backend=backend)
         component = _COMPONENTS.get(backend or "")
         fixed_by: list[str] = []
-        if self._uses_compiled_autograd() and self._goes_away(replace(settings, compiled_autograd=False)):
+        if self._uses_compiled_autograd() and self._avoided_by(replace(settings, compiled_autograd=False)):
             component = "compiled autograd"
             fixed_by.append("compiled_autograd=False")
         static = self._ask(replace(settings, dynamic=False))
         dynamic_shapes = static.answer is Answer.NONE
         if dynamic_shapes:
             fixed_by.append("dynamic=False")
-        elif self._goes_away(replace(settings, dynamic=True)):
+        elif self._avoided_by(replace(settings, dynamic=True)):
             fixed_by.append("dynamic=True")
         if "mode" in self._repro.source and backend in (None, "inductor"):
             self._ask(replace(settings, mode="default"))
-        if knobs:
-            fixed_by += [words(knob) for knob in self._fixing(settings, knobs_for(backend or "inductor"))]
+        if try_flags:
+            fixed_by += [flag_text(flag) for flag in self._avoiding_flags(settings, flags_for(backend or "inductor"))]
         return Localization(backend, component, settings, tuple(fixed_by), tuple(self._table), dynamic_shapes)
 
     def _first_backend(self) -> str | None:
@@ -133,34 +135,34 @@ class _Search:
         return None
 
     def _uses_compiled_autograd(self) -> bool:
-        """Asked for only where there is a sign of it: it is off unless a script turns it on."""
+        """Return True if the script or the mismatch mentions compiled autograd, which is off by default."""
         signature = self._mismatch.signature
         texts = (self._repro.source, signature.message, *signature.frames_torch, *signature.causes)
         return any("compiled_autograd" in text or "compiled autograd" in text for text in texts)
 
-    def _goes_away(self, settings: Settings) -> bool:
+    def _avoided_by(self, settings: Settings) -> bool:
         return self._ask(settings).answer is Answer.NONE
 
     def _ask(self, settings: Settings) -> Verdict:
-        text = _in_words(settings)
+        text = _settings_text(settings)
         self._on_progress(" ".join(part for part in (f"backend {settings.backend or 'of the script'}", text) if part))
         verdict = self._probe.ask(Question(self._repro, self._mismatch.signature, settings))
-        self._table.append(Row(settings, text, verdict))
+        self._table.append(SettingsAnswer(settings, text, verdict))
         return verdict
 
-    def _fixing(self, settings: Settings, knobs: Sequence[Knob]) -> list[Knob]:
-        """The single knobs that make it go away.
+    def _avoiding_flags(self, settings: Settings, flags: Sequence[Flag]) -> list[Flag]:
+        """Return the single flags that avoid the mismatch.
 
-        All are set at once; only if that helps are halves of them tried, so that the usual answer, none, costs one
-        question. Knobs that help only together are not looked for, and none any more once the answers took a minute:
-        the time that counts is the answers' own, so that a run that goes on asks what the first one would have.
+        All flags are set at once; halves of them are tried only if that helps, so that the usual answer, none, costs
+        one question. Flags that help only together are not found. The search stops once the answers took a minute. The
+        time is that of the answers themselves, so that a continued run asks the same questions.
         """
         asked, seconds = 0, 0.0
-        found: list[Knob] = []
-        pending: list[Sequence[Knob]] = [tuple(knobs)]
-        while pending and asked < _MOST_KNOB_QUESTIONS and seconds < _KNOB_SECONDS:
+        found: list[Flag] = []
+        pending: list[Sequence[Flag]] = [tuple(flags)]
+        while pending and asked < _MOST_FLAG_QUESTIONS and seconds < _FLAG_SECONDS:
             group = pending.pop(0)
-            verdict = self._ask_knobs(settings, group)
+            verdict = self._ask_flags(settings, group)
             asked, seconds = asked + 1, seconds + verdict.seconds
             if verdict.same:
                 continue
@@ -171,17 +173,17 @@ class _Search:
                 found += group
         return found
 
-    def _ask_knobs(self, settings: Settings, group: Sequence[Knob]) -> Verdict:
-        text = words(group[0]) if len(group) == 1 else f"{len(group)} settings at once"
+    def _ask_flags(self, settings: Settings, group: Sequence[Flag]) -> Verdict:
+        text = flag_text(group[0]) if len(group) == 1 else f"{len(group)} settings at once"
         self._on_progress(text)
         chosen = replace(settings, knobs=tuple(group))
         verdict = self._probe.ask(Question(self._repro, self._mismatch.signature, chosen))
         if len(group) == 1:
-            self._table.append(Row(chosen, text, verdict))
+            self._table.append(SettingsAnswer(chosen, text, verdict))
         return verdict
 
 
-def _in_words(settings: Settings) -> str:
+def _settings_text(settings: Settings) -> str:
     parts = []
     if settings.mode is not None:
         parts.append(f"mode={settings.mode!r}")

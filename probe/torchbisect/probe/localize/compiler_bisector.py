@@ -1,8 +1,8 @@
-"""Which pass, decomposition or lowering of the compiler it is, by torch's own ``compiler_bisector``.
+"""Find the pass, decomposition or lowering at fault with torch's own ``compiler_bisector``.
 
-Torch from 2.6 on can switch the parts of its back end off one by one, and count how often a pass has to be applied for
-a script to fail. It judges by whether the script fails, so it is asked only about one that stands alone, and what it
-says is passed on as its word. It keeps its state in the compiler's cache, which is why it gets one of its own.
+Torch from 2.6 on can switch the parts of its back end off one by one, and count the applications of a pass that a
+script needs to fail. It sees only whether the script fails, so it is asked only about one that stands alone. It keeps
+its state in the compiler's cache, so it gets a cache of its own.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ print(json.dumps({name: getattr(found, name, None) for name in names} if found e
 
 @dataclass(frozen=True)
 class PassFound:
-    """What torch's bisector says.
+    """The answer of torch's bisector.
 
     Attributes:
         backend: the first backend with which the script fails.
-        subsystem: what has to be switched off there for it not to fail: ``lowerings``, ``post_grad_passes``,
+        subsystem: the part that has to be switched off for the script to pass: ``lowerings``, ``post_grad_passes``,
             ``decomposition``, ``inductor_emulate_precision_casts``; ``None`` if no single one.
-        number: how many applications of it the script needs to fail; ``None`` where it is either on or off.
-        detail: what the last of those applications was.
+        number: the number of applications of it that the script needs to fail; ``None`` where it is either on or off.
+        detail: the last of those applications.
     """
 
     backend: str
@@ -78,7 +78,7 @@ def find_pass(environment: Environment, source: str, *, seed: int = 0, timeout: 
         timeout: seconds for all of it, a dozen runs of the script.
 
     Returns:
-        What it says; ``None`` where this torch has no bisector, or it finds nothing wrong or comes to no end.
+        Its answer; ``None`` where this torch has no bisector, or it finds nothing wrong or comes to no end.
 
     Raises:
         DiskFull: there is no room for the script.

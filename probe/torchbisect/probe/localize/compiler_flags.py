@@ -1,4 +1,4 @@
-"""The settings of torch that switch a part of the compiler off, and whose names come and go between builds.
+"""Compiler flags: the settings of torch that switch a part of the compiler off.
 
 From ``torch/_inductor/config.py``, ``torch/_functorch/config.py`` and ``torch/_dynamo/config.py``, 2.0 to 2.15; the
 parts that torch's own ``compiler_bisector`` goes through are among them. The agent passes over what a build lacks.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-Knob = tuple[str, Any]
+Flag = tuple[str, Any]
 
-DYNAMO: tuple[Knob, ...] = (
+DYNAMO: tuple[Flag, ...] = (
     ("_dynamo.config.skip_nnmodule_hook_guards", False),
     ("_dynamo.config.capture_autograd_function", False),
     ("_dynamo.config.automatic_dynamic_shapes", False),
@@ -26,25 +26,25 @@ DYNAMO: tuple[Knob, ...] = (
     ("_dynamo.config.specialize_float", True),
     ("_dynamo.config.trace_numpy", False),
 )
-"""What the front end does; tried on every backend."""
+"""Flags of the front end; tried on every backend."""
 
-AOT: tuple[Knob, ...] = (
+AOT: tuple[Flag, ...] = (
     ("_functorch.config.view_replay_for_aliased_outputs", False),
     ("_functorch.config.treat_parameters_as_free_to_save", False),
     ("_functorch.config.donated_buffer", False),
     ("_functorch.config.guess_tangent_strides_as_outputs", False),
 )
-"""What the ahead-of-time autograd does; tried from ``aot_eager`` on."""
+"""Flags of the ahead-of-time autograd; tried from ``aot_eager`` on."""
 
-PARTITION: tuple[Knob, ...] = (
+PARTITION: tuple[Flag, ...] = (
     ("_functorch.config.cse", False),
     ("_functorch.config.ban_recompute_not_in_allowlist", False),
     ("_functorch.config.ban_recompute_reductions", False),
     ("_functorch.config.ban_recompute_used_far_apart", False),
 )
-"""What the partitioner and its clean-ups do; tried from ``aot_eager_decomp_partition`` on."""
+"""Flags of the partitioner and its clean-ups; tried from ``aot_eager_decomp_partition`` on."""
 
-INDUCTOR: tuple[Knob, ...] = (
+INDUCTOR: tuple[Flag, ...] = (
     ("_inductor.config.emulate_precision_casts", True),
     ("_inductor.config.eager_numerics.division_rounding", True),
     ("_inductor.config.pattern_matcher", False),
@@ -75,11 +75,11 @@ INDUCTOR: tuple[Knob, ...] = (
     ("_inductor.config.triton.mix_order_reduction", False),
     ("_inductor.config.triton.cudagraphs", False),
 )
-"""What the back end does; tried on ``inductor`` alone."""
+"""Flags of the back end; tried on ``inductor`` alone."""
 
 
-def knobs_for(backend: str) -> tuple[Knob, ...]:
-    """The knobs that can matter on a backend of the ladder, cheapest part of the compiler first."""
+def flags_for(backend: str) -> tuple[Flag, ...]:
+    """Return the flags that can matter on a backend of the ladder, cheapest part of the compiler first."""
     known = {
         "eager": DYNAMO,
         "aot_eager": DYNAMO + AOT,
@@ -89,7 +89,7 @@ def knobs_for(backend: str) -> tuple[Knob, ...]:
     return known.get(backend, INDUCTOR + PARTITION + AOT)
 
 
-def words(knob: Knob) -> str:
-    """A knob as a person types it: ``torch._inductor.config.epilogue_fusion = False``."""
-    name, value = knob
+def flag_text(flag: Flag) -> str:
+    """Return a flag as a person types it: ``torch._inductor.config.epilogue_fusion = False``."""
+    name, value = flag
     return f"torch.{name} = {value!r}"
