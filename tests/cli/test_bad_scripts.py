@@ -1,4 +1,4 @@
-"""Scripts that can't be bisected: each gets one clear line and the right exit code, and nothing hangs."""
+"""Scripts that can't be bisected: each gets one clear line and the right exit code, and none hangs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_script_that_can_not_be_asked_about(name: str, tool: Tool) -> None:
+def test_an_untestable_script(name: str, tool: Tool) -> None:
     script, said = CASES[name]
     done = tool.run("check", tool.write(script), "--timeout", "8")
     assert done.returncode == 2, done.stderr
@@ -37,13 +37,13 @@ def test_a_script_that_can_not_be_asked_about(name: str, tool: Tool) -> None:
     "end", ["", "import sys\nsys.exit(0)\n", "for _ in range(1000):\n    print('x' * 1_000_000)\n"]
 )
 def test_a_script_that_agrees(tool: Tool, end: str) -> None:
-    """Also one that exits by itself, and one that prints a gigabyte."""
+    """The script may also call ``sys.exit``, or print a gigabyte."""
     done = tool.run("check", tool.write(COMPILED + end))
     assert done.returncode == 1, done.stderr
     assert "agree" in done.stdout
 
 
-def test_json_is_all_that_standard_output_gets(tool: Tool) -> None:
+def test_json_is_the_only_text_on_standard_output(tool: Tool) -> None:
     done = tool.run("check", tool.write(COMPILED), "--json")
     report = json.loads(done.stdout)
     assert (report["schema"], report["verdict"], report["mismatch"]) == (1, "none", None)
@@ -54,8 +54,8 @@ def test_arguments_reach_the_script(tool: Tool) -> None:
     assert tool.run("check", tool.write(script), "--", "--epochs", "3").returncode == 1
 
 
-def test_a_flaky_script_is_said_to_be_flaky(tool: Tool) -> None:
-    """Its backend is wrong every other time, which it remembers in a file outside of its folder."""
+def test_a_flaky_script_is_reported_as_flaky(tool: Tool) -> None:
+    """The backend is wrong every other time; it counts in a file outside of the script's folder."""
     counter = tool.folder / "counter"
     script = f"""
 import torch

@@ -1,7 +1,4 @@
-"""What is asked when it isn't a comparison: bounds on time, recompiles and graph breaks, and a test of the user's own.
-
-Each through the real command and on the torch that is here.
-"""
+"""Bounds on time, recompiles and graph breaks, and a test of the user's own, with the installed torch."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ pytestmark = pytest.mark.torch
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-# Its compiled call waits, so that it is slower than eager on any machine.
+# The compiled call waits, so that it is slower than eager on any machine.
 WAITS = """\
 import time
 import torch
@@ -109,7 +106,7 @@ def test_the_exit_status_decides(tool: Tool, end: str, code: int, verdict: str) 
 
 
 def test_a_script_is_shrunk_by_a_test(tool: Tool) -> None:
-    """The test runs the script, which here needs no torch; what is left is what makes it fail in the same way."""
+    """The script needs no torch; the lines that remain are those that make the test fail."""
     script = """\
 import sys
 

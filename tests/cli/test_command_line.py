@@ -1,4 +1,4 @@
-"""What can be typed, and the one line that follows what can't be used. No torch and no network."""
+"""The command line, and the one line of error for what can't be used. No torch and no network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
 
 
 def line_of(result: Result, code: int) -> str:
-    """The one line that a command ended with."""
+    """Return the one line of error that a command ended with."""
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     lines = [line for line in result.output.splitlines() if line.startswith("torchbisect:")]
@@ -64,7 +64,7 @@ def test_a_missing_script(folder: Path) -> None:
     assert "nowhere.py" in line_of(typed("run", "nowhere.py"), 2)
 
 
-def test_a_folder_for_a_script(folder: Path) -> None:
+def test_a_folder_instead_of_a_script(folder: Path) -> None:
     assert "folder" in line_of(typed("run", "."), 2)
 
 
@@ -123,14 +123,14 @@ def test_nothing_to_minimize(folder: Path) -> None:
         ["--max-graph-breaks", "few"],
     ],
 )
-def test_values_outside_of_an_option(folder: Path, words: list[str]) -> None:
+def test_values_that_an_option_does_not_take(folder: Path, words: list[str]) -> None:
     result = typed("run", "repro.py", *words)
     assert result.exit_code == 2
     assert words[0] in result.output
 
 
 @pytest.mark.parametrize("budget", ["60", "0s", "1.5q", "-5s", "s", "5m 3q", "1e3s", "many"])
-def test_a_budget_of_no_unit_or_no_amount(folder: Path, budget: str) -> None:
+def test_a_budget_without_a_unit_or_an_amount(folder: Path, budget: str) -> None:
     (folder / "repro.py").write_text("import torch")
     line = line_of(typed("run", "repro.py", f"--budget={budget}"), 2)
     assert "90s" in line
@@ -149,12 +149,12 @@ def test_a_report_of_a_folder_without_one(folder: Path) -> None:
     assert "report.json" in line_of(typed("report", "."), 2)
 
 
-def test_what_follows_the_dashes_is_the_scripts(folder: Path) -> None:
+def test_arguments_after_the_dashes_are_the_scripts(folder: Path) -> None:
     (folder / "repro.py").write_text("import")
     assert "line 1" in line_of(typed("run", "repro.py", "--", "--epochs", "3", "--out"), 2)
 
 
-def test_the_repeated_command_says_only_what_was_typed() -> None:
+def test_the_repeated_command_has_only_the_options_that_were_typed() -> None:
     options = Options(
         Path("a b.py"), arguments=("--epochs", "3"), torch="2.8.0", jobs=2, packages=("numpy",), bisect=False
     )
@@ -170,7 +170,7 @@ AMOUNTS = st.integers(1, 9999)
 
 
 def read_back(options: Options) -> Options:
-    """The options that the repeated command stands for."""
+    """Return the options of the repeated command."""
     words = shlex.split(repeat_command(options, str(options.script) if options.script else None))
     context = main.commands["run"].make_context("run", words[2:], resilient_parsing=False)
     return options_from("run", context.params)

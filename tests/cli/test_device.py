@@ -1,4 +1,4 @@
-"""A script put on another device by a line in it, and a machine that lacks the device."""
+"""The line that sets a script's default device, and a machine that lacks the device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import Tool
 
-from torchbisect.pipeline.script_input import on_device
+from torchbisect.pipeline.script_input import with_default_device
 
 LINE = "import torch; torch.set_default_device('cuda')"
 
@@ -25,8 +25,8 @@ LINE = "import torch; torch.set_default_device('cuda')"
         ("x = 1; y = 2\n", 1),
     ],
 )
-def test_the_line_stands_before_all_that_runs(source: str, at: int) -> None:
-    made = on_device(source, "cuda")
+def test_the_line_precedes_every_statement(source: str, at: int) -> None:
+    made = with_default_device(source, "cuda")
     assert made.splitlines()[at - 1] == LINE
     compile(made, "repro.py", "exec")
     assert made.replace(LINE + "\n", "", 1).rstrip("\n") == source.rstrip("\n")
@@ -36,14 +36,14 @@ def test_the_line_stands_before_all_that_runs(source: str, at: int) -> None:
     st.lists(st.sampled_from(["import torch\n", "x = 1\n", "# said\n", "\n", "def f():\n    return 1\n"])),
     st.sampled_from(["", '"""Said."""\n', '"""Said."""\nfrom __future__ import annotations\n']),
 )
-def test_nothing_else_changes(parts: list[str], head: str) -> None:
+def test_the_rest_of_the_script_stays_as_it_is(parts: list[str], head: str) -> None:
     source = head + "".join(parts)
-    before, after = ast.parse(source).body, ast.parse(on_device(source, "cuda")).body
+    before, after = ast.parse(source).body, ast.parse(with_default_device(source, "cuda")).body
     first = next(at for at, one in enumerate(after) if ast.unparse(one) == "torch.set_default_device('cuda')")
     assert ast.unparse(after[first - 1]) == "import torch"
     assert [ast.dump(one) for one in before] == [ast.dump(one) for one in after[: first - 1] + after[first + 1 :]]
-    assert ast.get_docstring(ast.parse(on_device(source, "cuda"))) == ast.get_docstring(ast.parse(source))
-    assert on_device(source, "cpu") == on_device(source, None) == source
+    assert ast.get_docstring(ast.parse(with_default_device(source, "cuda"))) == ast.get_docstring(ast.parse(source))
+    assert with_default_device(source, "cpu") == with_default_device(source, None) == source
 
 
 def test_a_machine_without_a_gpu(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ PAGE = """<!DOCTYPE html><html><body>
 
 @contextmanager
 def index(failures: int) -> Iterator[str]:
-    """An index on loopback that answers 503 so often before it serves a page of torch."""
+    """An index on loopback that answers 503 some times before it serves a page of torch."""
     page = PAGE.format(f"{sys.version_info[0]}{sys.version_info[1]}").encode()
     left = [failures]
 
@@ -54,7 +54,7 @@ def index(failures: int) -> Iterator[str]:
 
 
 def alone(url: str) -> dict[str, str]:
-    """An environment in which only this index is known."""
+    """Environment variables with which pip and uv know only this index."""
     hidden = ("PIP_", "UV_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     return {**kept, "PIP_CONFIG_FILE": os.devnull, "UV_DEFAULT_INDEX": url}
@@ -75,7 +75,7 @@ def test_builds_of_an_index_that_fails_at_first(tool: Tool) -> None:
     assert done.stderr.count("503") == 2
 
 
-def test_a_plan_is_printed_and_nothing_is_done(tool: Tool) -> None:
+def test_a_plan_is_printed_and_nothing_else_happens(tool: Tool) -> None:
     tool.write("import torch\nraise SystemExit('never run')\n")
     before = set(tool.folder.iterdir())
     words = ("bisect", "repro.py", "--torch", "2.8.0", "--find", "regression", "--plan", "--cache-dir", str(tool.cache))
@@ -90,7 +90,7 @@ def test_a_plan_is_printed_and_nothing_is_done(tool: Tool) -> None:
     assert not list(tool.cache.glob("venvs/*"))
 
 
-def test_a_build_that_is_not_there(tool: Tool) -> None:
+def test_a_build_that_does_not_exist(tool: Tool) -> None:
     tool.write("import torch\n")
     with index(failures=0) as url:
         done = typed(tool, url, "run", "repro.py", "--torch", "2.8.1")

@@ -1,4 +1,4 @@
-"""An issue's script found, and what is missing said: from a file, and from a server that speaks GitHub's API."""
+"""The script of an issue, and the list of what is missing: from a file, and from a server with GitHub's API."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read(folder: Path, *words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_a_script_is_found_and_the_command_is_said(tmp_path: Path) -> None:
+def test_a_script_is_found_and_its_command_is_printed(tmp_path: Path) -> None:
     (tmp_path / "issue.json").write_text(json.dumps(issue(BODY)))
     code, output = read(tmp_path, "--file", str(tmp_path / "issue.json"))
     assert code == 0, output
@@ -54,7 +54,7 @@ def test_a_script_is_found_and_the_command_is_said(tmp_path: Path) -> None:
     assert "--with einops" in output
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_what_is_missing_is_listed(tmp_path: Path) -> None:
     (tmp_path / "issue.json").write_text(json.dumps(issue("torch.compile is wrong, please fix it")))
     code, output = read(tmp_path, "--file", str(tmp_path / "issue.json"))
     assert code == 2
@@ -102,14 +102,14 @@ def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("github")
-def test_an_issue_is_asked_of_github(tmp_path: Path) -> None:
+def test_an_issue_is_read_from_github(tmp_path: Path) -> None:
     code, output = read(tmp_path, "someone/project#7")
     assert code == 0, output
     assert (tmp_path / "out" / "repro.py").exists()
 
 
 @pytest.mark.usefixtures("github")
-def test_an_issue_that_is_not_there(tmp_path: Path) -> None:
+def test_an_issue_that_does_not_exist(tmp_path: Path) -> None:
     code, output = read(tmp_path, "someone/project#8")
     assert code == 2
     assert "someone/project#8" in output

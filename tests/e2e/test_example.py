@@ -1,4 +1,4 @@
-"""The main job on the example, from a user's training script to the release that mended it."""
+"""The example, from a user's training script to the release that fixed it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ pytestmark = pytest.mark.e2e
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "covariance_head.py"
 
 
-# Towards the fix only: going back through all releases is what ``make demo`` does.
+# This searches for the fix only; ``make demo`` searches all releases.
 WORDS = ("run", str(EXAMPLE), "--torch", "2.8.0", "--good", "2.9.0", "--find", "fix")
 
 
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Tool:
-    """The command after it went the whole way."""
+    """The command after a complete run."""
     tool = Tool(tmp_path_factory.mktemp("example"), cache)
     done = tool.run(*WORDS)
     assert done.returncode == 0, done.stderr
     return tool
 
 
-def test_the_whole_way(tool: Tool) -> None:
+def test_a_complete_run(tool: Tool) -> None:
     report = tool.report
     jsonschema.validate(
         report, json.loads(resources.files("torchbisect.reports.model").joinpath("schema.json").read_text())
@@ -65,7 +65,7 @@ def test_in_containers_the_report_is_the_same(
 
 
 def _findings(report: dict[str, Any]) -> dict[str, Any]:
-    """What a report says of the bug: all but times, paths, and the platform."""
+    """Return the findings of a report: everything but times, paths and the platform."""
     picked = {
         "localization": ("backend", "component", "fixed_by", "settings"),
         "minimal": ("bytes", "lines", "nodes", "candidates", "stands_alone"),
@@ -82,5 +82,5 @@ def _findings(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _status(python: Path, script: Path) -> int:
-    """Under plain Python, with nothing of torchbisect's."""
+    """Return the exit status of a script under plain Python."""
     return subprocess.run([python, script], capture_output=True, check=False, timeout=300).returncode

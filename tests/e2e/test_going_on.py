@@ -1,4 +1,4 @@
-"""Killed in any stage, the same command goes on: the same answer, and nothing is asked twice."""
+"""A run that is killed in any stage: the same command continues, with the same result, and asks nothing twice."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WORDS = ("run", "repro.py", "--torch", "2.8.0", "--good", "2.9.0", "--find", "fi
 
 
 def essence(report: dict[str, Any]) -> dict[str, Any]:
-    """What a run came to, without how long it took."""
+    """Return the result of a run without its times."""
     fix = report["bisect"]["fix"]
     return {
         "verdict": report["verdict"],
@@ -72,7 +72,7 @@ def essence(report: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Any) -> tuple[dict[str, Any], list[str]]:
-    """What the run comes to when nothing happens to it, and the questions that it asks: one at a time, none in vain."""
+    """The result of a run that nobody interrupts, and its questions: one at a time, none of them speculative."""
     tool = Tool(tmp_path_factory.mktemp("undisturbed"), cache)
     tool.write(SCRIPT)
     done = tool.run(*WORDS, "--jobs", "1")
@@ -81,7 +81,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Any) -> tuple[d
 
 
 def in_stage(stage: str, lines: int = 0) -> Callable[[str], bool]:
-    """True some lines after the line that opens a stage."""
+    """Return a test for the line that comes some lines after the title of a stage."""
     seen = -1
 
     def at(line: str) -> bool:
@@ -94,9 +94,9 @@ def in_stage(stage: str, lines: int = 0) -> Callable[[str], bool]:
 
 
 def test_killed_again_and_again(tool: Tool, undisturbed: tuple[dict[str, Any], list[str]]) -> None:
-    """Each time in a later stage, twice in the longest one, and once by Ctrl-C; then let go on to its end."""
+    """The run is killed in each stage, twice in the longest one, and once by Ctrl-C; then it may finish."""
     tool.write(SCRIPT)
-    for stage, lines in (("Observe", 0), ("Localise", 0), ("Minimize", 0), ("Minimize", 25), ("Bisect", 0)):
+    for stage, lines in (("Observe", 0), ("Localize", 0), ("Minimize", 0), ("Minimize", 25), ("Bisect", 0)):
         status, _ = tool.stopped(*WORDS, "-v", at=in_stage(stage, lines), by=signal.SIGKILL)
         assert status == -signal.SIGKILL
         if stage == "Minimize" and lines:

@@ -1,4 +1,4 @@
-"""From a nightly to the commit, by the command as it is typed: over an index of real torch with a planted bug."""
+"""From a nightly to the commit, with an index of real torch in which a bug is planted."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class World:
     clone: Clone
 
     def name(self, number: int) -> str:
-        """A date's nightly as a report names it."""
+        """Return the name of a date's nightly in a report."""
         return self.index.version(number).partition("+")[0]
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Fourteen dates: the ninth isn't there, the tenth brings the bug; the index is down at first."""
+    """Fourteen dates: the ninth is missing, the tenth has the bug, and the index does not answer at first."""
     (tmp_path / "pytorch").mkdir()
     index = NightlyIndex(count=COUNT, changes={DYNAMO: (BAD, COUNT)}, missing=frozenset({GOOD + 1}), down=2)
     clone = history_of(DYNAMO, index, tmp_path / "pytorch", GOOD, BAD)
@@ -46,7 +46,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @contextmanager
 def small_disk(place: Path) -> Iterator[bool]:
-    """A disk of 300 MB at ``place``, where one may be mounted, and whether it is there."""
+    """Mount a disk of 300 MB at ``place`` and yield True; yield False where mounting is not permitted."""
     place.mkdir()
     if os.geteuid() != 0:
         yield False
@@ -59,7 +59,7 @@ def small_disk(place: Path) -> Iterator[bool]:
 
 
 def test_the_date_and_the_commit_are_named(tmp_path: Path, world: World) -> None:
-    """Also after the disk was full; the steps between the ends are thin, and nothing is asked twice."""
+    """The disk is full at first. Builds between the ends are asked by partial wheels, and nothing is asked twice."""
     newest = world.index.date(COUNT - 1).isoformat()
     where = ("--channel", "nightly", "--channel", "commit", "--index-url", world.url, "--git", str(world.clone.path))
     words = ("run", "repro.py", "--no-minimize", "--torch", newest, "--find", "regression", *where)

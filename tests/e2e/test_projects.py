@@ -1,4 +1,4 @@
-"""A script with modules of its own beside it and a library under it, shrunk to one that needs neither."""
+"""A script that imports local modules and a library, shrunk to one that imports neither."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ print(out.sum())
 }
 
 
-def test_one_script_comes_of_it(tmp_path: Path) -> None:
+def test_the_result_is_one_script(tmp_path: Path) -> None:
     home = tmp_path / "environment"
     venv.create(home, symlinks=True, with_pip=False)
     site = next(home.glob("lib/python3*/site-packages"))

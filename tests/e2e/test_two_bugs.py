@@ -1,4 +1,4 @@
-"""Two bugs of one signature, mended in two releases: the shrunk script must keep the history of the original."""
+"""Two bugs of one signature, fixed in two releases: the shrunk script must keep the history of the original."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from running import Tool
 
 pytestmark = pytest.mark.long
 
-# Both flags are wrong on torch 2.8.0; 2.9.0 mends the first, 2.12.0 the second.
+# Both flags are wrong on torch 2.8.0; 2.9.0 fixes the first, 2.12.0 the second.
 SCRIPT = """\
 import torch
 

@@ -320,7 +320,7 @@ class TableProvider:
 
     def __init__(self, table: Table, folder: Path, *, repeat: int = 1) -> None:
         self.table = table
-        self.channels: Any = TableSources(table, Cache(folder))
+        self.sources: Any = TableSources(table, Cache(folder))
         self.journal: Journal | None = None
         self.closed = False
         self._repeat = repeat
@@ -328,7 +328,7 @@ class TableProvider:
     @contextmanager
     def environment(self, build: Build) -> Iterator[Any]:
         """Lease the environment of a build."""
-        maker = self.channels.maker(build)
+        maker = self.sources.maker(build)
         environment = maker.environment(build)
         try:
             yield environment

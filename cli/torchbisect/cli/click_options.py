@@ -40,6 +40,60 @@ SEARCH_OPTIONS = (
 )
 
 
+_BUILD_OPTIONS = (
+    click.option("--torch", metavar="BUILD", help="The torch where it fails: 2.8.0, 2026-02-12 or 'installed'."),
+    click.option("--python", metavar="PATH", default=sys.executable, show_default="this one",
+                 help="The Python that runs the script and makes environments."),
+    click.option("--good", metavar="BUILD", help="A build where it works; the default is to search for one."),
+    click.option("--bad", metavar="BUILD", help="A build where it fails; the default is that of --torch."),
+    click.option("--find", type=click.Choice(["regression", "fix", "both"]), default="both", show_default=True,
+                 help="Where it broke, where it was fixed, or both."),
+    click.option("--channel", "channels", type=click.Choice(CHANNELS), multiple=True,
+                 help="The builds to search; may be given more than once. Default: as fine as can be reached."),
+    click.option("--index-url", metavar="URL", help="As in pip."),
+    click.option("--extra-index-url", "extra_index_urls", metavar="URL", multiple=True, help="As in pip."),
+    click.option("--sandbox", type=click.Choice(["venv", "docker"]), default="venv", show_default=True,
+                 help="Where the script runs: in virtual environments, or in containers."),
+    click.option("--image", metavar="IMAGE", help="The container image, with --sandbox docker."),
+    click.option("--variant", metavar="NAME", help="The build's variant: cpu, cu126, ..."),
+    click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The script's default device."),
+    click.option("--git", metavar="PLACE", help="A clone of PyTorch, or the address of one."),
+    click.option("--with", "packages", metavar="PACKAGE", multiple=True,
+                 help="Also installed in every environment; may be given more than once."),
+)  # fmt: skip
+_RUN_OPTIONS = (
+    click.option("--budget", metavar="SECONDS|QUESTIONS",
+                 help="Stop shrinking after this and keep the smallest script: 90s, 5m or 200q (questions)."),
+    click.option("--save-trajectory", is_flag=True, help="Keep every smaller script on the way in OUT/trajectory."),
+    click.option("--test", metavar="CMD",
+                 help="A command whose exit status decides, as in git bisect run: 0 good, 125 skip, else bad."),
+    click.option("--slower-than", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
+                 help="A compiled call that takes more than RATIO times as long as eager is a mismatch."),
+    click.option("--max-compile-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+                 help="Compiling for longer than this is a mismatch."),
+    click.option("--max-recompiles", type=click.IntRange(min=0), metavar="N",
+                 help="More recompiles than this are a mismatch."),
+    click.option("--max-graph-breaks", type=click.IntRange(min=0), metavar="N",
+                 help="More graph breaks than this are a mismatch."),
+    click.option("--jobs", type=click.IntRange(min=1),
+                 help="Questions asked at once; the default is 2 candidates while shrinking, and 1 build."),
+    click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+                 help="The most time that the script may take without torch.compile, or the test."),
+    click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True,
+                 help="The number of runs behind each answer."),
+    click.option("--seed", type=int, default=0, show_default=True, help="The seed of every random generator."),
+    click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False),
+                 help="The folder of the environments."),
+    click.option("--cache-limit", type=Size(), metavar="SIZE",
+                 help="The largest size of that folder (20GB); the environments unused for longest are removed."),
+)  # fmt: skip
+_OUTPUT_OPTIONS = (
+    click.option("--json", "as_json", is_flag=True, help="Print report.json on standard output at the end."),
+    click.option("-v", "--verbose", count=True, help="Show the reason of each answer."),
+    click.option("-q", "--quiet", is_flag=True, help="Show results only."),
+)  # fmt: skip
+
+
 def shared_options(command: Command, out: str = "torchbisect-out") -> Command:
     """Add the options of every command that runs scripts, in the order in which ``--help`` shows them.
 
@@ -47,57 +101,14 @@ def shared_options(command: Command, out: str = "torchbisect-out") -> Command:
         command: the function that gets them.
         out: the default folder of the results.
     """
-    decorators = [
-        click.option("--torch", metavar="BUILD", help="The torch where it fails: 2.8.0, 2026-02-12 or 'installed'."),
-        click.option("--python", metavar="PATH", default=sys.executable, show_default="this one",
-                     help="The Python that runs the script and makes environments."),
-        click.option("--good", metavar="BUILD", help="A build where it works; the default is to search for one."),
-        click.option("--bad", metavar="BUILD", help="A build where it fails; the default is that of --torch."),
-        click.option("--find", type=click.Choice(["regression", "fix", "both"]), default="both", show_default=True,
-                     help="Where it broke, where it was fixed, or both."),
-        click.option("--channel", "channels", type=click.Choice(CHANNELS), multiple=True,
-                     help="The builds to search; may be given more than once. Default: as fine as can be reached."),
-        click.option("--index-url", metavar="URL", help="As in pip."),
-        click.option("--extra-index-url", "extra_index_urls", metavar="URL", multiple=True, help="As in pip."),
-        click.option("--sandbox", type=click.Choice(["venv", "docker"]), default="venv", show_default=True,
-                     help="Where the script runs: in virtual environments, or in containers."),
-        click.option("--image", metavar="IMAGE", help="The container image, with --sandbox docker."),
-        click.option("--variant", metavar="NAME", help="The build's variant: cpu, cu126, ..."),
-        click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The script's default device."),
-        click.option("--git", metavar="PLACE", help="A clone of PyTorch, or the address of one."),
-        click.option("--with", "packages", metavar="PACKAGE", multiple=True,
-                     help="Also installed in every environment; may be given more than once."),
-        click.option("--budget", metavar="SECONDS|QUESTIONS",
-                     help="Stop shrinking after this and keep the smallest script: 90s, 5m or 200q (questions)."),
-        click.option("--save-trajectory", is_flag=True, help="Keep every smaller script on the way in OUT/trajectory."),
-        click.option("--test", metavar="CMD",
-                     help="A command whose exit status decides, as in git bisect run: 0 good, 125 skip, else bad."),
-        click.option("--slower-than", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
-                     help="A compiled call that takes more than RATIO times as long as eager is a mismatch."),
-        click.option("--max-compile-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-                     help="Compiling for longer than this is a mismatch."),
-        click.option("--max-recompiles", type=click.IntRange(min=0), metavar="N",
-                     help="More recompiles than this are a mismatch."),
-        click.option("--max-graph-breaks", type=click.IntRange(min=0), metavar="N",
-                     help="More graph breaks than this are a mismatch."),
-        click.option("--jobs", type=click.IntRange(min=1),
-                     help="Questions asked at once; the default is 2 candidates while shrinking, and 1 build."),
-        click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-                     help="The most time that the script may take without torch.compile, or the test."),
-        click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True,
-                     help="The number of runs behind each answer."),
-        click.option("--seed", type=int, default=0, show_default=True, help="The seed of every random generator."),
-        click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False),
-                     help="The folder of the environments."),
-        click.option("--cache-limit", type=Size(), metavar="SIZE",
-                     help="The largest size of that folder (20GB); the environments unused for longest are removed."),
-        click.option("--out", type=click.Path(path_type=Path), default=Path(out), show_default=True,
-                     help="The folder of the results."),
-        click.option("--json", "as_json", is_flag=True, help="Print report.json on standard output at the end."),
-        click.option("-v", "--verbose", count=True, help="Show the reason of each answer."),
-        click.option("-q", "--quiet", is_flag=True, help="Show results only."),
-    ]  # fmt: skip
-    for decorate in reversed(decorators):
+    folder = click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        default=Path(out),
+        show_default=True,
+        help="The folder of the results.",
+    )
+    for decorate in reversed((*_BUILD_OPTIONS, *_RUN_OPTIONS, folder, *_OUTPUT_OPTIONS)):
         command = decorate(command)
     return command
 

@@ -1,4 +1,4 @@
-"""The commands that run no script: show a report again, list builds, look at the machine."""
+"""The commands that run no script: report, builds, cache and doctor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from torchbisect.reports.render.terminal import summary
 
 
 def render(folder: Path, as_json: bool) -> None:
-    """Write what is rendered from ``report.json`` again, and show it.
+    """Render ``report.json`` again, and print the summary.
 
     Raises:
         InputError: there is no report in the folder that can be read.
@@ -45,7 +45,7 @@ def show_report(report: Report, written: Sequence[Path], *, as_json: bool) -> No
 
 
 def list_builds(options: Options, channel: str, as_json: bool) -> None:
-    """Print the builds of a channel, oldest first, then what was left out and why.
+    """Print the builds of a channel, oldest first, then those left out with the reason.
 
     Raises:
         InputError: the channel has no list, or the Python isn't one.
@@ -70,7 +70,7 @@ def list_builds(options: Options, channel: str, as_json: bool) -> None:
 
 
 def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
-    """Print what is kept, after removing what no run uses if that was asked for.
+    """Print what is kept, after removing what no run uses if ``prune`` is set.
 
     Raises:
         InputError: the cache can't be used.
@@ -93,7 +93,7 @@ def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
 
 
 def doctor(python: str, cache_dir: Path | None) -> int:
-    """Print what was found on this machine; the exit code says whether the main job can be done here."""
+    """Print the checks of this machine, and return the exit code: 0 if all of them are good."""
     table = Table(box=None, show_header=False, pad_edge=False)
     found = run_checks(python, cache=cache_dir)
     for check in found:

@@ -1,4 +1,4 @@
-"""The ``issue`` command: from an issue as people write them to a script that can be run. Runs none of it."""
+"""The ``issue`` command: find the script in an issue and write it to a file. Nothing is run."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from torchbisect.triage.issues.body import Issue, read_issue
 SCRIPT = "repro.py"
 
 
-def read(reference: str | None, file: Path | None, out: Path, *, as_json: bool) -> int:
-    """Find the script of an issue, write it, and say how it is run or what is missing; returns the exit code.
+def show_issue_script(reference: str | None, file: Path | None, out: Path, *, as_json: bool) -> int:
+    """Find the script of an issue, write it, print how to run it or what is missing, and return the exit code.
 
     Args:
-        reference: ``OWNER/REPO#N``, asked of GitHub (with the token in ``GITHUB_TOKEN``, if there is one).
-        file: the issue as GitHub's API gives it, in its place.
-        out: where to write the script.
-        as_json: print what was found as JSON.
+        reference: ``OWNER/REPO#N``, which is read from GitHub, with the token in ``GITHUB_TOKEN`` if there is one.
+        file: a file with the issue as GitHub's API gives it, instead of a reference.
+        out: the folder of the script.
+        as_json: print the result as JSON.
 
     Raises:
-        InputError: neither or both are given, or there is no such issue.
+        InputError: neither or both of the two are given, or there is no such issue.
         MachineError: GitHub did not answer.
     """
     if (reference is None) is (file is None):

@@ -1,4 +1,4 @@
-"""The ``torchbisect`` command: what can be typed, and the exit code it ends with."""
+"""The ``torchbisect`` command: its subcommands, their arguments, and their exit codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Commands(click.Group):
-    """Ends every command with an exit code and at most one line, never with a traceback for a known trouble."""
+    """A group whose commands end with an exit code and one line, and never with a traceback for a known error."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -37,7 +37,7 @@ class _Commands(click.Group):
             click.echo("torchbisect: interrupted", err=True)
             ctx.exit(Exit.INTERRUPTED)
         except BrokenPipeError:
-            # Whoever read our output has gone (a pager, head): nothing is left to say, and nowhere to say it.
+            # The reader of the output (a pager, head) has closed it: nothing can be printed any more.
             sys.stderr.close()
             ctx.exit(Exit.MACHINE)
 
@@ -51,19 +51,19 @@ def main() -> None:
     Exit codes: 0 mismatch found and all finished     1 no mismatch
                 2 wrong usage or input                3 mismatch found, but a part could not finish
                 4 flaky                               5 the machine failed
-                130 interrupted: the same command goes on
+                130 interrupted: the same command continues
     """
 
 
 _STAGES = (
     click.option("--minimize/--no-minimize", default=True, help="Shrink the script."),
-    click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and was mended."),
-    click.option("--explain/--no-explain", default=False, help="Find what the shrunk script's mismatch needs."),
+    click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and where it was fixed."),
+    click.option("--explain/--no-explain", default=False, help="Find the conditions of the shrunk script's mismatch."),
 )
 
 
 def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> None:
-    """Add a command about a script; all of them differ only in the stages they go through."""
+    """Add a command about a script; these commands differ only in their stages."""
 
     def command(**given: Any) -> None:
         options = options_from(name, given)
@@ -86,18 +86,18 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> No
 
 _script_command(
     "run",
-    """Observe, localise, minimize, bisect and report.
+    """Observe, localize, minimize, bisect and report.
 
-    What follows -- is given to SCRIPT as its arguments.
+    The arguments after -- are those of SCRIPT.
     """,
     *_STAGES,
     *SEARCH_OPTIONS,
 )
 _script_command("check", "Observe SCRIPT and name the compiler stage at fault.")
-_script_command("minimize", "Observe and localise SCRIPT, then shrink it.")
-_script_command("explain", "Observe, localise and shrink SCRIPT, then find what the mismatch needs.")
+_script_command("minimize", "Observe and localize SCRIPT, then shrink it.")
+_script_command("explain", "Observe, localize and shrink SCRIPT, then find the conditions of the mismatch.")
 _script_command(
-    "bisect", "Observe SCRIPT, then find where it broke and was mended, with the script as it is.", *SEARCH_OPTIONS
+    "bisect", "Observe SCRIPT, then find where it broke and where it was fixed, without shrinking it.", *SEARCH_OPTIONS
 )
 
 
@@ -113,16 +113,16 @@ def report(folder: Path, as_json: bool) -> None:
 @click.argument("reference", required=False, metavar="[OWNER/REPO#N]")
 @click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="An issue as GitHub's API gives it.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("torchbisect-issue"), show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) -> None:
-    """Find the script in an issue, and what is missing to run it; runs none of it."""
-    click.get_current_context().exit(issue_command.read(reference, file, out, as_json=as_json))
+    """Find the script in an issue, and list what is missing to run it. Nothing is run."""
+    click.get_current_context().exit(issue_command.show_issue_script(reference, file, out, as_json=as_json))
 
 
 @main.command("triage")
 @click.argument("source", required=False, type=click.Path(path_type=Path))
 @click.option("--search", metavar="QUERY", help="Take the issues that GitHub's search finds.")
-@click.option("--most", type=click.IntRange(1, 1000), default=200, show_default=True, help="Of a search.")
+@click.option("--most", type=click.IntRange(1, 1000), default=200, show_default=True, help="The most issues.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Issues at once.")
 @click.option("--executor", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option("--address", metavar="HOST:PORT", help="The Ray cluster's.")
@@ -134,8 +134,8 @@ def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) ->
 def triage_command(**given: Any) -> None:
     """Run many issues: a file of them (JSON, one a line), a folder of scripts, or what a search on GitHub finds.
 
-    What was run is kept: the same command goes on where it stopped. --torch stated runs each on the torch that it
-    says it fails on.
+    Results are kept: the same command continues where it stopped. --torch stated runs each script on the torch
+    that its issue names.
     """
     wanted = triage.TriageOptions(**{field.name: given.pop(field.name) for field in fields(triage.TriageOptions)})
     options = options_from("run", {"script": Path(), **given})
@@ -155,11 +155,11 @@ def builds(channel: str, as_json: bool, **given: Any) -> None:
 
 
 @main.command()
-@click.option("--prune", is_flag=True, help="Remove all that no run uses.")
+@click.option("--prune", is_flag=True, help="Remove everything that no run uses.")
 @click.option("--docker", is_flag=True, help="Look at volumes and images of the container engine too.")
 @click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
 def cache(prune: bool, docker: bool, cache_dir: Path | None) -> None:
-    """What is kept on this machine, how large it is, and its removal."""
+    """List what is kept on this machine and its size, and remove it."""
     inspect_commands.show_cache(cache_dir, prune=prune, docker=docker)
 
 
@@ -167,5 +167,5 @@ def cache(prune: bool, docker: bool, cache_dir: Path | None) -> None:
 @click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
 @click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
 def doctor(python: str, cache_dir: Path | None) -> None:
-    """What this machine has and lacks, and what to do about it."""
+    """Check what this machine has and lacks, and say what to do about it."""
     click.get_current_context().exit(inspect_commands.doctor(python, cache_dir))

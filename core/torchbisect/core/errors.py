@@ -5,6 +5,8 @@ Each class has its exit code, so that the command line decides nothing.
 
 from __future__ import annotations
 
+from torchbisect.core.exit_codes import Exit
+
 
 class TorchbisectError(Exception):
     """Root of every error that torchbisect raises on purpose.
@@ -12,19 +14,19 @@ class TorchbisectError(Exception):
     Its text is one line for the user: what happened, where, and what to do next.
     """
 
-    exit_code = 5
+    exit_code = Exit.MACHINE
 
 
 class InputError(TorchbisectError):
     """The user gave something that cannot be used."""
 
-    exit_code = 2
+    exit_code = Exit.INPUT
 
 
 class MachineError(TorchbisectError):
     """This machine could not do its part: no disk, no network, no installable torch."""
 
-    exit_code = 5
+    exit_code = Exit.MACHINE
 
 
 class DiskFull(MachineError):

@@ -133,14 +133,14 @@ class BuildOracle:
         return BuildAnswer.from_json(kept)
 
     def _key(self, build: Build, question: Question, *more: Any) -> str:
-        maker = self._session.channels.maker(build)
+        maker = self._session.sources.maker(build)
         return self._fingerprint((build.requirement, maker.interpreter.identity, more), question)
 
     def _fingerprint(self, what: Any, question: Question) -> str:
         """Return the journal key of a question: everything that its answer depends on, and nothing else."""
         options = self._session.options
         where = (
-            self._session.channels.interpreter.identity,
+            self._session.sources.interpreter.identity,
             options.packages,
             options.sandbox,
             options.image,

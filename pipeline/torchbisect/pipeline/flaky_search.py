@@ -67,7 +67,7 @@ class SingleRuns:
     def _oracle(self, build: Build) -> Oracle:
         oracle = self._open.pop(build, None)
         if oracle is None:
-            environment = self._session.channels.maker(build).environment(build)
+            environment = self._session.sources.maker(build).environment(build)
             self._build_oracle.facts[build.name] = environment.facts
             oracle = self._session.oracle_in(environment)
         self._open[build] = oracle
@@ -77,7 +77,7 @@ class SingleRuns:
 
     def _close(self, build: Build) -> None:
         self._open.pop(build).close()
-        self._session.channels.maker(build).release(build)
+        self._session.sources.maker(build).release(build)
 
 
 def search_flaky(
@@ -94,7 +94,7 @@ def search_flaky(
     """
 
     def cost(build: Build) -> float:
-        return 1.0 if session.channels.maker(build).has(build) else INSTALL_COST
+        return 1.0 if session.sources.maker(build).has(build) else INSTALL_COST
 
     options = FlakySearchOptions(
         bad=scope.bad, good=scope.good, kind=scope.kind, shown=rate.shown, runs=rate.asked, cost=cost

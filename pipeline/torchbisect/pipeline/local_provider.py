@@ -43,9 +43,9 @@ class LocalProvider:
             raise MachineError("--device cuda: nvidia-smi lists no GPU here; leave it out to run on the CPU")
         self._options = options
         self._shared = shared
-        self.channels = shared.channels(options, display) if shared else LocalBuildSources(options, display)
+        self.sources = shared.sources(options, display) if shared else LocalBuildSources(options, display)
         # A Python that can't be used is reported before anything is written.
-        _ = self.channels.interpreter
+        _ = self.sources.interpreter
 
     @property
     def journal(self) -> Journal | None:
@@ -59,7 +59,7 @@ class LocalProvider:
         Raises:
             InstallFailed: the build can't be installed here, or can't compute on the GPU that was asked for.
         """
-        maker = self.channels.maker(build)
+        maker = self.sources.maker(build)
         environment = maker.environment(build)
         try:
             if self._options.device == "cuda" and self._options.sandbox == "venv":
@@ -79,7 +79,7 @@ class LocalProvider:
             with self.environment(build) as environment, self.oracle(environment, journal, notify) as oracle:
                 yield oracle
         else:
-            warm = self._shared.warm_environment(self.channels.maker(build), build)
+            warm = self._shared.warm_environment(self.sources.maker(build), build)
             with self.oracle(warm.environment, journal, notify, warm.agent) as oracle:
                 yield oracle
 
@@ -128,4 +128,4 @@ class LocalProvider:
     def close(self) -> None:
         """Release everything that no other run shares."""
         if self._shared is None:
-            self.channels.close()
+            self.sources.close()

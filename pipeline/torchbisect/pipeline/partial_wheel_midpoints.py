@@ -67,7 +67,7 @@ class PartialWheelOracle:
         """Ask a build by its partial wheel; by a whole install if its Python does not run on a neighbor's binaries."""
         url = build.wheel or self._urls.get(build.version)
         base = self._neighbor(build)
-        if url is None or base is None or self._session.channels.maker(build).has(build):
+        if url is None or base is None or self._session.sources.maker(build).has(build):
             return self._build_oracle.ask(build, self._question)
         answer = self._build_oracle.ask_environment(
             _KIND, build.requirement, lambda: self._environment(build, url, base), self._question
@@ -90,25 +90,25 @@ class PartialWheelOracle:
 
     def _neighbor(self, build: Build) -> Build | None:
         """Return the nearest build that is installed whole and testable, with the same Python and variant."""
-        position, maker = self._builds.index(build), self._session.channels.maker(build)
+        position, maker = self._builds.index(build), self._session.sources.maker(build)
         near = sorted(self._builds, key=lambda other: abs(self._builds.index(other) - position))
         return next(
-            (other for other in near if self._session.channels.maker(other) is maker and self._works(other)), None
+            (other for other in near if self._session.sources.maker(other) is maker and self._works(other)), None
         )
 
     def _works(self, build: Build) -> bool:
         answer = self._build_oracle.known(build, self._question)
-        return answer is not None and answer.status.testable and self._session.channels.maker(build).has(build)
+        return answer is not None and answer.status.testable and self._session.sources.maker(build).has(build)
 
     @contextmanager
     def _environment(self, build: Build, url: str, base: Build) -> Iterator[Environment]:
         """Give an environment with the Python of ``build`` over the binaries of ``base``."""
-        channels = self._session.channels
-        lender = channels.maker(base).host_venv(base)
+        sources = self._session.sources
+        lender = sources.maker(base).host_venv(base)
         try:
             notify = self._session.display.status
-            with partial_wheel_environment(channels.cache, build, url, lender, notify=notify) as (environment, fetched):
+            with partial_wheel_environment(sources.cache, build, url, lender, notify=notify) as (environment, fetched):
                 self.fetched += fetched
                 yield environment
         finally:
-            channels.maker(base).release(base)
+            sources.maker(base).release(base)

@@ -1,4 +1,4 @@
-"""What a run says while it goes on: live on a terminal, plain lines elsewhere, always on standard error."""
+"""The progress display of a run, on standard error: live on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-# On something that isn't a terminal a status is a line of its own: often enough to be seen alive, not so
-# often that a log is drowned.
+# Seconds between two status lines where there is no terminal: often enough to show that the run is alive.
 _PLAIN_SECONDS = 10.0
 
 
 class Display:
-    """Says what goes on; may be used from several threads.
+    """Shows the progress of a run; several threads may use it.
 
     Args:
-        verbosity: 1 shows details too, -1 nothing but warnings.
-        stream: where to, standard error if left out.
+        verbosity: 1 shows details too, -1 shows warnings only.
+        stream: the stream that is written to; standard error by default.
     """
 
     def __init__(self, verbosity: int = 0, stream: TextIO | None = None) -> None:
@@ -32,11 +31,11 @@ class Display:
         self._lock = threading.RLock()
         self._live: Status | None = None
         self._stage = ""
-        self._spoke = 0.0
+        self._last_print = 0.0
 
     @contextmanager
     def stage(self, title: str) -> Iterator[None]:
-        """Everything inside belongs to the stage ``title``; its name leads each status."""
+        """Show a stage for as long as the context lasts; its title precedes each status."""
         self._stage, began = title, time.monotonic()
         self.line(f"[bold]{escape(title)}[/bold]" if self._console.is_terminal else title, markup=True)
         if self._console.is_terminal and self._verbosity >= 0:
@@ -52,38 +51,38 @@ class Display:
             self.detail(f"{title}: {time.monotonic() - began:.1f} s")
 
     def line(self, text: str, *, markup: bool = False) -> None:
-        """A line that stays."""
+        """Print a line."""
         if self._verbosity >= 0:
             self._print(text, markup)
 
     def result(self, text: str) -> None:
-        """A line that stays, set in under its stage."""
+        """Print a line, indented under its stage."""
         self.line(f"  {text}")
 
     def detail(self, text: str) -> None:
-        """A line for ``-v`` only."""
+        """Print a line for ``-v`` only."""
         if self._verbosity >= 1:
             self._print(f"  · {text}", False)
 
     def warn(self, text: str) -> None:
-        """A line that stays and that ``-q`` does not silence."""
+        """Print a warning; ``-q`` does not silence it."""
         self._print(f"  ! {text}", False)
 
     def error(self, text: str) -> None:
-        """The one line that says why the command came to nothing."""
+        """Print the reason why the command has no result."""
         self._print(f"torchbisect: {text}", False)
 
     def status(self, text: str) -> None:
-        """What is being done right now: replaces the last status on a terminal, a line now and then elsewhere."""
+        """Show the work in progress. On a terminal it replaces the last status; elsewhere some are printed as lines."""
         if self._verbosity < 0:
             return
         with self._lock:
             if self._live is not None:
                 self._live.update(escape(f"{self._stage}: {text}"))
-            elif not self._console.is_terminal and time.monotonic() - self._spoke >= _PLAIN_SECONDS:
+            elif not self._console.is_terminal and time.monotonic() - self._last_print >= _PLAIN_SECONDS:
                 self._print(f"  … {text}", False)
 
     def _print(self, text: str, markup: bool) -> None:
         with self._lock:
-            self._spoke = time.monotonic()
+            self._last_print = time.monotonic()
             self._console.print(text, markup=markup)

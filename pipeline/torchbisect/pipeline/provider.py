@@ -61,7 +61,7 @@ class Provider(Protocol):
     """Gives a run its builds and answers its questions about them."""
 
     @property
-    def channels(self) -> BuildSources:
+    def sources(self) -> BuildSources:
         """The lists of builds, and the makers of environments."""
 
     @property

@@ -18,7 +18,7 @@ from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Provider
 from torchbisect.pipeline.report_builder import ReportBuilder
-from torchbisect.pipeline.script_input import on_device, read_script
+from torchbisect.pipeline.script_input import read_script, with_default_device
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds
@@ -70,7 +70,7 @@ def repro_of(options: Options) -> Repro:
     script = options.script
     if script is None:
         return NO_SCRIPT
-    source = on_device(read_script(script), options.device)
+    source = with_default_device(read_script(script), options.device)
     return Repro(source, options.arguments, options.seed, str(script.resolve().parent), script.name)
 
 
@@ -129,7 +129,7 @@ class Pipeline:
 
     def _run_stages(self, stack: ExitStack) -> Exit:
         with self._stage("observe", "Observe"):
-            failing = failing_build(self._options, self._session.channels)
+            failing = failing_build(self._options, self._session.sources)
             self._display.status(f"preparing torch {failing}")
             oracle = stack.enter_context(self._session.failing_oracle(failing))
             self._builder.set_environment(failing, oracle.environment.facts)

@@ -1,4 +1,4 @@
-"""Reads the user's script, or says in one line why it can't be used."""
+"""The user's script: read, checked, and set to its default device."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 
 from torchbisect.core.errors import InputError
 
-# A repro is a script somebody wrote; what is larger is a mistake, such as a checkpoint's name.
-_LARGEST = 2_000_000
+# The most bytes of a script. A larger file is named by mistake: a checkpoint, say.
+_MOST_BYTES = 2_000_000
 
 
 def read_script(path: Path) -> str:
-    """The script's text, decoded as Python would.
+    """Return the text of the script, decoded as Python does it.
 
     Raises:
-        InputError: it isn't there, can't be read, or isn't Python.
+        InputError: the file does not exist, can't be read, or is not Python.
     """
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder: name the script in it")
-        if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path} has more than {_LARGEST // 1_000_000} MB: is it a Python script?")
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path} has more than {_MOST_BYTES // 1_000_000} MB: is it a Python script?")
         with tokenize.open(path) as file:
             source = file.read()
     except FileNotFoundError:
@@ -35,19 +35,18 @@ def read_script(path: Path) -> str:
     return source
 
 
-def on_device(source: str, device: str | None) -> str:
-    """The script with its default device set, so that what it makes without naming a device is made there.
+def with_default_device(source: str, device: str | None) -> str:
+    """Return the script with a line that sets its default device, so that plain Python uses that device too.
 
-    The line stands in the script itself, below its docstring and ``__future__`` imports: whatever runs it, plain Python
-    too, then runs it there.
+    The line follows the docstring and the ``__future__`` imports.
     """
     if device in (None, "cpu"):
         return source
     body = ast.parse(source).body
     first = 0
     for number, statement in enumerate(body):
-        told = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not told and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+        is_docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not is_docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
             break
         first = statement.end_lineno or 0
     lines = source.splitlines(keepends=True)
@@ -57,7 +56,7 @@ def on_device(source: str, device: str | None) -> str:
 
 
 def _check_syntax(path: Path, source: str) -> None:
-    """The minimizer works on the syntax tree, so this Python has to understand the script too."""
+    """Check that this Python can parse the script: the minimizer works on its syntax tree."""
     try:
         ast.parse(source, str(path))
     except SyntaxError as error:

@@ -33,7 +33,7 @@ class Scope:
     kind: BoundaryKind
 
 
-def failing_build(options: Options, channels: BuildSources) -> Build:
+def failing_build(options: Options, sources: BuildSources) -> Build:
     """Return the build where the script fails: that of ``--torch``, else of ``--bad``, else the one installed.
 
     Raises:
@@ -42,35 +42,35 @@ def failing_build(options: Options, channels: BuildSources) -> Build:
     """
     wanted = options.torch or options.bad
     if wanted is not None and wanted != "installed":
-        return named_build(options, channels, wanted)
-    interpreter = channels.interpreter
+        return named_build(options, sources, wanted)
+    interpreter = sources.interpreter
     if interpreter.installed_torch is not None:
         return Build(interpreter.installed_torch, Channel.INSTALLED)
-    builds = channels.releases.builds
+    builds = sources.releases.builds
     if wanted is not None:
         example = builds[-1] if builds else "2.8.0"
         raise InputError(f"--torch installed: {interpreter.path} has no torch; name a build, such as --torch {example}")
     if not builds:
-        raise MachineError(f"no torch for {interpreter.path} in {channels.indexes}: name another --python")
+        raise MachineError(f"no torch for {interpreter.path} in {sources.indexes}: name another --python")
     return builds[-1]
 
 
-def named_build(options: Options, channels: BuildSources, text: str) -> Build:
+def named_build(options: Options, sources: BuildSources, text: str) -> Build:
     """Return the build that a user's text names. Raises ``InputError`` if there is none."""
     selector = parse_build(text)
     if selector.channel is Channel.NIGHTLY:
-        return channels.nightly(selector)
+        return sources.nightly(selector)
     if selector.installed:
-        return failing_build(options, channels)
-    return find_build(channels.releases.builds, text)
+        return failing_build(options, sources)
+    return find_build(sources.releases.builds, text)
 
 
-def first_scope(options: Options, channels: BuildSources, failing: Build) -> Scope:
+def first_scope(options: Options, sources: BuildSources, failing: Build) -> Scope:
     """Return the scope that is searched first: the builds of the coarsest channel that was asked for.
 
     Args:
         options: the options of the run.
-        channels: the lists of builds.
+        sources: the lists of builds.
         failing: the build where the script is known to fail.
 
     Raises:
@@ -79,28 +79,28 @@ def first_scope(options: Options, channels: BuildSources, failing: Build) -> Sco
     """
     nightly = options.channels and "release" not in options.channels
     channel = Channel.NIGHTLY if nightly else Channel.RELEASE
-    listing = _nightlies(options, channels) if nightly else channels.releases
+    listing = _nightlies(options, sources) if nightly else sources.releases
     builds = listing.builds
-    bad = _position(builds, named_build(options, channels, options.bad) if options.bad else failing)
-    good = _position(builds, named_build(options, channels, options.good)) if options.good else None
+    bad = _position(builds, named_build(options, sources, options.bad) if options.bad else failing)
+    good = _position(builds, named_build(options, sources, options.good)) if options.good else None
     kind = BoundaryKind(options.find)
     if good is not None:
         check_ends(builds[good], builds[bad], kind)
     return Scope(channel, listing, bad, good, kind)
 
 
-def _nightlies(options: Options, channels: BuildSources) -> Listing:
+def _nightlies(options: Options, sources: BuildSources) -> Listing:
     """The nightlies of the index's page, extended to the ends that the user named."""
-    listed = channels.listed_nightlies
-    ends = [named_build(options, channels, text) for text in (options.good, options.bad, options.torch) if text]
+    listed = sources.listed_nightlies
+    ends = [named_build(options, sources, text) for text in (options.good, options.bad, options.torch) if text]
     days = [build.date for build in (*ends, *listed.builds) if build.date is not None]
     named = [build.date for build in ends if build.date is not None]
     if not days:
-        raise InputError(f"there are no nightlies ({channels.variant}) for this Python: name another --variant")
+        raise InputError(f"there are no nightlies ({sources.variant}) for this Python: name another --variant")
     page = {build.date for build in listed.builds}
     if all(day in page for day in named):
         return listed
-    return channels.nightlies_between(min(days), max(days))
+    return sources.nightlies_between(min(days), max(days))
 
 
 def _position(builds: Sequence[Build], build: Build) -> int:

@@ -20,7 +20,7 @@ from torchbisect.probe.oracle import Oracle
 
 @dataclass(frozen=True)
 class Session:
-    """What every stage of one run works with.
+    """The things that every stage of one run uses.
 
     Attributes:
         options: the options of the run.
@@ -50,9 +50,9 @@ class Session:
         return cls(options, display, provider, workspace, provider.journal or Journal(workspace.journal), notify)
 
     @property
-    def channels(self) -> BuildSources:
+    def sources(self) -> BuildSources:
         """The lists of builds, and the makers of environments."""
-        return self.provider.channels
+        return self.provider.sources
 
     @property
     def question_scope(self) -> str:

@@ -54,15 +54,15 @@ class SharedResources:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.collected: dict[str, str | None] = {}
-        self._channels: dict[tuple[object, ...], LocalBuildSources] = {}
+        self._sources: dict[tuple[object, ...], LocalBuildSources] = {}
         self._warm: OrderedDict[tuple[int, Build], tuple[WarmEnvironment, Environments]] = OrderedDict()
 
-    def channels(self, options: Options, display: Display) -> LocalBuildSources:
-        """Return the channels for these options."""
+    def sources(self, options: Options, display: Display) -> LocalBuildSources:
+        """Return the build sources for these options."""
         key = tuple(getattr(options, name) for name in _ENVIRONMENT_OPTIONS)
-        if key not in self._channels:
-            self._channels[key] = LocalBuildSources(options, display)
-        return self._channels[key]
+        if key not in self._sources:
+            self._sources[key] = LocalBuildSources(options, display)
+        return self._sources[key]
 
     def warm_environment(self, maker: Environments, build: Build) -> WarmEnvironment:
         """Return the environment of a build; it stays leased until enough others were asked for.
@@ -88,6 +88,6 @@ class SharedResources:
         """Stop every agent and release every environment."""
         for key in list(self._warm):
             self._release(key)
-        for channels in self._channels.values():
-            channels.close()
-        self._channels.clear()
+        for sources in self._sources.values():
+            sources.close()
+        self._sources.clear()

@@ -1,4 +1,4 @@
-"""The folder of a run's results: what is in it is usable at every moment."""
+"""The folder of a run's results; its files are complete at every moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Workspace:
     """The folder ``--out``.
 
     Raises:
-        InputError: it can't be made or written to.
+        InputError: the folder can't be made or written to.
         DiskFull: there is no room in it.
     """
 
@@ -25,19 +25,19 @@ class Workspace:
 
     @property
     def journal(self) -> Path:
-        """Every question that was answered, so that the same command goes on where it stopped."""
+        """The file of all answers, from which the same command continues where it stopped."""
         return self.folder / JOURNAL
 
     def save_minimal(self, source: str) -> None:
-        """Keep the smallest script so far; a reader sees the old one or the new one, never a half."""
+        """Save the smallest script so far; a reader sees either the old text or the new one."""
         files.replace_text(self.folder / files.MINIMAL, source)
 
     def save_step(self, number: int, source: str) -> None:
-        """Keep a script on the way to the smallest, by its number."""
+        """Save one of the scripts on the way to the smallest, by its number."""
         folder = self.folder / TRAJECTORY
         folder.mkdir(exist_ok=True)
         files.replace_text(folder / f"{number:04}.py", source)
 
     def save(self, report: Report) -> tuple[Path, ...]:
-        """Write all that a report is rendered to; returns the files."""
+        """Write the report in all its formats, and return the files."""
         return files.write(report, self.folder)

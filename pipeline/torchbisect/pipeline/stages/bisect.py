@@ -80,7 +80,7 @@ class Bisection:
             InputError: ``--good`` and ``--bad`` can't be what they are said to be.
             MachineError: the search could not go on.
         """
-        scope = first_scope(self._session.options, self._session.channels, self._failing)
+        scope = first_scope(self._session.options, self._session.sources, self._failing)
         return Level(scope.channel, scope.listing, self._find(scope, question))
 
     def has_finer(self, level: Level, boundary: Boundary[Build]) -> bool:
@@ -98,8 +98,8 @@ class Bisection:
         assert boundary.before is not None
         assert boundary.after is not None
         try:
-            days = days_between_branch_cuts(boundary.before, boundary.after, self._session.channels.listed_nightlies)
-            listing = self._session.channels.nightlies_between(days.first, days.last)
+            days = days_between_branch_cuts(boundary.before, boundary.after, self._session.sources.listed_nightlies)
+            listing = self._session.sources.nightlies_between(days.first, days.last)
         except NoDayRange as reason:
             return str(reason)
         except IndexUnreachable as error:
@@ -147,7 +147,7 @@ class Bisection:
         self, scope: Scope, question: Question, thin: PartialWheelOracle | None = None
     ) -> SearchResult[Build]:
         """Search for a mismatch of every run; with ``thin`` only the two ends are installed whole."""
-        channels, builds = self._session.channels, scope.listing.builds
+        sources, builds = self._session.sources, scope.listing.builds
         self._answered, self._total = 0, _estimate(len(builds), scope.kind)
         whole_ends = {builds[end] for end in (scope.bad, scope.good) if end is not None}
 
@@ -158,13 +158,13 @@ class Bisection:
             return thin.ask_again(build) if thin else self.build_oracle.ask(build, question, again=True)
 
         def fetch(build: Build, cancel: threading.Event) -> None:
-            channels.maker(build).prefetch(build, cancel)
+            sources.maker(build).prefetch(build, cancel)
 
         options = SearchOptions(
             bad=scope.bad,
             good=scope.good,
             kind=scope.kind,
-            cached=lambda build: channels.maker(build).has(build),
+            cached=lambda build: sources.maker(build).has(build),
             rank=rank if builds[0].channel is Channel.NIGHTLY else None,
             recheck="good" if thin is None else "both",
         )
@@ -183,10 +183,10 @@ class Bisection:
 
     def _has_room(self, running: int, channel: Channel) -> bool:
         """Return True if there is room to prefetch one more build beside those in progress and the one in use."""
-        channels = self._session.channels
-        weight = footprint(channels.variant if channel is Channel.NIGHTLY else self._session.options.variant)
+        sources = self._session.sources
+        weight = footprint(sources.variant if channel is Channel.NIGHTLY else self._session.options.variant)
         one = weight.download + weight.installed + weight.shared_download + weight.shared_installed
-        return channels.cache.available() >= (running + 2) * one
+        return sources.cache.available() >= (running + 2) * one
 
     def _show(self, tested: AskedBuild[Build]) -> None:
         self._answered += 1

@@ -73,7 +73,7 @@ class CommitSearch:
     @functools.cached_property
     def _history(self) -> History:
         place = self._session.options.git or PYTORCH
-        return History.open(place, self._session.channels.cache.root / "git", notify=self._session.display.result)
+        return History.open(place, self._session.sources.cache.root / "git", notify=self._session.display.result)
 
     def between(self, boundary: Boundary[Build], question: Question) -> BoundaryCommits | str:
         """Return the commits between the two nightlies of a boundary, or the reason why they are not known.
@@ -105,7 +105,7 @@ class CommitSearch:
     def _culprit(
         self, boundary: Boundary[Build], build: Build, span: CommitRange, question: Question
     ) -> CommitSearchResult:
-        maker = self._session.channels.maker(build)
+        maker = self._session.sources.maker(build)
         maker.environment(build)  # leased until the last copy of it is removed
         try:
             overlay = PythonOverlay(
@@ -127,11 +127,11 @@ class CommitSearch:
     ) -> CommitSearchResult:
         """Ask a build of each commit, made with the command of ``--build-cmd``."""
         session, command = self._session, self._session.options.build_cmd
-        maker = session.channels.maker(build)
+        maker = session.sources.maker(build)
         older = maker.host_venv(build)  # the command line takes --build-cmd with --sandbox venv alone
         try:
             assert command is not None
-            builder = CommitBuilder(self._history, command, session.channels.cache, older, session.display.status)
+            builder = CommitBuilder(self._history, command, session.sources.cache, older, session.display.status)
 
             def ask(commit: Commit) -> BuildAnswer:
                 return self._build_oracle.ask_environment(

@@ -44,7 +44,7 @@ class DependencyCheck:
 
     def _about(self, change: VersionChange, older: Build, newer: Build, question: Question) -> str:
         said = f"between {older} and {newer}, {change}"
-        makers = [self._session.channels.maker(build) for build in (older, newer)]
+        makers = [self._session.sources.maker(build) for build in (older, newer)]
         exchangeable = change.name == "triton" and change.before and change.after
         if not exchangeable or not all(maker.replaces_packages for maker in makers):
             return said
@@ -62,7 +62,7 @@ class DependencyCheck:
 
     @contextmanager
     def _altered(self, build: Build, triton: str) -> Iterator[Environment]:
-        maker = self._session.channels.maker(build)
+        maker = self._session.sources.maker(build)
         with ExitStack() as stack:
             try:
                 environment = stack.enter_context(maker.with_package(build, f"triton=={triton}"))
