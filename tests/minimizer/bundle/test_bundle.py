@@ -1,9 +1,10 @@
-"""A linked script prints what the script prints with its modules beside it."""
+"""A bundled script prints what the script prints with its modules beside it."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from torchbisect.minimizer.bundle.bundle import Module, linked
+from torchbisect.minimizer.bundle.bundle import Module, bundled
 
 Files = dict[str, str]
 
@@ -32,7 +33,7 @@ def lookup(files: Files, *, packages: bool = True):
 def printed(text: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(text, "<linked>", "exec"), {"__name__": "__main__"})
+        exec(compile(text, "<bundled>", "exec"), {"__name__": "__main__"})
     return out.getvalue()
 
 
@@ -137,7 +138,7 @@ OBJECTS = {"a module handed around"}
 @pytest.mark.parametrize("name", [name for name in CASES if name not in OBJECTS])
 def test_it_prints_the_same(name: str, whole: bool, tmp_path: Path) -> None:
     source, files = CASES[name]
-    text = linked(source, lookup(files), whole=whole)
+    text = bundled(source, lookup(files), whole=whole)
     assert text is not None
     modules = {path.partition("/")[0].removesuffix(".py") for path in files}
     assert not re.search(rf"\b(?:import|from) (?:{'|'.join(modules)})\b", text), text
@@ -146,15 +147,15 @@ def test_it_prints_the_same(name: str, whole: bool, tmp_path: Path) -> None:
 
 def test_a_module_that_is_an_object_stays_an_import() -> None:
     source, files = CASES["a module handed around"]
-    text = linked(source, lookup(files), whole=False)
+    text = bundled(source, lookup(files), whole=False)
     assert text is not None
     assert "import a" in text
 
 
 def test_only_what_is_needed_is_taken() -> None:
     files = {"a.py": "print('imported')\ndef f(): return 1\ndef unused(): return f()\n"}
-    needed = linked("from a import f\nprint(f())", lookup(files), whole=False)
-    whole = linked("from a import f\nprint(f())", lookup(files), whole=True)
+    needed = bundled("from a import f\nprint(f())", lookup(files), whole=False)
+    whole = bundled("from a import f\nprint(f())", lookup(files), whole=True)
     assert needed is not None
     assert whole is not None
     assert printed(needed) == "1\n"
@@ -170,8 +171,8 @@ def test_only_what_is_needed_is_taken() -> None:
         ("from a import *\n", {"a.py": "from ...b import c\n"}),
     ],
 )
-def test_what_can_not_be_linked(source: str, files: Files) -> None:
-    assert linked(source, lookup(files), whole=True) is None
+def test_what_can_not_be_bundled(source: str, files: Files) -> None:
+    assert bundled(source, lookup(files), whole=True) is None
 
 
 NAMES = ("f", "g", "h", "k")
@@ -222,7 +223,7 @@ def programs(draw: st.DrawFn) -> tuple[str, Files]:
 @given(programs(), st.booleans())
 def test_any_program_prints_the_same(program: tuple[str, Files], whole: bool) -> None:
     source, files = program
-    text = linked(source, lookup(files), whole=whole)
+    text = bundled(source, lookup(files), whole=whole)
     modules = {path.removesuffix(".py"): body for path, body in files.items()}
     loader = f"""
 import sys, types
@@ -247,7 +248,7 @@ for name, body in texts.items():
 def test_it_does_not_depend_on_hash_order() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_bundle as t\n"
-        "print(*(t.linked(s, t.lookup(f), whole=w) for s, f in t.CASES.values() for w in (True, False)))"
+        "print(*(t.bundled(s, t.lookup(f), whole=w) for s, f in t.CASES.values() for w in (True, False)))"
     )
     texts = {
         subprocess.run(
@@ -255,7 +256,7 @@ def test_it_does_not_depend_on_hash_order() -> None:
             capture_output=True,
             text=True,
             check=True,
-            env={"PYTHONHASHSEED": str(seed)},
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
         ).stdout
         for seed in range(3)
     }

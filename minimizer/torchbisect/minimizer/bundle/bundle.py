@@ -1,9 +1,9 @@
-"""One script made of a script and the modules that it imports, so that what shrinks it can go into them.
+"""Bundle a script and the modules that it imports into one script, so that a reduction can shrink them together.
 
-A linker's work, on syntax trees: every top-level statement of a module is a unit, a name that a module imports from
-another is that other's, and what two modules call by one name gets two names. What is meant dynamically (``globals()``,
-a module handed around as an object) is not followed: whoever asks for a linked text has to ask whether it still shows
-what the script showed.
+The bundler works like a linker, on syntax trees. Every top-level statement of a module is a unit. A name that a module
+imports from another one becomes the other's name. Two things with the same name in two modules get different names.
+Dynamic uses are not followed: ``globals()``, a module passed around as an object. So the caller has to ask whether the
+bundled script still shows the mismatch.
 """
 
 from __future__ import annotations
@@ -14,71 +14,78 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from torchbisect.minimizer.bundle.module_parts import (
-    OUTSIDE,
+    EXTERNAL,
     SCRIPT,
+    BundleTooLarge,
     Entity,
-    Loaded,
     Lookup,
     Module,
-    Modules,
-    TooMuch,
-    imported_thing,
+    ModuleLoader,
+    ParsedModule,
+    imported_name,
 )
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied
 from torchbisect.minimizer.syntax.scope import bound_names, in_own_scope, references
 from torchbisect.minimizer.syntax.tree import Function, text_of, walk
 
-#: Nodes that a linked script may have: a larger one would not be shrunk in the time that people wait.
-MOST_NODES = 60_000
-#: Nodes of all modules that are read for it.
-MOST_READ = 1_200_000
+MAX_NODES = 60_000
+"""Maximum size of a bundled script: a larger one would take too long to shrink."""
+MAX_NODES_READ = 1_200_000
+"""Maximum number of nodes of all modules that are read for it."""
 
 
-def linked(source: str, lookup: Lookup, *, whole: bool) -> str | None:
-    """The script with all that it imports from the modules that ``lookup`` knows, in their stead.
+def bundled(source: str, lookup: Lookup, *, whole: bool) -> str | None:
+    """Return the script with the code of the modules that ``lookup`` knows in place of their imports.
 
     Args:
         source: the script.
-        lookup: gives the modules to link.
-        whole: take every statement of a module, for what it may do when it is imported; else only those that bind a
-            name that is needed.
+        lookup: returns the text of a module to bundle.
+        whole: include every statement of a module, because importing it may have side effects. Otherwise only the
+            statements that bind a needed name are included.
 
     Returns:
-        ``None`` if it imports nothing of the kind, or can't be linked.
+        ``None`` if the script imports no such module, or cannot be bundled.
     """
     try:
-        linker = _Linker(lookup, whole)
-        return linker.link(source)
-    except (SyntaxError, ValueError, RecursionError, TooMuch):
+        return _Bundler(lookup, whole).bundle(source)
+    except (SyntaxError, ValueError, RecursionError, BundleTooLarge):
         return None
 
 
-class _Linker:
+class _Bundler:
+    """The state of one bundle.
+
+    Attributes:
+        _modules: the modules that were read.
+        _imports: the import statement of each name from outside.
+        _body: the statements of the bundle so far.
+        _done: names of the modules whose statements are in the bundle.
+        _written: texts of the imports in the bundle.
+    """
+
     def __init__(self, lookup: Lookup, whole: bool) -> None:
-        self._modules, self._whole = Modules(lookup, whole, MOST_READ), whole
+        self._modules, self._whole = ModuleLoader(lookup, whole, MAX_NODES_READ), whole
         self._imports: dict[Entity, ast.Import | ast.ImportFrom] = {}
         self._body: list[ast.stmt] = []
         self._done: set[str] = set()
         self._written: set[str] = set()
 
-    def link(self, source: str) -> str | None:
+    def bundle(self, source: str) -> str | None:
         script = self._modules.load(Module(SCRIPT, source))
-        taken = self._needed(script)
+        taken = self._needed_statements(script)
         if not any(numbers for name, numbers in taken.items() if name != SCRIPT):
             return None
-        names = self._named(taken)
+        names = self._choose_names(taken)
         if self._modules.future:
             self._body.append(ast.ImportFrom("__future__", [ast.alias("annotations")], 0))
-        # What only functions import comes when all else is there, and before the script does anything.
+        # ModuleLoader that only functions import come after all others, and before the first statement of the script.
         last = max(number for number, modules in enumerate(script.before) if modules or not number)
         script.before[last] += [name for name, numbers in taken.items() if numbers]
         self._emit(script, taken, names)
         return text_of(ast.fix_missing_locations(ast.Module(self._body, [])))
 
-    # What names stand for
-
-    def _entity(self, made: Loaded, name: str, seen: frozenset[Entity] = frozenset()) -> Entity | None:
-        """What a name of a module stands for; ``None`` for a linked module, and for what the module doesn't bind."""
+    def _entity(self, made: ParsedModule, name: str, seen: frozenset[Entity] = frozenset()) -> Entity | None:
+        """Return what a name of a module stands for; ``None`` for a bundled module and for an unbound name."""
         self._modules.resolve(made, name)
         if name in made.bound:
             return (made.name, name)
@@ -86,15 +93,18 @@ class _Linker:
             source, there = made.aliases[name]
             return self._entity(self._modules.loaded[source], there, seen | {made.aliases[name]})
         if name in made.outside:
-            entity = (OUTSIDE + imported_thing(made.outside[name]), name)
+            entity = (EXTERNAL + imported_name(made.outside[name]), name)
             self._imports.setdefault(entity, made.outside[name])
             return entity
         return None
 
-    def _members(self, made: Loaded, tree: ast.AST) -> Iterator[tuple[ast.Attribute, ast.Attribute, Entity]]:
-        """Every attribute that leads to a name of a linked module, with its part that does, and what that stands for.
+    def _module_attributes(
+        self, made: ParsedModule, tree: ast.AST
+    ) -> Iterator[tuple[ast.Attribute, ast.Attribute, Entity]]:
+        """Yield each attribute chain that leads to a name of a bundled module.
 
-        ``layers.blocks.Block`` is a name of ``layers.blocks``.
+        With the chain comes its part that names the entity, and the entity: ``layers.blocks.Block`` is a name of
+        ``layers.blocks``.
         """
         used = {item.id for item in walk(tree) if isinstance(item, ast.Name)}
         used = {name for name in used if self._modules.resolve(made, name) and name in made.modules}
@@ -106,12 +116,12 @@ class _Linker:
                 chain.insert(0, root)
                 root = root.value
             if chain and isinstance(root, ast.Name) and id(root) in roots:
-                found = self._member(made.modules[root.id], chain)
+                found = self._module_attribute(made.modules[root.id], chain)
                 if found is not None:
                     yield chain[-1], *found
 
-    def _member(self, place: str, chain: list[ast.Attribute]) -> tuple[ast.Attribute, Entity] | None:
-        """The first attribute of a chain from a module on that is no module, and what it stands for."""
+    def _module_attribute(self, place: str, chain: list[ast.Attribute]) -> tuple[ast.Attribute, Entity] | None:
+        """Return the first attribute of a chain that is not a module, and the entity that it names."""
         for part in chain:
             module = self._modules.find(place)
             if module is None:
@@ -123,17 +133,15 @@ class _Linker:
             place = there.modules.get(part.attr, f"{place}.{part.attr}")
         return None
 
-    def _uses(self, made: Loaded, node: ast.stmt) -> Iterator[tuple[Entity, str]]:
-        """What a statement names, and by which name; an empty one for an attribute of a module."""
+    def _uses(self, made: ParsedModule, node: ast.stmt) -> Iterator[tuple[Entity, str]]:
+        """Yield the entities that a statement uses, each with its name there, or no name for a module's attribute."""
         for item in walk(node):
             if isinstance(item, ast.Name) and (found := self._entity(made, item.id)) is not None:
                 yield found, item.id
-        yield from ((entity, "") for _, _, entity in self._members(made, ast.Module([node], [])))
+        yield from ((entity, "") for _, _, entity in self._module_attributes(made, ast.Module([node], [])))
 
-    # Choosing and naming
-
-    def _needed(self, script: Loaded) -> dict[str, set[int]]:
-        """The numbers of the statements to take, by module."""
+    def _needed_statements(self, script: ParsedModule) -> dict[str, set[int]]:
+        """Return the positions of the statements to include, by module."""
         taken: dict[str, set[int]] = defaultdict(set)
         pending = [(script.name, number) for number in range(len(script.statements))]
         if self._whole:
@@ -148,20 +156,20 @@ class _Linker:
             taken[name].add(number)
             made = self._modules.loaded[name]
             nodes += len(walk(made.statements[number]))
-            if nodes > MOST_NODES:
-                raise TooMuch
+            if nodes > MAX_NODES:
+                raise BundleTooLarge
             for (home, what), _ in self._uses(made, made.statements[number]):
-                if not home.startswith(OUTSIDE):
+                if not home.startswith(EXTERNAL):
                     there = self._modules.loaded[home]
                     pending += [(home, one) for one in [*there.bound[what], *there.changed.get(what, ())]]
-            stars = (one for one, node in enumerate(made.statements) if isinstance(node, ast.ImportFrom))
-            pending += [(name, one) for one in stars if one not in taken[name]]
+            star_imports = (one for one, node in enumerate(made.statements) if isinstance(node, ast.ImportFrom))
+            pending += [(name, one) for one in star_imports if one not in taken[name]]
         return taken
 
-    def _named(self, taken: dict[str, set[int]]) -> dict[Entity, str]:
-        """A name for each thing, that means nothing else in any module that is taken."""
+    def _choose_names(self, taken: dict[str, set[int]]) -> dict[Entity, str]:
+        """Return a name for each entity that means nothing else in any module of the bundle."""
         used = [self._modules.loaded[name] for name, numbers in taken.items() if numbers]
-        words = {word for made in used for word in made.words} | set(dir(builtins))
+        words = {word for made in used for word in made.identifiers} | set(dir(builtins))
         entities = dict.fromkeys(
             entity
             for made in sorted(used, key=lambda made: made.name != SCRIPT)
@@ -178,11 +186,13 @@ class _Linker:
         for entity in entities:
             home, name = entity
             chosen, number = name, 1
-            # What the script binds is named nowhere else: the others' own names are what makes way.
-            others = [made for made in used if name in made.words and home != SCRIPT]
-            hidden = any(name in made.local and uses[made.name].get(entity, {name}) != {name} for made in others)
+            # Names of the script itself are kept; names of modules make way for them.
+            others = [made for made in used if name in made.identifiers and home != SCRIPT]
+            hidden = any(
+                name in made.local_identifiers and uses[made.name].get(entity, {name}) != {name} for made in others
+            )
             if name in given or hidden or any(self._entity(made, name) != entity for made in others):
-                part = "" if home.startswith(OUTSIDE) else home.rpartition(".")[2].strip("_")
+                part = "" if home.startswith(EXTERNAL) else home.rpartition(".")[2].strip("_")
                 chosen = f"{name}_{part or number}"
                 while chosen in words or chosen in given:
                     number += 1
@@ -191,17 +201,15 @@ class _Linker:
             given.add(chosen)
         return names
 
-    # Writing
-
-    def _emit(self, made: Loaded, taken: Mapping[str, set[int]], names: Mapping[Entity, str]) -> None:
-        """Add a module's statements in the order in which they would run."""
+    def _emit(self, made: ParsedModule, taken: Mapping[str, set[int]], names: Mapping[Entity, str]) -> None:
+        """Append a module's statements in the order in which they would run."""
         self._done.add(made.name)
         for number, node in enumerate(made.statements):
             self._emit_first(made.before[number], taken, names)
             if number not in taken[made.name] or isinstance(node, ast.Pass):
                 continue
             used = dict.fromkeys(entity for entity, _ in self._uses(made, node))
-            for needed in [_imported(self._imports[one], names[one]) for one in used if one in self._imports]:
+            for needed in [_import_as(self._imports[one], names[one]) for one in used if one in self._imports]:
                 if text_of(needed) not in self._written:
                     self._body.append(needed)
                     self._written.add(text_of(needed))
@@ -212,23 +220,23 @@ class _Linker:
             if name in self._modules.loaded and name not in self._done:
                 self._emit(self._modules.loaded[name], taken, names)
 
-    def _rewritten(self, made: Loaded, node: ast.stmt, names: Mapping[Entity, str]) -> list[ast.stmt]:
-        """A statement with the names that its words have now."""
+    def _rewritten(self, made: ParsedModule, node: ast.stmt, names: Mapping[Entity, str]) -> list[ast.stmt]:
+        """Return a statement with the new names."""
         tree = ast.Module([copied(node)], [])
-        members = [(item, entity) for item, part, entity in self._members(made, tree) if item is part]
+        members = [(item, entity) for item, part, entity in self._module_attributes(made, tree) if item is part]
         own = {name: entity for name in made.names if (entity := self._entity(made, name)) is not None}
         new = {name: names[entity] for name, entity in own.items() if entity in names}
         _rename(tree, {name: chosen for name, chosen in new.items() if name != chosen})
         edits = [Edit.of(item, ast.Name(names[entity], item.ctx)) for item, entity in members if entity in names]
         tree = apply(tree, edits)
-        # A module that is used as an object, or for what it doesn't say itself, stays an import.
+        # A module used as an object, or for a name that it does not bind itself, stays an import.
         left = sorted(name for name in made.modules if name not in made.bound and references(tree, name))
-        kept = [ast.parse(_imported_module(made.modules[name], name)).body[0] for name in left]
+        kept = [ast.parse(_import_module_as(made.modules[name], name)).body[0] for name in left]
         return [*kept, *tree.body]
 
 
 def _rename(tree: ast.Module, names: dict[str, str]) -> None:
-    """Exchange names of the module's own scope, in place."""
+    """Rename names of the module's own scope, in place."""
     for old, new in names.items():
         fields = {
             id(item)
@@ -241,7 +249,7 @@ def _rename(tree: ast.Module, names: dict[str, str]) -> None:
             if id(mention) not in fields:
                 mention.id = new
     for node in tree.body:
-        for item in _own(node):
+        for item in _same_scope_statements(node):
             if isinstance(item, (*Function, ast.ClassDef)):
                 item.name = names.get(item.name, item.name)
             elif isinstance(item, (ast.Import, ast.ImportFrom)):
@@ -256,22 +264,22 @@ def _rename(tree: ast.Module, names: dict[str, str]) -> None:
             item.names = [names.get(name, name) for name in item.names]
 
 
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """A statement and the statements in it that bind names of the same scope."""
+def _same_scope_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a statement and the statements inside it that bind names of the same scope."""
     yield node
     if not isinstance(node, (*Function, ast.ClassDef)):
         for name in ("body", "orelse", "finalbody", "handlers"):
             for item in getattr(node, name, []) if isinstance(getattr(node, name, None), list) else []:
-                yield from _own(item)
+                yield from _same_scope_statements(item)
 
 
-def _imported(node: ast.Import | ast.ImportFrom, new: str) -> ast.Import | ast.ImportFrom:
-    """An import that binds one name, binding it as ``new``."""
+def _import_as(node: ast.Import | ast.ImportFrom, new: str) -> ast.Import | ast.ImportFrom:
+    """Return an import of one name that binds it as ``new``."""
     made, alias = copied(node), node.names[0]
     same = new == alias.name and not alias.asname
     made.names = [alias if same or new == alias.asname else ast.alias(alias.name, new)]
     return made
 
 
-def _imported_module(module: str, name: str) -> str:
+def _import_module_as(module: str, name: str) -> str:
     return f"import {module}" if name == module else f"import {module} as {name}"

@@ -1,4 +1,4 @@
-"""A module's text taken apart for linking: its statements, what they bind, and what its imports mean."""
+"""The modules of a bundle, parsed: their statements, the names these bind, and the meaning of their imports."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.tree import Comprehension, Function, text_of, walk
 
 Entity = tuple[str, str]
-"""What a name stands for: a name of a module that is linked, or, after ``OUTSIDE``, an import of one that isn't."""
-OUTSIDE = "import "
+"""The thing that a name stands for: a module and a name in it.
+
+For a module that is not bundled, the first element is ``EXTERNAL`` followed by the full name of the import.
+"""
+EXTERNAL = "import "
 SCRIPT = "__main__"
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module's text.
+    """The text of a module.
 
     Attributes:
         name: its dotted name.
         text: its source.
-        package: whether it is a package's ``__init__``, which relative imports start from.
+        package: the text is that of a package's ``__init__``, from which relative imports start.
     """
 
     name: str
@@ -33,26 +36,26 @@ class Module:
 
 
 Lookup = Callable[[str], "Module | None"]
-"""A module by its dotted name; ``None`` for one that is to stay an import."""
+"""Function from a dotted name to the module; ``None`` for a module that stays an import."""
 
 
 @dataclass
-class Loaded:
-    """A module being linked. What an import binds is looked up when its name is first asked for.
+class ParsedModule:
+    """A parsed module of a bundle. The names that imports bind are resolved when they are first needed.
 
     Attributes:
-        name: its dotted name; the script's is ``__main__``.
-        package: what its relative imports start from.
-        tree: its text.
-        statements: its top-level statements, imports of linked modules taken out.
+        name: dotted name; ``__main__`` for the script.
+        package: package from which relative imports start.
+        tree: syntax tree.
+        statements: top-level statements without the imports of bundled modules.
         before: for each statement, the modules that are imported before it.
-        pending: names that are imported from a linked module, with that module and their name there.
-        stars: linked modules of which it imports everything.
-        aliases: names that stand for a name of another linked module.
-        modules: names that stand for a linked module.
-        outside: names that stand for something imported from elsewhere, with the one import that binds each.
-        bound: the numbers of the statements that bind a name.
-        changed: the numbers of the statements that change what a name stands for: ``TABLE["a"] = f``.
+        pending: names imported from a bundled module and not yet resolved, with that module and their name there.
+        star_imports: bundled modules of which everything is imported.
+        aliases: names that stand for a name of another bundled module.
+        modules: names that stand for a bundled module.
+        outside: names imported from elsewhere, with the import that binds each.
+        bound: for each name, the positions of the statements that bind it.
+        changed: for each name, the positions of the statements that change its object: ``TABLE["a"] = f``.
     """
 
     name: str
@@ -61,7 +64,7 @@ class Loaded:
     statements: list[ast.stmt] = field(default_factory=list)
     before: list[list[str]] = field(default_factory=list)
     pending: dict[str, Entity] = field(default_factory=dict)
-    stars: list[str] = field(default_factory=list)
+    star_imports: list[str] = field(default_factory=list)
     aliases: dict[str, Entity] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
     outside: dict[str, ast.Import | ast.ImportFrom] = field(default_factory=dict)
@@ -70,70 +73,70 @@ class Loaded:
 
     @property
     def names(self) -> list[str]:
-        """All that it binds, as far as it was asked for."""
+        """All names that the module binds, as far as they are resolved."""
         return [*self.bound, *self.aliases, *self.modules, *self.outside]
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        """Every identifier in it."""
-        return frozenset(_words(self.tree))
+    def identifiers(self) -> frozenset[str]:
+        """All identifiers in the module."""
+        return frozenset(_identifiers(self.tree))
 
     @cached_property
-    def local(self) -> frozenset[str]:
-        """The identifiers that functions and classes in it bind for themselves."""
-        return frozenset(_local_words(self.tree))
+    def local_identifiers(self) -> frozenset[str]:
+        """The identifiers that functions and classes of the module bind in their own scopes."""
+        return frozenset(_local_identifiers(self.tree))
 
 
-class TooMuch(Exception):
-    """There is more than is linked."""
+class BundleTooLarge(Exception):
+    """The modules are larger than a bundle may be."""
 
 
-class Modules:
-    """The modules that a script needs, each read once.
+class ModuleLoader:
+    """Loader that parses each module a script needs once.
 
     Args:
-        lookup: gives them by name.
-        whole: read also those that are imported and never used.
-        most: nodes of syntax trees to read before giving up.
+        lookup: returns a module by name.
+        whole: load also modules that are imported and never used.
+        most: maximum number of syntax nodes to load.
 
     Attributes:
-        loaded: those that were read, by name, in the order in which they were begun.
-        future: whether one of them has annotations that are never evaluated.
+        loaded: the parsed modules by name, in the order in which loading began.
+        future: one of the modules imports ``annotations`` from ``__future__``.
     """
 
     def __init__(self, lookup: Lookup, whole: bool, most: int) -> None:
         self._lookup, self._whole, self._left = lookup, whole, most
         self._known: dict[str, Module | None] = {}
         self._missing: set[Entity] = set()
-        self.loaded: dict[str, Loaded] = {}
+        self.loaded: dict[str, ParsedModule] = {}
         self.future = False
 
     def find(self, name: str) -> Module | None:
-        """A module that is linked, by its name."""
+        """Return a module of the bundle by its name; ``None`` for a module that stays an import."""
         if name not in self._known:
             self._known[name] = self._lookup(name)
         return self._known[name]
 
-    def load(self, module: Module) -> Loaded:
-        """A module taken apart.
+    def load(self, module: Module) -> ParsedModule:
+        """Parse a module and resolve its imports.
 
         Raises:
-            SyntaxError, ValueError: it isn't Python, or imports what nothing can stand for.
-            TooMuch: there is more to read than is read.
+            SyntaxError, ValueError: the text is not Python, or has an import that cannot be resolved.
+            BundleTooLarge: the modules are too large.
         """
         if module.name in self.loaded:
             return self.loaded[module.name]
         package = module.name if module.package else module.name.rpartition(".")[0]
         tree = ast.parse(module.text)
-        made = self.loaded[module.name] = Loaded(module.name, package, tree)
+        made = self.loaded[module.name] = ParsedModule(module.name, package, tree)
         self._left -= len(walk(tree))
         if self._left < 0:
-            raise TooMuch
+            raise BundleTooLarge
 
         def known(node: ast.stmt) -> bool:
-            return self._imports_linked(made, node)
+            return self._imports_bundled(made, node)
 
-        lazily = _taken_out(tree, known)
+        in_functions = _take_function_imports(tree, known)
         before: list[str] = []
         for node in _statements(tree, known, main=module.name == SCRIPT):
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
@@ -146,34 +149,34 @@ class Modules:
                 made.statements.append(node)
                 made.before.append(before)
                 before = []
-        for node in lazily:
+        for node in in_functions:
             _ = self._import_from(made, node) if isinstance(node, ast.ImportFrom) else self._import(made, node)
         made.statements.append(ast.Pass())
         made.before.append(before)
         for number, node in enumerate(made.statements):
-            _absolute(node, made)
+            _make_imports_absolute(node, made)
             for name in sorted(bound_names([node]) | _declared_global(node)):
                 made.bound.setdefault(name, []).append(number)
                 for table in (made.pending, made.aliases, made.modules, made.outside):
-                    table.pop(name, None)  # bound again: whatever was imported under it is one of several
-            for name in sorted(_changed(node)):
+                    table.pop(name, None)  # bound again, so the import is only one of several bindings
+            for name in sorted(_changed_names(node)):
                 made.changed.setdefault(name, []).append(number)
         return made
 
-    def resolve(self, made: Loaded, name: str) -> bool:
-        """Look up what a name of a module is that it imports; returns whether the module binds it at all."""
+    def resolve(self, made: ParsedModule, name: str) -> bool:
+        """Resolve a name that a module may import, and tell whether the module binds it at all."""
         if name in made.pending:
             source, theirs = made.pending.pop(name)
             self._bind(made, name, source, theirs)
-        elif name not in made.names and made.stars and (made.name, name) not in self._missing:
+        elif name not in made.names and made.star_imports and (made.name, name) not in self._missing:
             self._missing.add((made.name, name))
-            for source in reversed(made.stars):
-                if self._offers(source, name):
+            for source in reversed(made.star_imports):
+                if self._exports(source, name):
                     self._bind(made, name, source, name)
                     break
         return name in made.names
 
-    def _bind(self, made: Loaded, name: str, source: str, theirs: str) -> None:
+    def _bind(self, made: ParsedModule, name: str, source: str, theirs: str) -> None:
         module = self.find(source)
         assert module is not None
         there = self.load(module)
@@ -187,44 +190,45 @@ class Modules:
         else:
             made.aliases[name] = (source, theirs)
 
-    def _offers(self, source: str, name: str) -> bool:
-        """Whether ``import *`` from a module brings a name; its text is looked at before it is taken apart."""
+    def _exports(self, source: str, name: str) -> bool:
+        """Tell whether ``import *`` from a module binds a name; the text is searched first, as parsing takes longer."""
         module = self.find(source)
         if module is None:
             return False
         if not re.search(rf"\b{re.escape(name)}\b", module.text) and "import *" not in module.text:
             return False
         there = self.load(module)
-        listed = _listed(there)
+        listed = _dunder_all(there)
         return self.resolve(there, name) and (name in listed if listed else not name.startswith("_"))
 
-    def _imports_linked(self, made: Loaded, node: ast.stmt) -> bool:
+    def _imports_bundled(self, made: ParsedModule, node: ast.stmt) -> bool:
         if isinstance(node, ast.ImportFrom):
             return node.module != "__future__" and self.find(_source_of(node, made)) is not None
         return isinstance(node, ast.Import) and any(self.find(alias.name) is not None for alias in node.names)
 
-    def _import(self, made: Loaded, node: ast.Import) -> list[str]:
-        """Note what an import binds; returns the linked modules that it runs."""
+    def _import(self, made: ParsedModule, node: ast.Import) -> list[str]:
+        """Record the names that an import binds, and return the bundled modules that it runs."""
         run: list[str] = []
         for alias in node.names:
             if self.find(alias.name) is None:
-                self._keep(made, ast.Import([alias]), alias.asname or alias.name.partition(".")[0])
+                self._keep_import(made, ast.Import([alias]), alias.asname or alias.name.partition(".")[0])
                 continue
             parts = alias.name.split(".")
             run += [".".join(parts[: end + 1]) for end in range(len(parts))]
             made.modules[alias.asname or parts[0]] = alias.name if alias.asname else parts[0]
         return self._run(run)
 
-    def _import_from(self, made: Loaded, node: ast.ImportFrom) -> list[str]:
+    def _import_from(self, made: ParsedModule, node: ast.ImportFrom) -> list[str]:
+        """Record the names that a ``from`` import binds, and return the bundled modules that it runs."""
         source, run = _source_of(node, made), list[str]()
         if node.level > len(made.package.split(".") if made.package else ()):
             raise ValueError("a relative import outside of a package")
         for alias in node.names:
             name = alias.asname or alias.name
             if self.find(source) is None:
-                self._keep(made, ast.ImportFrom(source, [alias], 0), name)
+                self._keep_import(made, ast.ImportFrom(source, [alias], 0), name)
             elif name == "*":
-                made.stars.append(source)
+                made.star_imports.append(source)
             else:
                 made.pending[name] = (source, alias.name)
                 run.append(f"{source}.{alias.name}")
@@ -237,33 +241,35 @@ class Modules:
             self.load(module)
         return [module.name for module in found]
 
-    def _keep(self, made: Loaded, node: ast.Import | ast.ImportFrom, name: str) -> None:
+    def _keep_import(self, made: ParsedModule, node: ast.Import | ast.ImportFrom, name: str) -> None:
+        """Record an import of a module that is not bundled."""
         if name == "*" or (isinstance(node, ast.Import) and node.names[0].asname is None and "." in node.names[0].name):
-            # What it binds is not all that it does: such a statement stays one.
+            # Such an import does more than bind this name, so the statement is kept.
             made.statements.append(node)
             made.before.append([])
-        elif name in made.outside and imported_thing(made.outside[name]) != imported_thing(node):
+        elif name in made.outside and imported_name(made.outside[name]) != imported_name(node):
             made.statements += [made.outside[name], node]
             made.before += [[], []]
         else:
             made.outside[name] = node
 
 
-def _listed(there: Loaded) -> list[str]:
-    """What a module says that ``import *`` brings; empty where it says nothing."""
+def _dunder_all(there: ParsedModule) -> list[str]:
+    """Return the names in the ``__all__`` of a module; empty if it has none."""
     return [
         element.value
         for node in there.statements
-        if isinstance(node, ast.Assign) and _targets(node, "__all__") and isinstance(node.value, (ast.List, ast.Tuple))
+        if isinstance(node, ast.Assign) and _assigns(node, "__all__") and isinstance(node.value, (ast.List, ast.Tuple))
         for element in node.value.elts
         if isinstance(element, ast.Constant) and isinstance(element.value, str)
     ]
 
 
 def _statements(tree: ast.Module, known: Callable[[ast.stmt], bool], *, main: bool) -> Iterator[ast.stmt]:
-    """The top-level statements that run on an import; also the imports from linked modules that only type checkers see.
+    """Yield the top-level statements that run when the module is imported.
 
-    Those say where a name comes from that a package makes at run time.
+    Imports from bundled modules under ``TYPE_CHECKING`` are included: they say where a name comes from that a package
+    binds dynamically.
     """
     for number, node in enumerate(tree.body):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
@@ -275,8 +281,8 @@ def _statements(tree: ast.Module, known: Callable[[ast.stmt], bool], *, main: bo
             yield node
 
 
-def _taken_out(tree: ast.Module, wanted: Callable[[ast.stmt], bool]) -> list[ast.Import | ast.ImportFrom]:
-    """The imports that functions make when they are called, taken out of them, where their names are free."""
+def _take_function_imports(tree: ast.Module, wanted: Callable[[ast.stmt], bool]) -> list[ast.Import | ast.ImportFrom]:
+    """Remove the imports inside functions whose names are free at module level, and return them."""
     taken = dict.fromkeys(bound_names(tree.body), "")
     found: dict[str, ast.Import | ast.ImportFrom] = {}
     for function in [node for node in walk(tree) if isinstance(node, Function)]:
@@ -292,8 +298,8 @@ def _taken_out(tree: ast.Module, wanted: Callable[[ast.stmt], bool]) -> list[ast
     return list(found.values())
 
 
-def _source_of(node: ast.ImportFrom, made: Loaded) -> str:
-    """The dotted name of the module that names are imported from."""
+def _source_of(node: ast.ImportFrom, made: ParsedModule) -> str:
+    """Return the dotted name of the module from which names are imported."""
     if not node.level:
         return node.module or ""
     parts = made.package.split(".") if made.package else []
@@ -301,16 +307,16 @@ def _source_of(node: ast.ImportFrom, made: Loaded) -> str:
     return ".".join([*parts, *filter(None, [node.module])])
 
 
-def imported_thing(node: ast.Import | ast.ImportFrom) -> str:
-    """The dotted name of what an import of one name binds: ``from torch import nn`` binds ``torch.nn``."""
+def imported_name(node: ast.Import | ast.ImportFrom) -> str:
+    """Return the dotted name of the object that an import binds: ``torch.nn`` for ``from torch import nn``."""
     alias = node.names[0]
     if isinstance(node, ast.ImportFrom):
         return f"{node.module}.{alias.name}"
     return alias.name if alias.asname else alias.name.partition(".")[0]
 
 
-def _absolute(statement: ast.stmt, made: Loaded) -> None:
-    """Imports inside of a statement, which stay, are not relative to anything any more."""
+def _make_imports_absolute(statement: ast.stmt, made: ParsedModule) -> None:
+    """Make the relative imports inside a statement absolute, in place."""
     for node in walk(statement):
         if isinstance(node, ast.ImportFrom) and node.level:
             node.module, node.level = _source_of(node, made), 0
@@ -320,8 +326,8 @@ def _declared_global(node: ast.AST) -> set[str]:
     return {name for item in walk(node) if isinstance(item, ast.Global) for name in item.names}
 
 
-def _changed(node: ast.stmt) -> set[str]:
-    """The names at the root of what a statement assigns to or calls."""
+def _changed_names(node: ast.stmt) -> set[str]:
+    """Return the names at the root of the expressions that a statement assigns to or calls."""
     parts: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         parts = node.targets
@@ -338,11 +344,11 @@ def _changed(node: ast.stmt) -> set[str]:
     return found
 
 
-def _targets(node: ast.Assign, name: str) -> bool:
+def _assigns(node: ast.Assign, name: str) -> bool:
     return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
 
 
-def _words(tree: ast.Module) -> set[str]:
+def _identifiers(tree: ast.Module) -> set[str]:
     found: set[str] = set()
     for item in walk(tree):
         if isinstance(item, ast.Name):
@@ -361,7 +367,7 @@ def _words(tree: ast.Module) -> set[str]:
     return found
 
 
-def _local_words(tree: ast.Module) -> set[str]:
+def _local_identifiers(tree: ast.Module) -> set[str]:
     found: set[str] = set()
     for scope in walk(tree):
         if isinstance(scope, (*Function, ast.Lambda)):

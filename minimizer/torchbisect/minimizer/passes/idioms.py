@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.calls import only_call
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
-from torchbisect.minimizer.syntax.names import all_names, short_name
+from torchbisect.minimizer.syntax.names import short_name, variable_names
 from torchbisect.minimizer.syntax.scope import parameters, references
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, preorder, walk
@@ -144,7 +144,7 @@ def _with_inputs(tree: ast.Module) -> Iterator[ast.Module]:
         if call is None or call.keywords:
             continue
         for made in _constructed_inside(function, TorchNames.of(tree)):
-            name = short_name(all_names(function))
+            name = short_name(variable_names(function))
             new = copied(function.args)
             new.args.append(ast.arg(arg=name))
             longer = ast.Call(func=call.func, args=[*call.args, copied(made)], keywords=[])

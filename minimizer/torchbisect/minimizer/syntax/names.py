@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from torchbisect.minimizer.syntax.tree import children
+from torchbisect.minimizer.syntax.scope import local_names
+from torchbisect.minimizer.syntax.tree import children, walk
 
 SHORT_NAMES = ("x", "y", "z", "w")
 """Names that people give to tensors in a short script, in the order of preference."""
@@ -30,6 +31,11 @@ def all_names(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
                 found.add(value.split(".")[0])
         stack.extend(children(node))
     return found
+
+
+def variable_names(function: ast.FunctionDef) -> set[str]:
+    """Return the parameters of a function, the names that it binds, and every name that is used inside it."""
+    return local_names(function) | {node.id for node in walk(function) if isinstance(node, ast.Name)}
 
 
 def fresh_name(name: str, taken: Collection[str]) -> str:

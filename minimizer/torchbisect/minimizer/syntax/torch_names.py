@@ -107,10 +107,13 @@ class TorchNames:
         return name if name is not None and name.partition(".")[0] in _PACKAGES else None
 
     def starts_in_torch(self, node: ast.AST) -> bool:
-        """Tell whether an expression starts with a name of torch, as ``torch.ones(2).sum`` does."""
+        """Tell whether an expression starts with ``torch``, under any alias, as ``torch.ones(2).sum`` does.
+
+        A class that is imported by its own name does not count.
+        """
         while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
             node = node.func if isinstance(node, ast.Call) else node.value
-        return self.in_torch(node) is not None
+        return self.full_name(node) == "torch"
 
     def names_compile(self, node: ast.AST) -> bool:
         """Tell whether an expression is the name ``torch.compile``."""

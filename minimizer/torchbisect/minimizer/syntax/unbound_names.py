@@ -21,6 +21,9 @@ def unbound_names(tree: ast.Module) -> frozenset[str]:
     The walk follows the order of evaluation. The body of a function runs later, so it may read any name that its
     surroundings bind anywhere. A name that the body of a loop binds may be read anywhere in that body. ``import *``
     binds everything.
+
+    pyflakes was measured in its place: it takes twice as long, as it parses the text of each candidate anew, and it
+    also reports names that an earlier iteration of a loop binds.
     """
     if any(isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names) for node in walk(tree)):
         return frozenset()

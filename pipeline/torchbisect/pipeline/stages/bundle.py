@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from torchbisect.minimizer.bundle.bundle import linked
+from torchbisect.minimizer.bundle.bundle import bundled
 from torchbisect.minimizer.bundle.module_parts import Lookup, Module
 from torchbisect.minimizer.minimize import Budget, Reduction
 from torchbisect.probe.library_sources import Library
@@ -33,7 +33,7 @@ def with_local_modules(oracle: Oracle, question: Question) -> Question:
         return None if found is None else Module(name, *found)
 
     for whole in (True, False):
-        text = linked(repro.source, beside, whole=whole)
+        text = bundled(repro.source, beside, whole=whole)
         if text is not None and oracle.ask(question.with_source(text)).same:
             return question.with_source(text)
     return question
@@ -60,13 +60,13 @@ def without_libraries(
     with Library(oracle.environment) as library:
         lookup = _lookup(library)
         for whole in (False, True):
-            text = linked(made.source, lookup, whole=whole)
+            text = bundled(made.source, lookup, whole=whole)
             if text is not None and oracle.ask(question.with_source(text)).same:
                 break
         else:
             return made
         more = reduced(text, _left(budget, made))
-        if more.nodes > max(LARGEST, made.original_nodes) or linked(more.source, lookup, whole=False) is not None:
+        if more.nodes > max(LARGEST, made.original_nodes) or bundled(more.source, lookup, whole=False) is not None:
             return made
     return replace(
         more,
