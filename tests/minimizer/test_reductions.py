@@ -1,4 +1,4 @@
-"""What holds of every reduction and of every pass, over random programs and random oracles."""
+"""Properties of every reduction and of every pass, over random programs and random oracles."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from torchbisect.minimizer.syntax.edits import Edit, apply, copied, tidy
 from torchbisect.minimizer.syntax.layout import format_script
 from torchbisect.minimizer.syntax.tree import count_nodes, parse, text_of
 
-FEW = max(3, settings.default.max_examples // 13)
-"""Each example is a whole reduction, so there are fewer than of other things."""
+EXAMPLES = max(3, settings.default.max_examples // 13)
+"""Number of examples of tests in which each example is a whole reduction."""
 
 NAMES = ("alpha", "beta", "gamma", "delta", "omega")
 _names = st.sampled_from(NAMES)
@@ -119,7 +119,7 @@ programs = (
 
 
 def keeps(words: frozenset[str]) -> Callable[[str], bool]:
-    """An oracle: every one of these names is still in the text."""
+    """Return an oracle that answers yes while every one of these names is in the text."""
 
     def oracle(text: str) -> bool:
         there = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
@@ -129,7 +129,7 @@ def keeps(words: frozenset[str]) -> Callable[[str], bool]:
 
 
 def by_chance(salt: int, share: int) -> Callable[[str], bool]:
-    """An oracle without rhyme or reason, the same each time: about one text in ``share`` has it."""
+    """Return an oracle that says yes to about one text in ``share``, always to the same ones."""
     return lambda text: zlib.crc32(f"{salt}:{ast.dump(ast.parse(text))}".encode()) % share == 0
 
 
@@ -140,12 +140,12 @@ oracles = st.one_of(
 
 
 def verdict(same: bool) -> Verdict:
-    """An oracle's answer as the probe gives it."""
+    """Return an oracle's answer as the probe gives it."""
     return Verdict(Answer.SAME if same else Answer.NONE)
 
 
 class Asked:
-    """An oracle that remembers what it was asked; the whole program always shows it."""
+    """Oracle that records its questions; it always says yes to the whole program."""
 
     def __init__(self, program: str, oracle: Callable[[str], bool]) -> None:
         self.whole = text_of(tidy(parse(program)))
@@ -154,28 +154,28 @@ class Asked:
 
     def __call__(self, text: str) -> Verdict:
         self.texts.append(text)
-        return verdict(self.shows(text))
+        return verdict(self.is_interesting(text))
 
-    def shows(self, text: str) -> bool:
+    def is_interesting(self, text: str) -> bool:
         return text_of(parse(text)) == self.whole or self.oracle(text)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=EXAMPLES)
 @given(programs, oracles)
-def test_the_result_shows_it_and_is_never_larger(program: str, oracle: Callable[[str], bool]) -> None:
+def test_the_result_is_interesting_and_never_larger(program: str, oracle: Callable[[str], bool]) -> None:
     asked = Asked(program, oracle)
     best: list[str] = []
     result = minimize(program, asked, on_best=best.append, budget=Budget(questions=400))
-    assert asked.shows(result.source)
+    assert asked.is_interesting(result.source)
     assert result.nodes <= result.original_nodes
     assert result.source == format_script(parse(best[-1]))
     sizes = [sort_key(parse(text), text_of(parse(text))).nodes for text in best]
     assert all(later <= earlier + MAX_GROWTH for earlier, later in itertools.pairwise(sizes))
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=EXAMPLES)
 @given(programs, oracles)
-def test_nothing_is_asked_twice_and_all_of_it_compiles(program: str, oracle: Callable[[str], bool]) -> None:
+def test_no_candidate_is_asked_twice_and_all_are_valid_python(program: str, oracle: Callable[[str], bool]) -> None:
     asked = Asked(program, oracle)
     minimize(program, asked, budget=Budget(questions=400))
     assert len(asked.texts) == len(set(asked.texts))
@@ -196,28 +196,28 @@ else:
 
 
 @example(_ONCE_IN_TWO_STEPS, by_chance(8, 2))
-@settings(max_examples=FEW)
+@settings(max_examples=EXAMPLES)
 @given(programs, oracles)
-def test_a_second_reduction_removes_nothing(program: str, oracle: Callable[[str], bool]) -> None:
+def test_a_second_reduction_changes_nothing(program: str, oracle: Callable[[str], bool]) -> None:
     first = minimize(program, Asked(program, oracle))
     second = minimize(first.source, Asked(first.source, oracle))
     assert second.source == first.source
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=EXAMPLES)
 @given(programs, oracles, st.integers(0, 30))
-def test_a_budget_is_kept_and_the_best_so_far_with_it(
+def test_the_budget_is_respected_and_the_best_candidate_kept(
     program: str, oracle: Callable[[str], bool], questions: int
 ) -> None:
     asked = Asked(program, oracle)
     result = minimize(program, asked, budget=Budget(questions=questions))
     assert result.asked <= questions
-    assert asked.shows(result.source)
+    assert asked.is_interesting(result.source)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=EXAMPLES)
 @given(programs, oracles, st.integers(1, 12))
-def test_what_the_oracle_raises_goes_through_with_the_best_kept(
+def test_an_exception_of_the_oracle_propagates_and_the_best_candidate_is_kept(
     program: str, oracle: Callable[[str], bool], last: int
 ) -> None:
     asked = Asked(program, oracle)
@@ -232,34 +232,34 @@ def test_what_the_oracle_raises_goes_through_with_the_best_kept(
         minimize(program, interrupted, on_best=best.append)
     except KeyboardInterrupt:
         assert len(asked.texts) == last
-    assert all(asked.shows(text) for text in best)
+    assert all(asked.is_interesting(text) for text in best)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=EXAMPLES)
 @given(programs, oracles)
-def test_a_replay_asks_the_same_in_the_same_order(program: str, oracle: Callable[[str], bool]) -> None:
+def test_a_replay_asks_the_same_questions_in_the_same_order(program: str, oracle: Callable[[str], bool]) -> None:
     one, other = Asked(program, oracle), Asked(program, oracle)
     minimize(program, one, budget=Budget(questions=200))
     minimize(program, other, budget=Budget(questions=200))
     assert one.texts == other.texts
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=EXAMPLES)
 @given(programs, oracles)
-def test_what_is_expected_comes_next_and_to_look_at_it_changes_nothing(
+def test_expected_candidates_come_next_and_reading_them_changes_nothing(
     program: str, oracle: Callable[[str], bool]
 ) -> None:
-    plain, looked = Asked(program, oracle), Asked(program, oracle)
+    plain, reading = Asked(program, oracle), Asked(program, oracle)
     expected: list[list[str]] = []
 
     def expect(texts: Iterable[str]) -> None:
         expected.append(list(itertools.islice(texts, 1)))
 
     first = minimize(program, plain, budget=Budget(questions=200))
-    second = minimize(program, looked, budget=Budget(questions=200), expect=expect)
-    assert (second.source, looked.texts) == (first.source, plain.texts)
-    for text, then, following in zip(looked.texts, expected, looked.texts[1:], strict=False):
-        if then and not looked.shows(text):
+    second = minimize(program, reading, budget=Budget(questions=200), expect=expect)
+    assert (second.source, reading.texts) == (first.source, plain.texts)
+    for text, then, following in zip(reading.texts, expected, reading.texts[1:], strict=False):
+        if then and not reading.is_interesting(text):
             assert following == then[0]
 
 
@@ -299,7 +299,7 @@ with torch.no_grad():
 """
 
 
-def test_the_order_of_hashes_changes_nothing() -> None:
+def test_the_questions_do_not_depend_on_hash_order() -> None:
     asked = []
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
@@ -315,7 +315,7 @@ def test_the_order_of_hashes_changes_nothing() -> None:
 def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
     run = SCHEDULE.passes[name]
 
-    @settings(max_examples=FEW)
+    @settings(max_examples=EXAMPLES)
     @given(programs, oracles)
     def check(program: str, oracle: Callable[[str], bool]) -> None:
         asked = Asked(program, oracle)
@@ -325,15 +325,15 @@ def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
         before = search.key
         run(search)
         assert search.key.nodes <= before.nodes + (name == "idioms.inputs") * 99
-        assert asked.shows(search.text)
+        assert asked.is_interesting(search.text)
         assert _parses(search.text)
 
     check()
 
 
-@settings(max_examples=3 * FEW)
+@settings(max_examples=3 * EXAMPLES)
 @given(programs)
-def test_a_copy_and_the_layout_say_the_same(program: str) -> None:
+def test_a_copy_and_the_formatted_text_have_the_same_tree(program: str) -> None:
     tree = tidy(parse(program))
     assert ast.dump(copied(tree)) == ast.dump(tree) == ast.dump(apply(tree, []))
     assert ast.dump(parse(format_script(tree))) == ast.dump(parse(text_of(tree)))
@@ -341,7 +341,7 @@ def test_a_copy_and_the_layout_say_the_same(program: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["x", "1.5", "f'{x}'"])
-def test_what_takes_the_place_of_a_part_of_an_f_string_is_in_braces(part: str) -> None:
+def test_the_replacement_of_a_part_of_an_f_string_is_in_braces(part: str) -> None:
     tree = parse("keep(f'{kind.name}{number:>3}')")
     string = next(node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr))
     edited = apply(tree, [Edit.of(string.values[0], parse(part).body[0].value)])
@@ -350,8 +350,8 @@ def test_what_takes_the_place_of_a_part_of_an_f_string_is_in_braces(part: str) -
     )
 
 
-def test_a_field_with_the_name_of_a_library_function_is_no_hindrance() -> None:
-    """``torch.compile`` is not a use of a field called ``compile``."""
+def test_a_field_named_like_a_library_function_can_be_removed() -> None:
+    """``torch.compile`` is not a use of a field ``compile``."""
     source = """\
 import torch
 from dataclasses import dataclass
@@ -373,7 +373,7 @@ if config.compile:
 """
 
     def ask(text: str) -> Verdict:
-        """Fails as the script does: the compiled function is called, and its assertion is reached."""
+        """Say yes while the compiled function is called and its assertion is reached."""
         tree = ast.parse(text)
         called = any(isinstance(node, ast.Call) and ast.unparse(node.func) == "f" for node in ast.walk(tree))
         whole = all(part in text for part in ("@torch.compile(backend='eager')\ndef f(x", "[:] = x", "assert y.req"))

@@ -1,4 +1,4 @@
-"""A neighbour that fails now and then, beside a bug that is always there."""
+"""Repeated runs of accepted candidates: a neighbor fails now and then, beside a bug that always shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM = "import torch\n" + "".join(f"v{n} = torch.ones({n + 1})\n" for n in ra
 
 
 @given(st.integers(0, 10**6))
-def test_luck_is_not_taken_for_a_win(seed: int) -> None:
+def test_a_candidate_that_shows_the_mismatch_by_chance_is_rejected(seed: int) -> None:
     dice = random.Random(seed)
 
     def ask(source: str) -> Verdict:
@@ -28,7 +28,7 @@ def test_luck_is_not_taken_for_a_win(seed: int) -> None:
 
 
 @given(st.lists(st.sampled_from(list(Answer)), min_size=1, max_size=6), st.integers(0, 5))
-def test_yes_needs_every_run(answers: list[Answer], times: int) -> None:
+def test_a_candidate_is_accepted_only_if_every_run_shows_the_mismatch(answers: list[Answer], times: int) -> None:
     left = iter(answers)
     asked: list[str] = []
 

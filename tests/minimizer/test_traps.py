@@ -1,6 +1,6 @@
-"""Programs with a second thing in them that looks like the mismatch: the result must show the first, and do real work.
+"""Programs that contain something which looks like the mismatch: the result must show the mismatch itself.
 
-Each is a real bug of the installed torch, asked about through the real probe.
+Each program has a real bug of the installed torch, asked about through the real probe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check(x):
 """
 
 TRAPS = {
-    "a neighbour with the same class of exception": """
+    "another failure with the same class of exception": """
 @torch.compile(backend="eager", fullgraph=True)
 def neighbour(x):
     torch._dynamo.graph_break()
@@ -84,11 +84,11 @@ apply(torch.ones, (3,))
 
 @pytest.mark.torch
 @pytest.mark.parametrize("name", TRAPS)
-def test_the_trap_is_not_taken(probe: Probe, name: str) -> None:
+def test_the_result_shows_the_mismatch_itself(probe: Probe, name: str) -> None:
     program = _START + TRAPS[name]
     mismatch = probe.mismatch(Repro(program))
     if mismatch is None:
-        pytest.skip("the installed torch has this bug no more")
+        pytest.skip("the installed torch no longer has this bug")
     result = minimize(
         program,
         lambda text: probe.ask(Question(Repro(text), mismatch.signature)),

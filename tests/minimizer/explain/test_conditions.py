@@ -1,4 +1,4 @@
-"""What a mismatch is said to need, by random truths and by what is known."""
+"""The conditions found for a mismatch, with random oracles and with known ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def truth(holds: Callable[[str], bool]) -> Callable[[str], Verdict]:
     return lambda source: Verdict(Answer.SAME if holds(source) else Answer.NONE)
 
 
-def test_every_neighbour_is_another_script_that_parses() -> None:
+def test_every_neighbor_is_a_different_valid_script() -> None:
     seen = {ast.unparse(ast.parse(SOURCE)) + "\n"}
     for one in properties(SOURCE):
         assert one.variants
@@ -43,7 +43,7 @@ def test_every_neighbour_is_another_script_that_parses() -> None:
     assert kinds == {"dtype", "requires_grad", "contiguity", "size", "grad mode", "dynamic", "constant"}
 
 
-def test_changes_do_not_move_one_another() -> None:
+def test_changes_are_independent_of_each_other() -> None:
     changes = [next(iter(one.variants.values())) for one in properties(SOURCE)]
     text = changed(SOURCE, changes)
     assert text.count("select(-1, 0)") == 2
@@ -52,7 +52,7 @@ def test_changes_do_not_move_one_another() -> None:
     assert "set_grad_enabled(False)" in text
 
 
-def test_what_is_necessary_and_what_does_not_matter() -> None:
+def test_necessary_properties_and_properties_that_do_not_matter() -> None:
     found = find_conditions(SOURCE, truth(lambda text: "requires_grad=True" in text and "set_grad" not in text))
     necessary = [one for one in found if one.necessary]
     assert len(necessary) == 2
@@ -68,7 +68,7 @@ def test_what_is_necessary_and_what_does_not_matter() -> None:
             assert one.shown == one.tried > 0
 
 
-def test_the_boundary_of_a_size_and_of_dtypes() -> None:
+def test_the_required_sizes_and_dtypes() -> None:
     def holds(text: str) -> bool:
         ones = next(node for node in ast.walk(ast.parse(text)) if ast.unparse(node).startswith("torch.ones("))
         assert isinstance(ones, ast.Call)
@@ -81,15 +81,15 @@ def test_the_boundary_of_a_size_and_of_dtypes() -> None:
     assert "has to be any float dtype (not complex64, int64, int32, bool)" in words
 
 
-def test_no_evidence_makes_no_statement() -> None:
+def test_without_evidence_there_is_no_condition() -> None:
     assert find_conditions(SOURCE, lambda _: Verdict(Answer.UNTESTABLE, "fails-in-eager")) == ()
     assert find_conditions(SOURCE, lambda _: Verdict(Answer.OTHER, "raises")) == ()
 
 
 @given(st.integers(0, 2**32), st.floats(0.1, 0.9))
 @settings(suppress_health_check=[HealthCheck.nested_given], max_examples=20)
-def test_every_statement_is_true_of_the_runs(seed: int, share: float) -> None:
-    """Whatever the answers: nothing is called necessary that a run has shown to be otherwise."""
+def test_every_condition_agrees_with_the_runs(seed: int, share: float) -> None:
+    """No property is called necessary if a run without it showed the mismatch."""
     answers: dict[str, bool] = {}
 
     def ask(text: str) -> Verdict:
@@ -105,7 +105,7 @@ def test_every_statement_is_true_of_the_runs(seed: int, share: float) -> None:
         assert one.tried
 
 
-def test_the_same_questions_again() -> None:
+def test_a_second_survey_asks_the_same_questions() -> None:
     first: list[str] = []
     second: list[str] = []
 
@@ -121,7 +121,7 @@ def test_the_same_questions_again() -> None:
     assert first == second
 
 
-NEEDY = """import torch
+SCRIPT_WITH_CONDITIONS = """import torch
 
 @torch.compile(backend='eager')
 def f(x):
@@ -133,10 +133,10 @@ f(torch.ones(4, requires_grad=True))
 
 
 @pytest.mark.torch
-def test_what_a_mismatch_of_the_installed_torch_needs(probe: Probe) -> None:
-    mismatch = probe.mismatch(Repro(NEEDY))
+def test_the_conditions_of_a_mismatch_of_the_installed_torch(probe: Probe) -> None:
+    mismatch = probe.mismatch(Repro(SCRIPT_WITH_CONDITIONS))
     assert mismatch is not None
-    found = find_conditions(NEEDY, lambda text: probe.ask(Question(Repro(text), mismatch.signature)))
+    found = find_conditions(SCRIPT_WITH_CONDITIONS, lambda text: probe.ask(Question(Repro(text), mismatch.signature)))
     necessary = {one.description: one for one in found if one.necessary}
     tensor = "torch.ones(4, requires_grad=True)"
     assert f"requires_grad of {tensor} has to be True (not False)" in necessary
@@ -148,7 +148,7 @@ def test_what_a_mismatch_of_the_installed_torch_needs(probe: Probe) -> None:
         assert one.tried > one.shown == 0
 
 
-def test_the_seconds_are_bounded() -> None:
+def test_the_run_time_of_the_questions_is_limited() -> None:
     asked = []
 
     def ask(text: str) -> Verdict:

@@ -41,32 +41,23 @@ def short_forms(search: ReductionSearch) -> None:
     search.scan(_compile_edits)
 
 
-_TO_ONES = {
-    "randn": "ones",
-    "rand": "ones",
-    "zeros": "ones",
-    "empty": "ones",
-    "linspace": "ones",
-    "arange": "ones",
-    "full": "ones",
-}
+_TO_ONES = frozenset(name for name, one in TENSOR_CONSTRUCTORS.items() if one.sizes is not None) - {"ones"}
+"""The constructors that ``torch.ones`` with the same sizes can replace."""
 
 
 def _constructor_edits(tree: ast.Module) -> Iterator[Edit]:
     """Return edits from ``torch.randn(2, 3)``, ``torch.arange(4)`` and the like to ``torch.ones``."""
+    torch_names = TorchNames.of(tree)
     for node in preorder(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
             continue
         name = node.func.attr
         if name.endswith("_like") and name[:-5] in _TO_ONES:
-            new = "ones_like"
-        elif name in _TO_ONES and isinstance(node.func.value, ast.Name) and node.func.value.id == "torch":
-            new = "ones"
+            new, args = "ones_like", node.args
+        elif torch_names.constructor(node.func) in _TO_ONES:
+            new, args = "ones", node.args[TENSOR_CONSTRUCTORS[name].sizes or slice(None)]
         else:
             continue
-        if name == new:
-            continue
-        args = {"linspace": node.args[2:3], "arange": node.args[:1], "full": node.args[:1]}.get(name, node.args)
         if args:
             func = ast.Attribute(value=node.func.value, attr=new, ctx=ast.Load())
             yield Edit.of(node, ast.Call(func=func, args=args, keywords=node.keywords))

@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterator
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
-Scope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 Comprehension = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
