@@ -14,9 +14,11 @@ _CALLED_BY_OTHERS = frozenset({"forward", "backward", "setup_context", "jvp", "v
 
 
 def without_unused(tree: ast.Module, *, harmless: bool = False) -> ast.Module:
-    """The tree when all of it is gone, and what was only used by that, and so on.
+    """Return the tree without unused code, and without the code that only unused code uses, and so on.
 
-    ``harmless`` to leave assignments of a value that may have an effect when it is made.
+    Args:
+        tree: the script.
+        harmless: keep an assignment whose value may have a side effect.
     """
     while found := unused_edits(tree, harmless=harmless):
         tree = apply(tree, found)
@@ -24,9 +26,14 @@ def without_unused(tree: ast.Module, *, harmless: bool = False) -> ast.Module:
 
 
 def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
-    """An edit for each thing that is bound and never read, and for each annotation."""
+    """Return an edit that removes each binding that is never read, and each annotation.
+
+    Args:
+        tree: the script.
+        harmless: keep an assignment whose value may have a side effect.
+    """
     used_by = UsedNames(tree)
-    attributes = {node.attr for node in object_attributes(walk(tree))} | _asked_for(tree)
+    attributes = {node.attr for node in object_attributes(walk(tree))} | _getattr_names(tree)
     keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
     fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     imported, methods = imported_names(tree), class_members(tree)
@@ -34,7 +41,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
     for node in walk(tree):
         used = used_by(node)
         if isinstance(node, ast.ClassDef):
-            found += _members(node, attributes | keywords | used_by.reads, _calls(tree, node.name))
+            found += _unused_members(node, attributes | keywords | used_by.reads, _calls(tree, node.name))
         if isinstance(node, (*Function, ast.ClassDef)) and node.name not in used and id(node) not in fields:
             found.append(Edit.remove(node))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -44,7 +51,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
             unread = id(node) not in fields and all(never_read(target, used, attributes) for target in targets)
             if unread and not (harmless and may_have_side_effects(node.value, imported, methods)):
                 found.append(Edit.remove(node))
-        elif isinstance(node, ast.Expr) and "saved_tensors" not in attributes and _saves(node.value):
+        elif isinstance(node, ast.Expr) and "saved_tensors" not in attributes and _saves_for_backward(node.value):
             found.append(Edit.remove(node))
         elif isinstance(node, ast.NamedExpr) and node.target.id not in used:
             found.append(Edit.of(node, node.value))
@@ -52,15 +59,15 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
             found.append(Edit.remove(node.optional_vars))
         elif isinstance(node, ast.ExceptHandler) and node.name and node.name not in used:
             found.append(Edit.of(node, ast.ExceptHandler(type=node.type, name=None, body=node.body)))
-        found += _annotations(node)
+        found += _annotation_edits(node)
     return found
 
 
 class UsedNames:
-    """The names that are used where a node binds one: in its function, or in the whole script.
+    """The names in use in the scope of a node: those that its function reads, or else the whole script.
 
     Attributes:
-        reads: what the whole script reads.
+        reads: the names that the whole script reads.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -75,6 +82,7 @@ class UsedNames:
         self._of_module = self.reads | self._everywhere
 
     def __call__(self, node: ast.AST) -> set[str]:
+        """Return the names in use in the scope in which a node binds a name."""
         return self._of.get(id(node), self._of_module)
 
 
@@ -82,55 +90,55 @@ def _reads(tree: ast.AST) -> set[str]:
     return {node.id for node in walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
 
 
-def _asked_for(tree: ast.Module) -> set[str]:
-    """What ``getattr`` may be asked for where the script uses it: every word that the script spells."""
+def _getattr_names(tree: ast.Module) -> set[str]:
+    """Return the names that ``getattr`` may look up: all string constants, if the script calls ``getattr``."""
     if not any(isinstance(node, ast.Name) and node.id == "getattr" for node in walk(tree)):
         return set()
     return {node.value for node in walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def _saves(value: ast.expr) -> bool:
-    """``ctx.save_for_backward(...)``."""
+def _saves_for_backward(value: ast.expr) -> bool:
+    """Tell whether an expression is ``ctx.save_for_backward(...)``."""
     return isinstance(value, ast.Call) and ast.unparse(value.func).endswith(".save_for_backward")
 
 
 def _registered(tree: ast.Module) -> set[str]:
-    """Functions and classes that a decorator of the script puts somewhere, where something else reads that place."""
-    handed = [
+    """Return the functions and classes that a decorator stores in a registry which other code reads."""
+    decorated = [
         (node.name, root, decorator)
         for node in walk(tree)
         if isinstance(node, (*Function, ast.ClassDef))
         for decorator in node.decorator_list
-        if (root := _root(decorator)) is not None
+        if (root := _root_name(decorator)) is not None
     ]
-    if not handed:
+    if not decorated:
         return set()
     functions = {node.name: node for node in walk(tree) if isinstance(node, Function)}
-    inside = {id(item) for _, _, decorator in handed for item in walk(decorator)}
-    inside |= {id(item) for _, root, _ in handed if root in functions for item in walk(functions[root])}
+    inside = {id(item) for _, _, decorator in decorated for item in walk(decorator)}
+    inside |= {id(item) for _, root, _ in decorated if root in functions for item in walk(functions[root])}
     names = [node for node in walk(tree) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     bound |= {node.name for node in walk(tree) if isinstance(node, ast.ClassDef)}
     read = {node.id for node in names if id(node) not in inside and isinstance(node.ctx, ast.Load)} & bound
     found = set()
-    for name, root, _ in handed:
-        places = (
+    for name, root, _ in decorated:
+        registries = (
             {node.id for node in walk(functions[root]) if isinstance(node, ast.Name)} if root in functions else {root}
         )
-        if places & read:
+        if registries & read:
             found.add(name)
     return found
 
 
-def _root(decorator: ast.expr) -> str | None:
-    """``registry`` of ``@registry.add("name")``."""
+def _root_name(decorator: ast.expr) -> str | None:
+    """Return ``registry`` for ``@registry.add("name")``."""
     while isinstance(decorator, (ast.Call, ast.Attribute)):
         decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
     return decorator.id if isinstance(decorator, ast.Name) else None
 
 
-def _members(owner: ast.ClassDef, used: set[str], calls: list[ast.Call]) -> list[Edit]:
-    """Methods that nobody names, and fields of plain classes that nobody reads, with what the calls give for them."""
+def _unused_members(owner: ast.ClassDef, used: set[str], calls: list[ast.Call]) -> list[Edit]:
+    """Return edits that remove unused methods, and unused fields together with their arguments in calls."""
     found: list[Edit] = []
     place = 0
     for item in owner.body:
@@ -148,7 +156,7 @@ def _members(owner: ast.ClassDef, used: set[str], calls: list[ast.Call]) -> list
 
 
 def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
-    """The calls of a name."""
+    """Return the calls of a name."""
     calls = [node for node in walk(tree) if isinstance(node, ast.Call)]
     return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
 
@@ -160,6 +168,13 @@ def _unused_import(node: ast.Import | ast.ImportFrom, alias: ast.alias, used: se
 
 
 def never_read(target: ast.expr, used: set[str], attributes: set[str]) -> bool:
+    """Tell whether an assignment target is never read.
+
+    Args:
+        target: the target.
+        used: names in use in its scope.
+        attributes: attributes that the script reads.
+    """
     if isinstance(target, (ast.Tuple, ast.List)):
         return all(never_read(item, used, attributes) for item in target.elts)
     if isinstance(target, ast.Starred):
@@ -171,8 +186,8 @@ def never_read(target: ast.expr, used: set[str], attributes: set[str]) -> bool:
     return False
 
 
-def _annotations(node: ast.AST) -> list[Edit]:
-    """What a function or the module annotates; a class's fields may be made by their annotations."""
+def _annotation_edits(node: ast.AST) -> list[Edit]:
+    """Return edits that remove the annotations of a function or module, but not those that define a class's fields."""
     if isinstance(node, ast.arg) and node.annotation is not None:
         return [Edit.remove(node.annotation)]
     if not isinstance(node, (ast.Module, *Function)):

@@ -78,7 +78,7 @@ class _Bundler:
         names = self._choose_names(taken)
         if self._modules.future:
             self._body.append(ast.ImportFrom("__future__", [ast.alias("annotations")], 0))
-        # ModuleLoader that only functions import come after all others, and before the first statement of the script.
+        # Modules that only functions import come after all others, and before the first statement of the script.
         last = max(number for number, modules in enumerate(script.before) if modules or not number)
         script.before[last] += [name for name, numbers in taken.items() if numbers]
         self._emit(script, taken, names)
