@@ -51,7 +51,7 @@ def _ends_in_result(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Tell whether a function ends in a result that may be exchanged."""
     last = function.body[-1]
     if function.name == "backward" and isinstance(last, ast.Return) and isinstance(last.value, ast.Tuple):
-        # Each gradient has its argument's shape: one for all of them would not fit.
+        # Each gradient has the shape of its argument, so one value cannot stand for all of them.
         return False
     return isinstance(last, ast.Return) and last.value is not None
 
@@ -84,7 +84,7 @@ def _early_ends(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Edit]:
             continue
         value: ast.expr = ast.Name(id=name, ctx=ast.Load())
         if isinstance(last.value, ast.Tuple):
-            # Whoever takes it apart wants as many; they go later.
+            # Callers unpack as many elements; delete_parameters removes them later.
             value = ast.Tuple(elts=[value] * len(last.value.elts), ctx=ast.Load())
         rest = function.body[number + 1 : -1]
         if last.value is not None and (rest or ast.dump(value) != ast.dump(last.value)):
@@ -182,7 +182,7 @@ def _cuts(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
                 yield Edit.of(node.value, plain)
             yield Edit.of(node.value, value)
             if "requires_grad=True" in text and not isinstance(node.value, ast.BinOp):
-                # As a leaf it can't be changed in place; what it came from could.
+                # A leaf that requires a gradient cannot be changed in place; the traced value could.
                 yield Edit.of(node.value, ast.BinOp(left=value, op=ast.Mult(), right=ast.Constant(1)))
 
 

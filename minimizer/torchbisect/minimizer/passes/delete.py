@@ -74,7 +74,7 @@ def _optional_parts(tree: ast.Module) -> Iterator[Edit]:
         elif isinstance(node, (*Function, ast.ClassDef)):
             yield from (Edit.remove(item) for item in node.decorator_list if _removable_decorator(item, torch_names))
             if isinstance(node, ast.ClassDef):
-                # What a module or an autograd function is without its base is for other passes.
+                # Modules and autograd functions keep their bases; other passes take them apart.
                 plain = [base for base in node.bases if not ast.unparse(base).endswith(("Module", "Function"))]
                 yield from (Edit.remove(item) for item in [*plain, *node.keywords])
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -90,13 +90,13 @@ def _other_parts(tree: ast.Module) -> Iterator[Edit]:
     above = parents(tree)
     for node in preorder(tree):
         if isinstance(node, ast.Call):
-            # Only the last: what is left in the middle would bind to other parameters.
+            # Only the last argument: without another one, the rest would bind to other parameters.
             if len(node.args) > 1:
                 yield Edit.remove(node.args[-1])
         elif isinstance(node, (ast.List, ast.Set)) and len(node.elts) > 1:
             yield from (Edit.remove(item) for item in reversed(node.elts))
         elif isinstance(node, ast.Tuple) and len(node.elts) > 1:
-            # Another number of targets than of values fails for certain.
+            # Unpacking to another number of targets always fails.
             if _is_unpacked(node, above[id(node)]):
                 continue
             if _is_read(node):

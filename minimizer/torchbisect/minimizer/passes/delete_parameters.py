@@ -54,7 +54,7 @@ def _parameter_edits(tree: ast.Module) -> Iterator[Edit]:
         names = [item.arg for item in [*function.args.posonlyargs, *function.args.args]]
         calls = _calls_of(tree, function)
         if not calls:
-            # A callback: whoever calls it gives it as many as before.
+            # A callback: its callers are not in the script and keep giving all arguments.
             continue
         for number in reversed(range(method, len(names))):
             given = [_argument_for(call, number - method, names[number]) for call in calls]
@@ -137,7 +137,7 @@ def _edits_without(
         return
     value = next((value for value in values if value is not None), default)
     if not isinstance(value, ast.Constant) and not (isinstance(value, ast.Name) and value.id in definitions):
-        # A tensor stays an argument: made inside it would be traced, and read as a global it reads worse.
+        # A tensor stays an argument: made inside the function it would be traced, and as a global it is hard to find.
         return
     local = {item.arg for item in parameters(function.args)} | bound_names(function.body)
     if any(isinstance(node, ast.Name) and node.id in local for node in walk(value)):

@@ -166,7 +166,7 @@ def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement
         new.name = name if method_name in ("forward", "__call__") else method_name
         new.body = [_without_self(item, me) for item in new.body if not _returns_name(item, me)] or [ast.Pass()]
         result.append(new)
-    # ``__init__`` may call the methods, so they come first; what they read is looked up when they run.
+    # ``__init__`` may call the methods, so they come first. The names that they read are looked up when they run.
     result += prepared
     if isinstance(target, ast.Name):
         edit = Edit.of(statement, result)
@@ -247,7 +247,7 @@ class _WithoutSelf(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        # The method of a class in here has a ``self`` of its own.
+        # A method of an inner class has a ``self`` of its own.
         return node if self.me in {item.arg for item in parameters(node.args)} else self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:

@@ -25,7 +25,7 @@ from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply
 from torchbisect.minimizer.syntax.tree import walk
 
-# What torch itself documents of torch.nn.functional; of the others it has an undocumented half under the same name.
+# Functions of torch.nn.functional that torch documents under its own name too.
 _ALSO_IN_TORCH = frozenset(
     (
         "relu",

@@ -57,7 +57,7 @@ def _argument_results(tree: ast.Module) -> Iterator[Edit]:
             if not torch_names.mentions_compile(value):
                 yield from (Edit.of(value, ast.Name(id=name, ctx=ast.Load())) for name in names)
                 if function.name == "backward" and len(names) == 1:
-                    # The gradient handed through may hide that backward wasn't called; twice the gradient can't.
+                    # The gradient itself may hide that ``backward`` was not called; twice the gradient does not.
                     twice = ast.BinOp(left=ast.Name(id=names[0], ctx=ast.Load()), op=ast.Mult(), right=ast.Constant(2))
                     yield Edit.of(value, twice)
 

@@ -172,7 +172,7 @@ def _replacements(node: ast.AST) -> Iterator[Replacement]:
     elif isinstance(node, ast.Try):
         yield [*node.body, *node.orelse, *node.finalbody]
         if len(node.body) > 1:
-            # What is caught is mostly what the last statement raises.
+            # Mostly the last statement raises the exception that is caught.
             last = ast.Try(node.body[-1:], handlers=node.handlers, orelse=node.orelse, finalbody=node.finalbody)
             yield [*node.body[:-1], last]
         if len(node.handlers) == 1:
@@ -315,7 +315,7 @@ def _expression_edits(tree: ast.Module) -> Iterator[Edit]:
         for part in _parts(node, modules, torch_names):
             if isinstance(part, ast.Name) and part.id in ("self", "cls", "ctx"):
                 continue
-            # A statement that does nothing is none, and those are deleted elsewhere.
+            # A statement without an effect is not tried: the delete pass removes statements.
             if not isinstance(owner, ast.Expr) or any(isinstance(inner, _EFFECTS) for inner in walk(part)):
                 yield Edit.of(node, part)
 

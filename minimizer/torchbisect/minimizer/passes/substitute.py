@@ -89,11 +89,11 @@ def _scope_substitutions(scope: ast.Module | ast.FunctionDef | ast.AsyncFunction
         uses = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and _is_read(node)]
         value = assigned[0].value
         plain = _is_repeatable(value)
-        # What is made outside a function stays outside: inside it would be traced, and that is another program.
+        # A value made outside a function stays outside: inside it would be traced, and that is another program.
         near = [use for use in uses if not _is_in_inner_scope(scope, use)]
         if uses and (plain or (len(uses) == 1 and (near or isinstance(value, (ast.Attribute, ast.Lambda))))):
             yield Edit(((assigned[0], None), *((use, copied(value) if plain else value) for use in uses)))
-    # A name bound several times in a row: fold x = f(x) into the line before it.
+    # A name that is bound several times in a row: write ``x = a`` and ``x = f(x)`` as ``x = f(a)``.
     yield from _rebound_names(scope)
 
 
