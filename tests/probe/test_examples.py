@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def example(name: str, form: str) -> Repro:
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("name", "form", "backend"), FORMS)
-def test_what_is_right_here_is_judged_right(probe: Probe, name: str, form: str, backend: str | None) -> None:
+def test_right_scripts_show_no_mismatch(probe: Probe, name: str, form: str, backend: str | None) -> None:
     repro, settings = example(name, form), Settings(backend=backend)
     observation = probe.observe(repro, settings)
     assert probe.untestable(repro, settings) is None
@@ -49,16 +50,16 @@ def test_what_is_right_here_is_judged_right(probe: Probe, name: str, form: str, 
 
 
 @pytest.mark.torch
-def test_graph_breaks_and_recompiles_are_found_where_asked_for(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_breaks_and_recompiles_exceed_their_bounds(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     repro = example("compiled_autograd.py", "graph_break")
-    monkeypatch.setattr(probe, "_bounds", Bounds(graph_breaks=0))
+    monkeypatch.setattr(probe, "options", replace(probe.options, bounds=Bounds(graph_breaks=0)))
     found = probe.mismatch(repro)
     assert found is not None
     assert (found.kind, found.attribute) == (MismatchKind.SLOW, "graph breaks")
     assert probe.ask(Question(repro, found.signature)).answer is Answer.SAME
     straight = example("higher_order_derivatives.py", "grad_of_grad")
     assert probe.ask(Question(straight, found.signature)).answer is Answer.NONE
-    monkeypatch.setattr(probe, "_bounds", Bounds(recompiles=0))
+    monkeypatch.setattr(probe, "options", replace(probe.options, bounds=Bounds(recompiles=0)))
     found = probe.mismatch(example("compiled_autograd.py", "changing_shapes"))
     assert found is not None
     assert found.attribute == "recompiles"

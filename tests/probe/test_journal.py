@@ -43,7 +43,7 @@ def folder() -> Path:
 
 @settings(max_examples=15)
 @given(_ENTRIES)
-def test_what_was_put_is_there_for_the_next_process(folder: Path, entries: dict[str, object]) -> None:
+def test_answers_outlive_the_process(folder: Path, entries: dict[str, object]) -> None:
     path = folder / "journal.jsonl"
     path.unlink(missing_ok=True)
     journal = Journal(path)
@@ -56,7 +56,7 @@ def test_what_was_put_is_there_for_the_next_process(folder: Path, entries: dict[
 
 @settings(max_examples=25)
 @given(_ENTRIES, st.data())
-def test_torn_at_any_byte_every_whole_line_is_kept_and_the_next_is_whole(
+def test_a_torn_file_keeps_its_whole_lines_and_takes_new_ones(
     folder: Path, entries: dict[str, object], data: st.DataObject
 ) -> None:
     path = folder / "torn.jsonl"
@@ -79,14 +79,14 @@ def test_torn_at_any_byte_every_whole_line_is_kept_and_the_next_is_whole(
     assert all(again.get(key) == entries[key] for key in kept if key != "after")
 
 
-def test_lines_of_others_are_passed_over(tmp_path: Path) -> None:
+def test_foreign_lines_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'nonsense\n[1]\n{"key": 3, "value": 1}\n{"key": "a"}\n\xff\xfe\n{"key": "b", "value": 2}\n')
     journal = Journal(path)
     assert [journal.get(key) for key in ("3", "a", "b")] == [None, None, 2]
 
 
-def test_what_another_process_puts_is_seen(tmp_path: Path) -> None:
+def test_answers_of_another_process_are_read(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     mine, other = Journal(path), Journal(path)
     other.put("question", {"answer": "same"})
@@ -116,7 +116,7 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
     assert all(json.loads(line) for line in path.read_bytes().splitlines())
 
 
-def test_threads_share_one(tmp_path: Path) -> None:
+def test_threads_share_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     other, mine = Journal(path), Journal(path)
     for number in range(200):
@@ -129,7 +129,7 @@ def test_threads_share_one(tmp_path: Path) -> None:
     assert all(mine.get(key) is not None for key in keys)
 
 
-def test_a_process_killed_in_the_middle_loses_at_most_what_it_was_writing(tmp_path: Path) -> None:
+def test_a_killed_process_loses_at_most_the_last_line(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     writer = _writer(path, "a", 10**6)
     assert writer.stdout is not None
@@ -147,7 +147,7 @@ def test_a_process_killed_in_the_middle_loses_at_most_what_it_was_writing(tmp_pa
     assert again.get("next") == 1
 
 
-def test_a_full_disk_is_said_and_nothing_is_spoilt(tmp_path: Path) -> None:
+def test_a_full_disk_raises_and_keeps_the_earlier_answers(tmp_path: Path) -> None:
     """A limit on the size of files stands in for the disk: the system cuts a write short in the same way."""
     path = tmp_path / "journal.jsonl"
     journal = Journal(path)
@@ -165,12 +165,12 @@ def test_a_full_disk_is_said_and_nothing_is_spoilt(tmp_path: Path) -> None:
     assert len(keys_of(path)) == 2
 
 
-def test_a_journal_that_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
+def test_an_unreadable_journal_raises_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be used"):
         Journal(tmp_path).get("x")
 
 
-def test_without_a_file_it_remembers_as_long_as_it_lives() -> None:
+def test_without_a_file_answers_are_kept_in_memory() -> None:
     journal = Journal()
     journal.put("a", 1)
     assert (journal.get("a"), journal.get("b")) == (1, None)

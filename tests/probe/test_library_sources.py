@@ -21,7 +21,7 @@ def library(tmp_path: Path):
         yield library
 
 
-def test_a_librarys_modules_by_their_names(library: Library) -> None:
+def test_sources_of_a_library_by_module_name(library: Library) -> None:
     root = Path(networkx.__file__).parent
     assert library.source("networkx") == ((root / "__init__.py").read_text(), True)
     assert library.source("networkx.utils.misc") == ((root / "utils" / "misc.py").read_text(), False)
@@ -31,7 +31,7 @@ def test_a_librarys_modules_by_their_names(library: Library) -> None:
     "name",
     ["torch", "torch.nn", "numpy", "json", "sys", "nosuch", "networkx.nosuch", "networkx.utils.misc.flatten"],
 )
-def test_what_stays_an_import(library: Library, name: str) -> None:
+def test_modules_that_stay_imports(library: Library, name: str) -> None:
     assert library.source(name) is None
     assert library.source("networkx") is not None, "the next one is answered"
 

@@ -17,13 +17,13 @@ def _change(path: Path, text: str) -> None:
     os.utime(path, ns=(after, after))
 
 
-def test_a_script_that_stands_alone_has_none(tmp_path: Path) -> None:
+def test_a_script_without_imports_has_no_local_modules(tmp_path: Path) -> None:
     assert siblings_digest(SOURCE, None) == ""
     assert siblings_digest(SOURCE, str(tmp_path)) == ""
     assert siblings_digest("not python (", str(tmp_path)) == ""
 
 
-def test_a_changed_module_makes_another_question(tmp_path: Path) -> None:
+def test_a_changed_module_changes_the_digest(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("import layers\n")
     (tmp_path / "layers.py").write_text("x = 1\n")
     (tmp_path / "unused.py").write_text("x = 1\n")
@@ -46,7 +46,7 @@ def test_packages_and_relative_imports_are_followed(tmp_path: Path) -> None:
     assert siblings_digest(SOURCE, str(tmp_path)) != first
 
 
-def test_a_circle_of_imports_comes_to_an_end(tmp_path: Path) -> None:
+def test_circular_imports_terminate(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("import other\n")
     (tmp_path / "other.py").write_text("import model\n")
     assert siblings_digest(SOURCE, str(tmp_path))

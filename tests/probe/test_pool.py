@@ -46,7 +46,7 @@ def questions(probe: Probe, *lengths: int, pause: float = 0.0) -> list[Question]
     return [Question(Repro(text), found.signature, strictness=Strictness.STRICT) for text in texts]
 
 
-def test_the_answers_are_each_questions_own(probe: Probe) -> None:
+def test_each_question_gets_its_own_answer(probe: Probe) -> None:
     lengths = (0, 2, 0, 1, 3, 0, 2, 2)
     asked = questions(probe, *lengths)
     with Pool(probe, 3) as pool:
@@ -60,7 +60,7 @@ def test_the_answers_are_each_questions_own(probe: Probe) -> None:
     assert probe.asked == before  # the journal knows them
 
 
-def test_what_is_expected_is_asked_beside_and_kept(probe: Probe) -> None:
+def test_expected_questions_are_asked_ahead_and_journalled(probe: Probe) -> None:
     second, third = questions(probe, 2, 3, pause=2.0)
     with Pool(probe, 2) as pool:
         for future in pool._starting:
@@ -77,7 +77,7 @@ class Broken(Exception):
     """What an oracle raises."""
 
 
-def test_what_was_only_expected_raises_nothing(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_questions_that_were_only_expected_are_dropped(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = questions(probe, 2, 3)
     honest = Probe.ask
 
@@ -95,7 +95,7 @@ def test_what_was_only_expected_raises_nothing(probe: Probe, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt])
-def test_at_the_end_nothing_runs_but_the_first_oracles_agent(probe: Probe, error: type[BaseException] | None) -> None:
+def test_closing_ends_every_agent_but_that_of_the_first_oracle(probe: Probe, error: type[BaseException] | None) -> None:
     first, endless = questions(probe, 2, 2)
     endless = endless.with_source(SOURCE.format(length=2, pause=40))
     before = {child.pid for child in psutil.Process().children()}

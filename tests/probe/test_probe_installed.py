@@ -100,7 +100,7 @@ BUGS = {
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_the_wrong_script_is_told_from_the_right_one(probe: Probe, name: str) -> None:
+def test_a_wrong_script_shows_a_mismatch_and_its_right_twin_none(probe: Probe, name: str) -> None:
     wrong, right, kinds = BUGS[name]
     found = probe.mismatch(Repro(wrong))
     assert found is not None
@@ -110,7 +110,7 @@ def test_the_wrong_script_is_told_from_the_right_one(probe: Probe, name: str) ->
     assert probe.ask(Question(Repro(right), found.signature)).answer is Answer.NONE
 
 
-def test_an_uncaught_exception_that_both_raise_is_the_right_answer(probe: Probe) -> None:
+def test_a_missing_exception_that_both_runs_raise_is_no_mismatch(probe: Probe) -> None:
     """The missing exception, in a script that no longer catches it: where compiled raises it too nothing is wrong."""
     wrong = ALPHA.format(alpha="0.0").partition("try:")[0] + "compiled(torch.linspace(-1, 1, 4), 0.0)\n"
     found = probe.mismatch(Repro(wrong))
@@ -125,7 +125,7 @@ def test_an_uncaught_exception_that_both_raise_is_the_right_answer(probe: Probe)
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_no_bug_passes_for_another(probe: Probe, name: str) -> None:
+def test_signatures_of_different_bugs_do_not_match(probe: Probe, name: str) -> None:
     """Each signature against each other's script, with tolerance: the two wrong numbers of one size are alike."""
     alike = {"python semantics", "hook ignored", "mutation"}
     found = probe.mismatch(Repro(BUGS[name][0]))
@@ -187,7 +187,7 @@ TRAPS = {
 
 @pytest.mark.parametrize("finishes", [False, True], ids=["both runs", "eager first"])
 @pytest.mark.parametrize("name", TRAPS)
-def test_what_only_looks_like_the_bug_is_never_it(probe: Probe, name: str, finishes: bool) -> None:
+def test_failures_for_another_reason_are_not_the_same_bug(probe: Probe, name: str, finishes: bool) -> None:
     source, answer, reason = TRAPS[name]
     found = probe.mismatch(Repro(BUGS["handler skipped"][0]))
     assert found is not None
@@ -196,7 +196,9 @@ def test_what_only_looks_like_the_bug_is_never_it(probe: Probe, name: str, finis
 
 
 @pytest.mark.parametrize("end", ["raise ValueError(2)", "sys.exit(2)"])
-def test_what_fails_in_eager_is_not_compiled_where_that_is_no_evidence(probe: Probe, tmp_path: Path, end: str) -> None:
+def test_a_script_that_must_succeed_in_eager_is_not_compiled_after_it_failed(
+    probe: Probe, tmp_path: Path, end: str
+) -> None:
     compiled = tmp_path / "compiled"
     source = f"""\
 import pathlib, sys, torch
@@ -227,7 +229,7 @@ torch.compile(lambda x: x + 1, backend=backend)(torch.ones(1))
         ("no exception", "aot_eager_decomp_partition", "decompositions"),
     ],
 )
-def test_the_part_of_the_compiler_is_named(probe: Probe, name: str, backend: str, component: str) -> None:
+def test_localization_names_the_component(probe: Probe, name: str, backend: str, component: str) -> None:
     repro = Repro(BUGS[name][0].replace(', backend="eager"', "").replace(', backend="aot_eager"', ""))
     found = probe.mismatch(repro, Settings(backend=backend))
     assert found is not None
@@ -236,7 +238,7 @@ def test_the_part_of_the_compiler_is_named(probe: Probe, name: str, backend: str
     assert located.table[-1].verdict.seconds >= 0
 
 
-def test_the_knob_that_makes_it_go_away_is_found(probe: Probe) -> None:
+def test_localization_finds_the_flag_that_avoids_the_mismatch(probe: Probe) -> None:
     repro = Repro(BUGS["hook ignored"][0])
     found = probe.mismatch(repro)
     assert found is not None
@@ -270,7 +272,7 @@ def test_a_question_is_never_asked_twice(
         assert second.asked == 0
 
 
-def test_a_trace_tells_what_calls_raised_and_what_fields_held(probe: Probe) -> None:
+def test_a_trace_has_exceptions_of_calls_and_values_of_fields(probe: Probe) -> None:
     source = """
 import argparse, torch
 class Refused(ValueError): pass
@@ -296,7 +298,7 @@ except RuntimeError: pass
     assert (held["first"], held["second"]) == (("3", True), ("1", True))
 
 
-def test_a_fresh_process_says_the_same(probe: Probe) -> None:
+def test_a_fresh_process_gives_the_same_answer(probe: Probe) -> None:
     repro = Repro(BUGS["side effect lost"][0])
     found = probe.mismatch(repro)
     assert found is not None
@@ -304,9 +306,7 @@ def test_a_fresh_process_says_the_same(probe: Probe) -> None:
     assert probe.reproduction_rate(Question(repro, found.signature), 2) == 1.0
 
 
-def test_an_agent_whose_answer_differs_from_a_fresh_ones_is_not_trusted_any_more(
-    environment: Environment, tmp_path: Path
-) -> None:
+def test_warm_processes_are_not_used_after_a_fresh_one_disagreed(environment: Environment, tmp_path: Path) -> None:
     """The script goes wrong in every run of the agent but in none of the next one's."""
     source = f"""\
 import os, torch
@@ -327,7 +327,7 @@ torch.compile(f, backend="eager")(torch.ones(2))
         assert "a fresh process answers none where a forked one answered same" in notices[0]
 
 
-def test_repeats_that_disagree_are_called_flaky(probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_disagree_are_flaky(probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script counts its runs in a file and goes wrong in some of them only, eager and compiled."""
     counter = tmp_path / "runs"
     source = f"""\

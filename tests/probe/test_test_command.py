@@ -80,7 +80,7 @@ def test_the_status_is_the_verdict(test, command: str, answer: Answer, reason: s
     assert "\n" not in verdict.detail
 
 
-def test_a_crash_that_was_looked_for_is_the_same_crash(test) -> None:
+def test_a_crash_matches_the_same_crash(test) -> None:
     crash = test("kill -SEGV $$").mismatch(NO_SCRIPT)
     assert crash is not None
     assert crash.summary == "the test crashes with SIGSEGV"
@@ -88,18 +88,18 @@ def test_a_crash_that_was_looked_for_is_the_same_crash(test) -> None:
     assert test("exit 1").ask(Question(NO_SCRIPT, crash.signature)).answer is Answer.OTHER
 
 
-def test_what_cannot_tell_is_no_mismatch(test) -> None:
+def test_a_run_that_cannot_tell_is_no_mismatch(test) -> None:
     for command in ("exit 0", "exit 125", "no-such-command"):
         assert test(command).mismatch(NO_SCRIPT) is None
 
 
-def test_a_test_without_end_is_ended(test) -> None:
+def test_a_test_is_ended_after_its_timeout(test) -> None:
     bad = test("exit 1").mismatch(NO_SCRIPT)
     verdict = test("while :; do :; done", timeout=0.3).ask(Question(NO_SCRIPT, bad.signature))
     assert (verdict.answer, verdict.reason) == (Answer.UNTESTABLE, "timed-out")
 
 
-def test_it_finds_what_it_is_told_of(test) -> None:
+def test_the_command_finds_its_environment_variables(test) -> None:
     wants = (
         '[ "$TORCHBISECT_TORCH_VERSION" = 2.8.0+cpu ] && [ -x "$TORCHBISECT_PYTHON" ] && [ -d "$TORCHBISECT_SCRATCH" ]'
     )
@@ -107,7 +107,7 @@ def test_it_finds_what_it_is_told_of(test) -> None:
     assert test(f"{wants} && exit 7").mismatch(NO_SCRIPT) is not None
 
 
-def test_it_is_run_once(test, tmp_path: Path) -> None:
+def test_the_command_runs_once_for_each_question(test, tmp_path: Path) -> None:
     journal, counter = Journal(tmp_path / "journal.jsonl"), tmp_path / "runs"
     command = f"echo run >> {counter}; exit 1"
     first = test(command, journal=journal)
@@ -127,7 +127,7 @@ ASSERTS = "import sys\nvalue = 2\nassert value == 1, 'wrong by one'\n"
 RUN_IT = '"$TORCHBISECT_PYTHON" "$TORCHBISECT_SCRIPT"'
 
 
-def test_a_script_is_put_where_the_test_finds_it(test) -> None:
+def test_the_script_is_written_for_the_command(test) -> None:
     found = test(RUN_IT).mismatch(Repro(ASSERTS))
     assert found is not None
     assert found.summary == "the test fails with exit status 1: AssertionError: wrong by one"
@@ -137,7 +137,7 @@ def test_a_script_is_put_where_the_test_finds_it(test) -> None:
     assert test('test -z "$TORCHBISECT_SCRIPT"').mismatch(NO_SCRIPT) is None
 
 
-def test_a_shrunk_script_that_fails_of_something_else_is_another(test) -> None:
+def test_a_shrunk_script_with_another_exception_is_other(test) -> None:
     probe = test(RUN_IT)
     found = probe.mismatch(Repro(ASSERTS))
     shorter = "value = 3\nassert value == 1, 'wrong by one'\n"
@@ -148,7 +148,7 @@ def test_a_shrunk_script_that_fails_of_something_else_is_another(test) -> None:
     assert probe.ask(Question(Repro(broken), found.signature, strictness=Strictness.TOLERANT)).answer is Answer.SAME
 
 
-def test_a_script_imports_what_lies_beside_it(test, tmp_path: Path) -> None:
+def test_a_script_imports_the_modules_beside_it(test, tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("answer = 42\n")
     repro = Repro("from beside import answer\nassert answer == 42\n", directory=str(tmp_path))
     assert test(RUN_IT).mismatch(repro) is None
@@ -164,7 +164,7 @@ def test_a_changed_test_is_another_question(test, tmp_path: Path) -> None:
     assert probe.asked == 2
 
 
-def test_repeats_that_disagree_are_flaky(test, tmp_path: Path) -> None:
+def test_runs_that_disagree_are_flaky(test, tmp_path: Path) -> None:
     bad = test("exit 1").mismatch(NO_SCRIPT)
     seldom = test(f"echo run >> {tmp_path}/runs; test $(wc -l < {tmp_path}/runs) -eq 2", repeat=3)
     verdict = seldom.ask(Question(NO_SCRIPT, bad.signature))
@@ -172,7 +172,7 @@ def test_repeats_that_disagree_are_flaky(test, tmp_path: Path) -> None:
     assert seldom.reproduction_rate(Question(NO_SCRIPT, bad.signature), 2) == 0.5
 
 
-def test_confirming_runs_it_once_more(test) -> None:
+def test_a_fresh_process_runs_the_command_once_more(test) -> None:
     probe = test("exit 1")
     bad = probe.mismatch(NO_SCRIPT)
     assert probe.ask_in_fresh_process(Question(NO_SCRIPT, bad.signature)).same

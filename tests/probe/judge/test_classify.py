@@ -24,14 +24,14 @@ def test_two_runs_that_agree_are_no_mismatch(shown) -> None:
     assert find_untestable(observation) is None
 
 
-def test_what_differs_is_named_in_one_line(shown, lost_grad) -> None:
+def test_the_summary_names_the_difference_in_one_line(shown, lost_grad) -> None:
     found = find_mismatch(shown.compiled(shown.finished, lost_grad()))
     assert found is not None
     assert found.summary == "compiled gives requires_grad=False where eager gives True (call 0 output)"
     assert (found.eager, found.compiled) == ("True", "False")
 
 
-def test_an_exit_of_a_script_that_compares_gives_way_to_what_it_saw(shown, lost_grad) -> None:
+def test_a_recorded_difference_takes_precedence_over_an_exit(shown, lost_grad) -> None:
     observation = shown.compiled(shown.exits(1, "MISMATCH\n"), lost_grad())
     found = find_mismatch(observation)
     assert found is not None
@@ -41,14 +41,14 @@ def test_an_exit_of_a_script_that_compares_gives_way_to_what_it_saw(shown, lost_
     assert find_mismatch(shown.compiled(shown.finished, lost_grad())).signature == found.signature
 
 
-def test_an_exit_with_nothing_to_see_is_the_mismatch(shown) -> None:
+def test_an_exit_without_a_recorded_difference_is_the_mismatch(shown) -> None:
     found = find_mismatch(shown.compiled(shown.exits(1, "epoch 3: loss 0.52\nMISMATCH at step 12\n")))
     assert found is not None
     assert (found.kind, found.signature.message) == (MismatchKind.RAISES, "MISMATCH at step <n>")
 
 
 @pytest.mark.parametrize("frames", [INSIDE, OUTSIDE])
-def test_an_assertion_of_the_script_gives_way_to_what_came_before(shown, lost_grad, frames: tuple[str, ...]) -> None:
+def test_a_recorded_difference_takes_precedence_over_an_assertion(shown, lost_grad, frames: tuple[str, ...]) -> None:
     failed = shown.ends(shown.raised("AssertionError", "", *frames))
     found = find_mismatch(shown.compiled(failed, lost_grad("call 0 output")))
     assert found is not None
@@ -56,7 +56,7 @@ def test_an_assertion_of_the_script_gives_way_to_what_came_before(shown, lost_gr
     assert any(signature.exception == "AssertionError" for signature in found.others)
 
 
-def test_what_is_missing_after_an_exception_is_not_what_caused_it(shown) -> None:
+def test_differences_after_an_exception_are_its_consequence(shown) -> None:
     stopped = shown.ends(shown.raised("AssertionError", "", *INSIDE))
     left = shown.differs(MismatchKind.SIDE_EFFECTS, "global losses", "length", "3", "0")
     printed = shown.differs(MismatchKind.SIDE_EFFECTS, "printed line 0", "text", "epoch 0", "")
@@ -67,9 +67,7 @@ def test_what_is_missing_after_an_exception_is_not_what_caused_it(shown) -> None
 
 
 @pytest.mark.parametrize(("asked", "kind"), [("losses", MismatchKind.SIDE_EFFECTS), ("total", MismatchKind.RAISES)])
-def test_of_the_globals_of_a_run_that_was_cut_short_only_those_asserted_about_tell(
-    shown, asked: str, kind: MismatchKind
-) -> None:
+def test_after_a_failed_assertion_only_its_own_globals_count(shown, asked: str, kind: MismatchKind) -> None:
     source = f"import torch\nlosses, total = [], 0\nassert len({asked}) > 1\nlosses = None\n"
     stopped = shown.ends(shown.raised("AssertionError", "", "repro.py:<module>:3"))
     left = shown.differs(MismatchKind.SIDE_EFFECTS, "global losses", "length", "3", "0")
@@ -78,7 +76,7 @@ def test_of_the_globals_of_a_run_that_was_cut_short_only_those_asserted_about_te
     assert found.kind is kind
 
 
-def test_an_error_of_the_compiler_is_the_mismatch_whatever_else_differs(shown, lost_grad) -> None:
+def test_a_compiler_error_takes_precedence_over_every_difference(shown, lost_grad) -> None:
     broken = shown.ends(shown.raised("KeyError", "s0", "repro.py:f:3", "torch/_inductor/graph.py:run_node"))
     found = find_mismatch(shown.compiled(broken, lost_grad()))
     assert found is not None
@@ -106,7 +104,7 @@ def test_the_same_failure_in_both_runs_is_no_evidence(shown) -> None:
     assert find_untestable(shown.both(shown.exits(3), shown.exits(3))).reason == "fails-in-eager"
 
 
-def test_another_failure_and_none_at_all(shown) -> None:
+def test_another_exception_and_a_missing_exception_are_mismatches(shown) -> None:
     eager = shown.ends(shown.raised("ValueError", "alpha must not be zero", "repro.py:f:3"))
     compiled = shown.ends(shown.raised("KeyError", "s0", "torch/_inductor/graph.py:run_node"))
     differently = find_mismatch(shown.both(eager, compiled))
@@ -119,7 +117,7 @@ def test_another_failure_and_none_at_all(shown) -> None:
 
 
 @pytest.mark.parametrize("compiled", ["finished", "KeyError: no kernel"])
-def test_both_fail_where_only_eager_did_or_otherwise(shown, compiled: str) -> None:
+def test_the_expected_exception_in_both_runs(shown, compiled: str) -> None:
     """On the torch that gets it right the script fails in both runs, and that is no fault of the script's."""
     eager = shown.ends(shown.raised("ValueError", "alpha cannot be 0", "repro.py:f:3"))
     name, _, words = compiled.partition(": ")
@@ -135,7 +133,7 @@ def test_both_fail_where_only_eager_did_or_otherwise(shown, compiled: str) -> No
         assert not same_exception_in_both(shown.both(eager, eager), dataclasses.replace(found.signature, kind=kind))
 
 
-def test_an_exit_with_0_is_an_end_like_any_other(shown) -> None:
+def test_an_exit_with_status_0_is_a_normal_ending(shown) -> None:
     assert find_mismatch(shown.both(shown.exits(0), shown.finished)) is None
 
 
@@ -151,7 +149,7 @@ def test_an_exit_with_0_is_an_end_like_any_other(shown) -> None:
         (Observation(Ending("finished"), Ending("finished")), "not-compiled"),
     ],
 )
-def test_runs_that_say_nothing(observation: Observation, reason: str) -> None:
+def test_runs_that_are_no_evidence(observation: Observation, reason: str) -> None:
     trouble = find_untestable(observation)
     assert trouble is not None
     assert trouble.reason == reason

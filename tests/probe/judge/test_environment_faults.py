@@ -76,7 +76,7 @@ def test_a_fault_is_named_and_never_a_mismatch(shown, name: str, message: str, r
 
 
 @pytest.mark.parametrize(("name", "message", "reason"), FAULTS[:4])
-def test_a_fault_that_the_script_caught_is_seen_too(shown, name: str, message: str, reason: str) -> None:
+def test_a_fault_that_the_script_caught_is_found(shown, name: str, message: str, reason: str) -> None:
     caught = shown.differs(MismatchKind.RAISES, "call 0", "exception", "returned", f"{name}: {message}")
     assert environment_fault(shown.compiled(shown.finished, caught)).reason == reason
 
@@ -118,14 +118,14 @@ def test_a_missing_package_is_named_with_what_to_do(shown) -> None:
         ("ModuleNotFoundError", "No module named 'torch.nn.attention'"),
     ],
 )
-def test_an_api_that_is_not_there_yet(shown, name: str, message: str) -> None:
+def test_a_missing_api(shown, name: str, message: str) -> None:
     failure = shown.ends(shown.raised(name, message, "repro.py:<module>:3"))
     observation = shown.both(failure, failure)
     assert missing_api(observation) == message
     assert find_untestable(observation).reason == "missing-api"
 
 
-def test_a_package_that_torch_itself_wants(shown) -> None:
+def test_a_missing_dependency_of_torch(shown) -> None:
     failure = shown.ends(
         shown.raised("ModuleNotFoundError", "No module named 'pkg_resources'", "repro.py:f", "torch/utils/cpp.py:g")
     )

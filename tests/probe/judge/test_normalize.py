@@ -37,13 +37,13 @@ _TEXTS = st.lists(st.one_of(_PIECES, st.text(max_size=12)), max_size=8).map(" ".
 
 
 @given(_TEXTS)
-def test_it_changes_nothing_the_second_time(text: str) -> None:
+def test_normalize_is_idempotent(text: str) -> None:
     once = normalize(text)
     assert normalize(once) == once
 
 
 @given(_TEXTS)
-def test_it_never_grows_beyond_its_bound_and_never_fails(text: str) -> None:
+def test_any_text_is_normalized_to_a_bounded_length(text: str) -> None:
     assert len(normalize(text * 40)) <= LONGEST
 
 
@@ -63,7 +63,7 @@ def _message(numbers: list[int], name: str) -> str:
     st.from_regex(r"[a-z]{1,8}", fullmatch=True),
     st.from_regex(r"[a-z]{1,8}", fullmatch=True),
 )
-def test_shapes_lines_addresses_and_names_do_not_count(
+def test_shapes_lines_addresses_and_names_are_removed(
     left: list[int], right: list[int], name: str, renamed: str
 ) -> None:
     assert normalize(_message(left, name), {name}) == normalize(_message(right, renamed), {renamed})
@@ -88,7 +88,7 @@ def test_each_kind_of_noise(message: str, left: str) -> None:
     assert normalize(message) == left
 
 
-def test_of_a_compiler_only_the_first_error_stays() -> None:
+def test_only_the_first_compiler_error_is_kept() -> None:
     output = (
         "CppCompileError: C++ compile error\n\nCommand:\ng++ /tmp/a/b.cpp -o /tmp/a/b.so\n\nOutput:\n"
         "/tmp/a/b.cpp:7:12: error: no matching function for call to 'transpose_mxn'\n"
@@ -100,7 +100,7 @@ def test_of_a_compiler_only_the_first_error_stays() -> None:
     )
 
 
-def test_a_message_that_is_all_advice_is_not_emptied() -> None:
+def test_a_message_of_advice_alone_is_kept() -> None:
     assert normalize("Set TORCH_LOGS for more")
 
 
@@ -111,7 +111,7 @@ def test_two_different_bugs_keep_different_words() -> None:
 
 
 @given(st.frozensets(st.text(max_size=3)), st.frozensets(st.text(max_size=3)))
-def test_shares_are_shares_and_do_not_depend_on_the_order(left: frozenset[str], right: frozenset[str]) -> None:
+def test_similarities_are_symmetric_and_between_0_and_1(left: frozenset[str], right: frozenset[str]) -> None:
     for share in (common_share, jaccard):
         assert 0 <= share(left, right) == share(right, left) <= 1
     assert jaccard(left, left) == 1

@@ -69,22 +69,20 @@ def test_a_signature_is_the_same_bug_as_itself(signature: Signature, strictness:
 
 
 @given(signatures(), signatures(), st.sampled_from(Strictness))
-def test_it_does_not_matter_which_is_held_against_which(
-    left: Signature, right: Signature, strictness: Strictness
-) -> None:
+def test_matching_is_symmetric(left: Signature, right: Signature, strictness: Strictness) -> None:
     assert matches(left, right, strictness) == (explain(left, right, strictness) == "same")
     left, right = dataclasses.replace(left, relative=None), dataclasses.replace(right, relative=None)
     assert matches(left, right, strictness) == matches(right, left, strictness)
 
 
 @given(signatures(), signatures())
-def test_what_matches_strictly_matches_with_tolerance(left: Signature, right: Signature) -> None:
+def test_a_strict_match_is_a_tolerant_match(left: Signature, right: Signature) -> None:
     if matches(left, right, STRICT):
         assert matches(left, right, TOLERANT)
 
 
 @given(signatures())
-def test_it_survives_being_written_down(signature: Signature) -> None:
+def test_json_round_trip(signature: Signature) -> None:
     again = Signature.from_json(signature.to_json())
     assert again == signature
     assert again.fingerprint == signature.fingerprint
@@ -145,7 +143,7 @@ def test_two_bugs_with_the_same_class_stay_two(shown) -> None:
     assert "another message" in explain(first, second, TOLERANT)
 
 
-def test_one_wrong_shape_is_complained_of_in_other_words_elsewhere(shown) -> None:
+def test_messages_about_one_wrong_shape_match_with_tolerance(shown) -> None:
     """As torch 2.2 and 2.4 have it, of one output that is not resized."""
     text = "The size of tensor a (0) must match the size of tensor b (3) at non-singleton dimension 0"
     first = of(shown.raised("RuntimeError", text, "torch/_functorch/_aot_autograd/runtime_wrappers.py:runtime_wrapper"))
@@ -178,7 +176,7 @@ def test_an_import_error_with_the_same_words_is_another_bug(shown) -> None:
         assert not matches(first, second, strictness)
 
 
-def test_wrappers_are_taken_off(shown) -> None:
+def test_wrapper_exceptions_are_removed(shown) -> None:
     inner = "AttributeError: 'InstructionTranslator' object has no attribute 'parent'"
     wrapped = shown.raised(
         "torch._dynamo.exc.InternalTorchDynamoError", inner, "torch/_dynamo/variables/functions.py:bind"
@@ -197,7 +195,7 @@ def test_wrappers_are_taken_off(shown) -> None:
 # The script's own assertions -----------------------------------------------------------------------------------------
 
 
-def test_an_assertion_is_known_by_what_it_asks_about(shown) -> None:
+def test_an_assertion_is_identified_by_its_subjects(shown) -> None:
     lost = of(shown.raised("AssertionError", "lost its gradient", "repro.py:build:5"), ASSERTING)
     assert lost.subjects == ("requires_grad",)
     renamed = (
@@ -216,7 +214,7 @@ def test_an_assertion_is_known_by_what_it_asks_about(shown) -> None:
     assert not matches(lost, differing, STRICT)
 
 
-def test_an_assertion_that_dynamo_fails_at_while_tracing_is_the_scripts(shown) -> None:
+def test_an_assertion_that_fails_while_dynamo_traces_is_the_scripts_own(shown) -> None:
     """As torch 2.8 has it: an internal assertion, and the script's statement in the text below."""
     block = '\nfrom user code:\n   File "/tmp/a.py", line 6, in f\n    assert {}\n\nSet TORCHDYNAMO_VERBOSE=1'
     frames = (
@@ -237,7 +235,7 @@ def test_an_assertion_that_dynamo_fails_at_while_tracing_is_the_scripts(shown) -
 
 
 @pytest.mark.parametrize("message", ["assertion error", "lost its gradient"])
-def test_an_assertion_in_the_graph_is_the_scripts(shown, message: str) -> None:
+def test_an_assertion_in_the_graph_is_the_scripts_own(shown, message: str) -> None:
     """As torch up to 2.3 has it: a ``RuntimeError`` out of the graph, with the assertion's message if it has one."""
     source = ASSERTING if message != "assertion error" else ASSERTING.replace(', "lost its gradient"', "")
     raised = shown.raised("RuntimeError", message, "repro.py:<module>:13", "torch/fx/graph_module.py:__call__")
@@ -252,7 +250,7 @@ def test_an_assertion_in_the_graph_is_the_scripts(shown, message: str) -> None:
 # Differences ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_place_counts_by_its_part_and_not_by_number_or_name(shown, lost_grad) -> None:
+def test_places_match_by_role(shown, lost_grad) -> None:
     first = Signature.of_difference(lost_grad("call 0 output[1]['loss']"))
     assert matches(first, Signature.of_difference(lost_grad("call 7 output")), STRICT)
     assert matches(first, Signature.of_difference(lost_grad("global got")), STRICT)
@@ -260,12 +258,12 @@ def test_the_place_counts_by_its_part_and_not_by_number_or_name(shown, lost_grad
         assert not matches(first, Signature.of_difference(lost_grad(elsewhere)), STRICT), elsewhere
 
 
-def test_the_way_round_counts(lost_grad) -> None:
+def test_the_direction_of_a_difference_matters(lost_grad) -> None:
     first = Signature.of_difference(lost_grad())
     assert not matches(first, Signature.of_difference(lost_grad(eager="False", compiled="True")), TOLERANT)
 
 
-def test_figures_do_not_count_but_their_size_does(shown) -> None:
+def test_only_the_size_of_an_error_matters(shown) -> None:
     def wrong(eager: str, compiled: str) -> Signature:
         return Signature.of_difference(shown.differs(MismatchKind.VALUES, "call 0 output", "value", eager, compiled))
 
@@ -278,7 +276,7 @@ def test_figures_do_not_count_but_their_size_does(shown) -> None:
     assert matches(wrong("1.0", "1.009"), wrong("1.0", "1.011"), STRICT)
 
 
-def test_an_exception_that_the_script_catches_is_the_one_that_it_does_not(shown) -> None:
+def test_a_caught_exception_matches_the_uncaught_one(shown) -> None:
     caught = Signature.of_difference(
         Difference(
             MismatchKind.RAISES,
@@ -300,7 +298,7 @@ def test_an_exception_that_the_script_catches_is_the_one_that_it_does_not(shown)
     assert not matches(caught, other, STRICT)
 
 
-def test_a_fingerprint_does_not_depend_on_what_only_the_reader_sees(shown) -> None:
+def test_a_fingerprint_ignores_user_frames(shown) -> None:
     signature = of(failing_view(shown, 8, "f", 3))
     assert dataclasses.replace(signature, frames_user=("g",)).fingerprint == signature.fingerprint
     assert dataclasses.replace(signature, message="another").fingerprint != signature.fingerprint

@@ -27,7 +27,7 @@ def test_without_bounds_nothing_is_slow() -> None:
     assert find_slowness(observation, Bounds()) is None
 
 
-def test_the_call_that_is_compiled_does_not_count() -> None:
+def test_the_first_compiled_call_is_not_timed() -> None:
     observation = taking((0.02, 0.01, 0.01), (5.0, 0.03, 0.03))
     found = find_slowness(observation, Bounds(slower_than=2))
     assert found is not None
@@ -35,11 +35,11 @@ def test_the_call_that_is_compiled_does_not_count() -> None:
     assert find_slowness(observation, Bounds(slower_than=3.5)) is None
 
 
-def test_too_few_calls_tell_nothing() -> None:
+def test_too_few_calls_give_no_slowdown() -> None:
     assert slowdown(taking((0.01,) * 2, (5.0,) * 2)) is None
 
 
-def test_reasons_are_given(shown) -> None:
+def test_reasons_are_in_the_summary(shown) -> None:
     reasons = ("tensor 'x' size mismatch at index 0. expected 3,\n actual 4", "another")
     found = find_slowness(taking((), (), recompiles=reasons), Bounds(recompiles=1))
     assert found is not None
@@ -52,7 +52,7 @@ def test_reasons_are_given(shown) -> None:
 
 
 @given(_CALLS, _CALLS, _REASONS, _REASONS, st.floats(0, 5), st.integers(0, 4))
-def test_what_keeps_to_its_bounds_is_never_slow(eager, compiled, recompiles, breaks, factor: float, count: int) -> None:
+def test_runs_within_their_bounds_are_not_slow(eager, compiled, recompiles, breaks, factor: float, count: int) -> None:
     observation = taking(eager, compiled, recompiles=tuple(recompiles), graph_breaks=tuple(breaks))
     found = find_slowness(observation, Bounds(factor, None, count, count))
     ratio = slowdown(observation)

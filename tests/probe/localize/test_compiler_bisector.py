@@ -29,7 +29,7 @@ def test_the_decomposition_is_named(environment: Environment) -> None:
 
 
 @pytest.mark.torch
-def test_no_time_no_answer(environment: Environment) -> None:
+def test_a_timeout_gives_no_answer(environment: Environment) -> None:
     assert find_pass(environment, CELU.format(alpha="0.0"), timeout=0.2) is None
 
 
@@ -41,5 +41,5 @@ def test_no_time_no_answer(environment: Environment) -> None:
         (PassFound("inductor", "inductor_cse", 0, "inductor_cse"), "inductor, inductor_cse"),
     ],
 )
-def test_in_words(found: PassFound, text: str) -> None:
+def test_text_of_an_answer(found: PassFound, text: str) -> None:
     assert found.text == text
