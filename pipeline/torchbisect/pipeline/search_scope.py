@@ -74,7 +74,7 @@ def first_scope(options: Options, sources: BuildSources, failing: Build) -> Scop
         failing: the build where the script is known to fail.
 
     Raises:
-        InputError: ``--good`` and ``--bad`` can't be what they are said to be.
+        InputError: ``--good`` or ``--bad`` names no build of the channel, or they are in the wrong order.
         IndexUnreachable: the channel's index did not answer.
     """
     nightly = options.channels and "release" not in options.channels

@@ -77,7 +77,7 @@ class Bisection:
         """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
 
         Raises:
-            InputError: ``--good`` and ``--bad`` can't be what they are said to be.
+            InputError: ``--good`` or ``--bad`` names no build of the channel, or they are in the wrong order.
             MachineError: the search could not go on.
         """
         scope = first_scope(self._session.options, self._session.sources, self._failing)

@@ -43,25 +43,26 @@ class DependencyCheck:
         return [self._about(change, boundary.before, boundary.after, question) for change in changes]
 
     def _about(self, change: VersionChange, older: Build, newer: Build, question: Question) -> str:
-        said = f"between {older} and {newer}, {change}"
+        change_text = f"between {older} and {newer}, {change}"
         makers = [self._session.sources.maker(build) for build in (older, newer)]
         exchangeable = change.name == "triton" and change.before and change.after
         if not exchangeable or not all(maker.replaces_packages for maker in makers):
-            return said
+            return change_text
         if not generates_code(self._component) or not (find_gpus() or "triton" in question.signature.text.lower()):
-            return f"{said}; it plays no part in what goes wrong here"
+            return f"{change_text}; it plays no part in what goes wrong here"
         with_newer = self._ask(older, str(change.after), question)
         with_older = self._ask(newer, str(change.before), question)
         ends = [self._build_oracle.ask(build, question).status for build in (older, newer)]
-        return f"{said}: {exchange_result(change, ends[0], ends[1], with_newer, with_older)}"
+        return f"{change_text}: {exchange_result(change, ends[0], ends[1], with_newer, with_older)}"
 
     def _ask(self, build: Build, triton: str, question: Question) -> BuildAnswer:
         """Return the answer of a build with this triton in place of its own."""
         name = f"torch {build} with triton {triton}"
-        return self._build_oracle.ask_environment("exchange", name, lambda: self._altered(build, triton), question)
+        return self._build_oracle.ask_environment("exchange", name, lambda: self._with_triton(build, triton), question)
 
     @contextmanager
-    def _altered(self, build: Build, triton: str) -> Iterator[Environment]:
+    def _with_triton(self, build: Build, triton: str) -> Iterator[Environment]:
+        """Yield an environment of a build with this triton in place of its own."""
         maker = self._session.sources.maker(build)
         with ExitStack() as stack:
             try:
@@ -89,11 +90,11 @@ def exchange_result(
         return f"the answer follows {change.name} and not torch"
     if (with_newer.status, with_older.status) == (older, newer):
         return f"the answer follows torch and not {change.name}"
-    said = [
+    answers = [
         f"{torch} with {change.name} {version} is {finding.status}" + (f" ({finding.reason})" if finding.reason else "")
         for torch, version, finding in (
             ("the older torch", change.after, with_newer),
             ("the newer torch", change.before, with_older),
         )
     ]
-    return f"which of them did it is open: {', '.join(said)}"
+    return f"which of them did it is open: {', '.join(answers)}"
