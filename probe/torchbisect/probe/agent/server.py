@@ -23,9 +23,9 @@ import torch
 from .compare.comparison import compare
 from .compare.snapshot_diff import Difference
 from .run import processes
+from .run.eager_modes import may_have_ties
 from .run.fork import Run, RunLimits, run_in_child
 from .run.prewarm import Prewarmer
-from .run.tie_breaking import may_have_ties
 
 MAX_KEPT_BYTES = 512 << 20
 MAX_KEPT_SCRIPTS = 64
@@ -34,50 +34,32 @@ _CUT_SHORT = ("timed-out", "out-of-memory", "lost")
 
 
 class Script(NamedTuple):
-    """A script and its limits.
-
-    Attributes:
-        repro: ``repro.Repro`` as JSON.
-        limits: ``agent_client.Limits`` as JSON.
-        key: names the eager runs of the script; ``None`` derives a name from the other two.
-    """
+    """A script (``repro.Repro`` as JSON) and its limits (``agent_client.Limits``); ``key`` names its kept runs."""
 
     repro: Dict[str, Any]
     limits: Dict[str, Any]
-    key: Optional[str] = None
+    key: Optional[str]
 
 
 class EagerRuns:
     """The eager runs of one script, each made when it is first needed and kept. ``child.Job`` explains the roles."""
 
     def __init__(self) -> None:
-        self._by_role: Dict[str, Run] = {}
+        self.by_role: Dict[str, Run] = {}
 
     @property
     def plain(self) -> Run:
         """The run in which nothing is changed."""
-        return self._by_role["eager"]
-
-    def get(self, role: str, make: Callable[[], Run]) -> Run:
-        """Return the run of a role; ``make`` is called if there is none yet."""
-        if role not in self._by_role:
-            self._by_role[role] = make()
-        return self._by_role[role]
+        return self.by_role["eager"]
 
     @property
     def size(self) -> int:
         """Approximate size in bytes."""
-        return sum(run.size for run in self._by_role.values())
+        return sum(run.size for run in self.by_role.values())
 
 
 class Server:
-    """The agent's protocol loop over two file descriptors.
-
-    Args:
-        reader: the descriptor from which questions are read.
-        writer: the descriptor to which answers are written.
-        folder: a temporary folder, which holds the inductor caches that runs share.
-    """
+    """The protocol loop over two file descriptors; ``folder`` holds the inductor caches that runs share."""
 
     def __init__(self, reader: int, writer: int, folder: str) -> None:
         self._reader = os.fdopen(reader, "rb")
@@ -116,16 +98,17 @@ class Server:
             return self._trace(script)
         raise ValueError("the agent does not know the question {!r}".format(question["ask"]))
 
-    # Runs -----------------------------------------------------------------------------------------------------------
-
     def _run(self, role: str, script: Script, settings: Dict[str, Any], seconds: float, shared_caches: str = "") -> Run:
         self._write({"id": self._question_id, "begun": role})
         limits = script.limits
         run_limits = RunLimits(seconds, limits["memory"], limits["output"], limits["processes"], limits["threads"])
         return run_in_child(role, script.repro, settings, run_limits, shared_caches)
 
-    def _run_eager(self, role: str, script: Script) -> Run:
-        return self._run(role, script, {}, script.limits["eager_seconds"])
+    def _eager_run(self, runs: EagerRuns, role: str, script: Script) -> Run:
+        """Return the kept run of a role, or make it."""
+        if role not in runs.by_role:
+            runs.by_role[role] = self._run(role, script, {}, script.limits["eager_seconds"])
+        return runs.by_role[role]
 
     def _eager_runs(self, script: Script) -> EagerRuns:
         """Return the kept eager runs of a script, or make the first one; drop the least recently used scripts."""
@@ -137,13 +120,8 @@ class Server:
             len(self._kept) > 1 and sum(item.size for item in self._kept.values()) > MAX_KEPT_BYTES
         ):
             self._kept.popitem(last=False)
-        runs.get("eager", lambda: self._run_eager("eager", script))
+        self._eager_run(runs, "eager", script)
         return runs
-
-    def _perturbed(self, runs: EagerRuns, script: Script) -> Run:
-        return runs.get("perturbed", lambda: self._run_eager("perturbed", script))
-
-    # Questions ------------------------------------------------------------------------------------------------------
 
     def _observe(self, script: Script, question: Dict[str, Any]) -> Any:
         """Run a script eagerly and compiled, and compare the runs.
@@ -179,8 +157,7 @@ class Server:
     def _prewarm(self, backends: Sequence[str], include_cheap: bool) -> None:
         """Compile in the agent with those backends whose first compile is slow, or with all of them.
 
-        Many agents are asked about one script only. Unless that script needs inductor, prewarming costs more than it
-        saves.
+        An agent that is asked about one script only saves time by this only for inductor.
         """
         chosen = [name for name in backends if include_cheap or name == "inductor"]
         gc.disable()
@@ -190,24 +167,18 @@ class Server:
             _freeze_heap()
 
     def _compare(self, runs: EagerRuns, run_compiled: Callable[[str], Run], script: Script) -> Any:
-        """Run a script compiled, compare, and remove the differences that are no evidence against the compiler.
-
-        Args:
-            runs: the eager runs.
-            run_compiled: makes a compiled run with the given role.
-            script: the script.
-        """
+        """Run a script compiled, compare, and remove the differences that are no evidence against the compiler."""
         eager, compiled = runs.plain, run_compiled("compiled")
         notes = [*eager.notes, *compiled.notes]
         comparison = compare(eager, compiled)
         differences = comparison.differences
         if differences:
-            noise = _places(compare(eager, self._perturbed(runs, script)).differences)
+            noise = _places(compare(eager, self._eager_run(runs, "perturbed", script)).differences)
             differences = _without(differences, noise)
             # A double-precision run takes time, so it is made only if the first difference depends on it.
             depends = differences and (differences[0].is_float or differences[0].is_secondary)
             if comparison.needs_reference and depends:
-                reference = runs.get("float64", lambda: self._run_eager("float64", script))
+                reference = self._eager_run(runs, "float64", script)
                 differences = _without(compare(eager, compiled, reference).differences, noise)
                 if reference.ending["how"] != eager.ending["how"]:
                     notes.append("there is no double-precision reference: that run {}".format(reference.ending["how"]))
@@ -227,19 +198,14 @@ class Server:
         """Return the differences that remain if eager makes the other choice among equal elements."""
         if not differences or not may_have_ties(script.repro["source"]):
             return differences
-        reversed_ties = runs.get("reversed_ties", lambda: self._run_eager("reversed_ties", script))
+        reversed_ties = self._eager_run(runs, "reversed_ties", script)
         if reversed_ties.ending["how"] != runs.plain.ending["how"]:
             return differences
         remaining = _places(compare(reversed_ties, compiled).differences)
         return [item for item in differences if _place(item) in remaining]
 
     def _without_draws(
-        self,
-        differences: List[Difference],
-        runs: EagerRuns,
-        compiled: Run,
-        run_compiled: Callable[[str], Run],
-        script: Script,
+        self, differences: List[Difference], runs: EagerRuns, compiled: Run, run: Callable[[str], Run], script: Script
     ) -> Tuple[List[Difference], bool]:
         """Return the differences that remain if random numbers do not depend on the order of draws.
 
@@ -251,8 +217,8 @@ class Server:
         draws = any(entry.facts.get("drew") for entry in eager.entries)
         if not draws or not (values or check_failed):
             return differences, False
-        left = runs.get("deterministic_rng", lambda: self._run_eager("deterministic_rng", script))
-        right = run_compiled("deterministic_rng-compiled")
+        left = self._eager_run(runs, "deterministic_rng", script)
+        right = run("deterministic_rng-compiled")
         endings_differ = left.ending["how"] != right.ending["how"] or left.ending["how"] != eager.ending["how"]
         remaining = _places(compare(left, right).differences)
         kept = [item for item in differences if item not in values or endings_differ or _place(item) in remaining]
@@ -264,7 +230,7 @@ class Server:
         eager = runs.plain
         if eager.ending["how"] in _CUT_SHORT:
             return _observation(eager.ending, eager.ending, [], eager.notes)
-        again = self._perturbed(runs, script)
+        again = self._eager_run(runs, "perturbed", script)
         return _observation(eager.ending, again.ending, compare(eager, again).differences, eager.notes)
 
     def _trace(self, script: Script) -> Any:

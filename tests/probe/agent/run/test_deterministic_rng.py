@@ -13,7 +13,7 @@ pytestmark = pytest.mark.torch
 def test_draws_do_not_depend_on_their_order() -> None:
     program = """
 import torch
-from torchbisect.probe.agent.run.deterministic_rng import DeterministicRandom
+from torchbisect.probe.agent.run.eager_modes import DeterministicRandom
 def draws(order):
     kinds = [lambda: torch.rand(4), lambda: torch.randn(2, 2), lambda: torch.randint(3, 9, (5,)),
              lambda: torch.nn.functional.dropout(torch.ones(6)), lambda: torch.empty(3).exponential_()]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from torchbisect.probe.agent.run.output_capture import TAIL_BYTES, OutputCapture
+from torchbisect.probe.agent.run.fork import TAIL_BYTES, OutputCapture
 
 pytestmark = pytest.mark.torch
 

@@ -80,12 +80,8 @@ class FrameClassifier:
             owner = "user"
             shown = next(os.path.relpath(path, folder) for folder in self._user_folders if _is_inside(path, folder))
         else:
-            for folder in _LIBRARIES:
-                if _is_inside(path, folder):
-                    shown = os.path.relpath(path, folder)
-                    break
-            else:
-                shown = os.path.basename(path)
+            library = next((folder for folder in _LIBRARIES if _is_inside(path, folder)), None)
+            shown = os.path.relpath(path, library) if library is not None else os.path.basename(path)
         return {"file": shown, "function": function, "line": int(line or 0), "where": owner}
 
 
@@ -101,19 +97,15 @@ def exception_to_json(error: BaseException, frame_to_json: FrameToJson, depth: i
         frame_to_json: returns a frame as JSON, or ``None`` to leave it out.
         depth: the number of exceptions that this one is a cause of.
     """
-    frames = []
-    for item in traceback.extract_tb(error.__traceback__):
-        shown = frame_to_json(item.filename, item.name, item.lineno or 0)
-        if shown is not None:
-            frames.append(shown)
+    extracted = traceback.extract_tb(error.__traceback__)
+    shown = [frame_to_json(item.filename, item.name, item.lineno or 0) for item in extracted]
+    frames = [frame for frame in shown if frame is not None]
     if len(frames) > OUTER_FRAMES + INNER_FRAMES:
         frames = frames[:OUTER_FRAMES] + frames[-INNER_FRAMES:]
-    kind = type(error)
-    bases = [class_path(base) for base in kind.__mro__[1:] if base is not object]
-    cause = _cause(error)
+    kind, cause = type(error), _cause(error)
     return {
         "name": class_path(kind),
-        "bases": bases,
+        "bases": [class_path(base) for base in kind.__mro__[1:] if base is not object],
         "message": message_of(error),
         "frames": frames,
         "cause": None if cause is None or depth >= MAX_CAUSES else exception_to_json(cause, frame_to_json, depth + 1),

@@ -1,15 +1,19 @@
-"""Find the values that a function can reach: arguments, ``self``, closure cells, globals; and the tensors in them."""
+"""Find the values that a function can reach, the tensors in them, and the state that a hook can write to."""
 
 from __future__ import annotations
 
+import collections
+import dis
 import inspect
 import types
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 
 from . import raw_tensor
 from .snapshot import class_name
+
+_CONTAINERS = (list, dict, set, collections.deque)
 
 
 def call_inputs(target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
@@ -17,14 +21,10 @@ def call_inputs(target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> I
     is_module = isinstance(target, torch.nn.Module)
     function = target.forward if is_module else target
     yield from _named_arguments(function, args, kwargs)
-    seen = set()
-    if is_module:
-        yield "self", target
-        seen.add("self")
+    found = {"self": target} if is_module else {}
     for name, value in reachable_values(function):
-        if name not in seen:
-            seen.add(name)
-            yield name, value
+        found.setdefault(name, value)
+    yield from found.items()
 
 
 def _named_arguments(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
@@ -73,9 +73,7 @@ def reachable_values(function: Any, depth: int = 0) -> Iterator[Tuple[str, Any]]
                 for further in functions if depth < 2 else ():
                     if further.__globals__ is namespace:
                         yield from reachable_values(further, depth + 1)
-            elif (
-                value is not None and not isinstance(value, (types.ModuleType, type)) and not _is_torch_callable(value)
-            ):
+            elif not isinstance(value, (types.ModuleType, type, type(None))) and not _is_torch_callable(value):
                 yield "global " + name, value
 
 
@@ -153,3 +151,44 @@ def versions_of(inputs: List[Tuple[str, Any]]) -> Dict[int, int]:
                 for buffer in value.buffers():
                     found[id(buffer)] = version_of(buffer)
     return found
+
+
+class HookWrites:
+    """The state that the script's hooks can write to: containers, objects of its classes, globals and cells."""
+
+    def __init__(self, is_user_class: Callable[[type], bool]) -> None:
+        self._is_user_class = is_user_class
+        self._objects: List[Any] = []
+        self._global_names: Set[str] = set()
+        self._cells: List[Any] = []
+
+    def add(self, hook: Any) -> None:
+        """Note the state that a function, which the script registered as a hook, can write to."""
+        for _, value in reachable_values(hook):
+            if isinstance(value, _CONTAINERS) or (hasattr(value, "__dict__") and self._is_user_class(type(value))):
+                self._objects.append(value)
+        global_names, cells = _assigned_outside(hook)
+        self._global_names.update("global " + name for name in global_names)
+        self._cells += cells
+
+    def includes(self, name: str, value: Any) -> bool:
+        """Return True if a hook can write to the value, or to the global of this name (``global x``)."""
+        return name in self._global_names or any(value is held for held in self._objects)
+
+    def cells_of(self, function: Any) -> Iterator[str]:
+        """Yield the names of a function's cells that a hook assigns to."""
+        if self._cells and isinstance(function, (types.FunctionType, types.MethodType)):
+            for name, cell in closure_cells(inspect.unwrap(function)):
+                if any(cell is held for held in self._cells):
+                    yield name
+
+
+def _assigned_outside(function: Any) -> Tuple[Set[str], List[Any]]:
+    """Return the names of the globals and the cells that a function assigns to."""
+    inner = getattr(function, "__func__", function)
+    code = getattr(inner, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        return set(), []
+    stored = [(item.opname, item.argval) for item in dis.get_instructions(code)]
+    names = {name for operation, name in stored if operation == "STORE_GLOBAL"}
+    return names, [cell for name, cell in closure_cells(inner) if ("STORE_DEREF", name) in stored]

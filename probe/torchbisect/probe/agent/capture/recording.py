@@ -15,36 +15,56 @@ import time
 import types
 import weakref
 import zlib
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
 
 import torch
+import torch._dynamo
+import torch._dynamo.eval_frame
 
-from . import dynamo_skip, exceptions, raw_tensor
-from .hook_writes import HookWrites
-from .reachable import call_inputs, cell_values, tensors_in_value, version_of, versions_of
+from . import exceptions, raw_tensor
+from .reachable import HookWrites, call_inputs, cell_values, tensors_in_value, version_of, versions_of
 from .snapshot import Snapshot
 from .tape import Tape
 
 MAX_EVENTS = 2000
 _clock = time.perf_counter
 _SKIPPED_GLOBALS = ("In", "Out", "exit", "quit")
+_STATE_TYPES = (int, float, str, list, dict, set, tuple, torch.Tensor)
+
+# After a graph break, or in a backward hook, dynamo intercepts the agent's own frames as well. Compiling these would
+# cost seconds and would count as graphs of the script. The next three functions prevent it.
+F = TypeVar("F", bound=Callable[..., Any])
+_skip_code: Any = getattr(torch._dynamo.eval_frame, "skip_code", None)
+_is_compiling: Any = getattr(getattr(torch, "compiler", None), "is_compiling", None) or getattr(
+    torch._dynamo, "is_compiling", lambda: False
+)
+
+
+def skip_frame(function: F) -> F:
+    """Mark a function so that its own frame is never compiled; the functions it calls still are."""
+    if _skip_code is not None:
+        _skip_code(function.__code__)
+    return function
+
+
+def disable_compile(function: F) -> F:
+    """Return a function that runs, with everything it calls, with the compiler off."""
+    disabled: F = torch._dynamo.disable(function)
+    return disabled
+
+
+def is_compiling() -> bool:
+    """Return True while the caller is traced; dynamo replaces this call by a constant when it traces it."""
+    return bool(_is_compiling())
 
 
 class OpenCall(NamedTuple):
-    """A recorded call that has begun.
+    """A recorded call that has begun, with the state before it."""
 
-    Attributes:
-        entry: the tape entry, still incomplete.
-        inputs: the values that the call can read, by name.
-        versions: version counters of the input tensors before the call, by ``id``.
-        rng_state: hash of the random number generator's state before the call.
-        began: time of the start, from ``time.perf_counter``.
-    """
-
-    entry: Dict[str, Any]
-    inputs: List[Tuple[str, Any]]
-    versions: Dict[int, int]
-    rng_state: int
+    entry: Dict[str, Any]  # for the tape, still incomplete
+    inputs: List[Tuple[str, Any]]  # the values that the call can read, by name
+    versions: Dict[int, int]  # version counters of the input tensors, by ``id``
+    rng_state: int  # hash of the random number generator's state
     began: float
 
 
@@ -74,10 +94,10 @@ class Recorder:
         self._grad_tensors: Dict[int, Tuple[str, Any]] = {}
         self._user_classes: Dict[type, bool] = {}
         self._hook_writes = HookWrites(self.is_user_class)
-        self._begin = dynamo_skip.disable_compile(self._begin_call)
-        self._end = dynamo_skip.disable_compile(self._end_call)
-        self.record_backward = dynamo_skip.disable_compile(self._record_backward)
-        self.add_hook = dynamo_skip.disable_compile(self._hook_writes.add)
+        self._begin = disable_compile(self._begin_call)
+        self._end = disable_compile(self._end_call)
+        self.record_backward = disable_compile(self._record_backward)
+        self.add_hook = disable_compile(self._hook_writes.add)
 
     def is_user_class(self, kind: type) -> bool:
         """Return True for a class that the script or a module beside it defines."""
@@ -95,9 +115,7 @@ class Recorder:
         """Return True in the process and thread of the script, until the maximum number of events is reached."""
         return os.getpid() == self._process and threading.get_ident() == self._thread and self._events < MAX_EVENTS
 
-    # Calls ----------------------------------------------------------------------------------------------------------
-
-    @dynamo_skip.skip_frame
+    @skip_frame
     def call(self, site: int, label: str, target: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call a function and record it as a call of ``target``, unless another recorded call is open.
 
@@ -136,13 +154,7 @@ class Recorder:
         return OpenCall({"e": "call", "n": number, "label": label}, inputs, versions, rng_state_hash(), _clock())
 
     def _end_call(self, opened: OpenCall, error: Optional[BaseException], *result: Any) -> None:
-        """Record a call that has ended.
-
-        Args:
-            opened: the call.
-            error: the exception that ended it, if one did.
-            result: the value that it returned; empty if it raised.
-        """
+        """Record a call that has ended: by an exception, or with one result."""
         self.call_seconds.append(round(_clock() - opened.began, 6))
         self._current_call = None
         if self.tracer is not None:
@@ -158,13 +170,12 @@ class Recorder:
     def _record_call(self, opened: OpenCall, *result: Any) -> None:
         entry, snapshot = opened.entry, self.snapshot()
         entry["inputs"] = [[name, snapshot.node(value)] for name, value in opened.inputs]
-        entry["mutated"] = sorted(
-            {
-                index
-                for index, tensor in enumerate(snapshot.recorded)
-                if id(tensor) in opened.versions and version_of(tensor) != opened.versions[id(tensor)]
-            }
-        )
+        versions = opened.versions
+        entry["mutated"] = [
+            index
+            for index, tensor in enumerate(snapshot.recorded)
+            if id(tensor) in versions and version_of(tensor) != versions[id(tensor)]
+        ]
         if result:
             entry["output"] = snapshot.node(result[0])
         entry["hooked"] = [name for name, value in opened.inputs if self._hook_writes.includes(name, value)]
@@ -173,8 +184,6 @@ class Recorder:
     def _write(self, entry: Dict[str, Any], snapshot: Snapshot) -> None:
         entry["tensors"] = snapshot.tensors
         self.tape.append(entry, snapshot.chunks)
-
-    # Gradients ------------------------------------------------------------------------------------------------------
 
     def _watch_gradients(self, name: str, value: Any, include_non_leaves: bool = False) -> None:
         """Note the leaves in a value, whose ``.grad`` is recorded after each backward.
@@ -211,20 +220,12 @@ class Recorder:
         entry["leaves"] = leaves
         self._write(entry, snapshot)
 
-    # The end of the script ------------------------------------------------------------------------------------------
-
     def finish(self, ending: Dict[str, Any], namespace: Dict[str, Any]) -> None:
-        """Record how the script ended and what its globals hold.
-
-        Args:
-            ending: ``observation.Ending`` as JSON.
-            namespace: the script's globals.
-        """
+        """Record how the script ended (``observation.Ending`` as JSON) and the state of its globals."""
         if os.getpid() != self._process:
             return
         snapshot = self.snapshot()
-        state = []
-        hooked = []
+        state, hooked = [], []
         for name, value in list(namespace.items()):
             cells = {"{} closure {}".format(name, cell) for cell in self._hook_writes.cells_of(value)}
             for path, item in self._state_of(name, value):
@@ -240,10 +241,7 @@ class Recorder:
         if isinstance(value, type):
             if self.is_user_class(value):
                 for attribute, item in list(vars(value).items()):
-                    if (
-                        isinstance(item, (int, float, str, list, dict, set, tuple, torch.Tensor))
-                        and attribute[:1] != "_"
-                    ):
+                    if isinstance(item, _STATE_TYPES) and attribute[:1] != "_":
                         yield "{}.{}".format(name, attribute), item
             return
         if isinstance(value, (types.FunctionType, types.MethodType)):

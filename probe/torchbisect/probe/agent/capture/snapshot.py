@@ -52,24 +52,16 @@ def class_name(value: Any) -> str:
 
 
 def sample_step(numel: int) -> int:
-    """Return the distance between sampled elements of a tensor.
-
-    It depends on the number of elements alone, so that two runs sample the same positions. It is odd.
-    """
+    """Return the distance between sampled elements: odd, and the same in all runs, as only ``numel`` determines it."""
     return max(1, numel // SAMPLES) | 1
 
 
 class Snapshot:
-    """Collector of nodes, of a table of the tensors in them, and of the tensors' bytes.
+    """Collector of nodes, of the tensors in them (``recorded``), and of their metadata and bytes.
 
     Args:
         is_user_class: returns True for a class of the script; its objects are recorded by their attributes.
         crowded: the tape has little room, so smaller tensors are sampled too.
-
-    Attributes:
-        tensors: the metadata of each tensor.
-        chunks: the bytes of the tensors, in order.
-        recorded: the tensors themselves, in the order of the table.
     """
 
     def __init__(self, is_user_class: Callable[[type], bool], crowded: bool = False) -> None:
@@ -91,7 +83,10 @@ class Snapshot:
             try:
                 return self._node(value)
             except Exception:
-                return ["X", _class_or_unknown(value)]
+                try:
+                    return ["X", class_name(value)]
+                except Exception:
+                    return ["X", "?"]
 
     def _node(self, value: Any) -> Node:
         if isinstance(value, torch.Tensor):
@@ -143,12 +138,7 @@ class Snapshot:
         for path, part in list(module.named_modules())[:500]:
             for name, item in list(part.__dict__.items()):
                 is_plain = isinstance(item, (*_SCALARS, list, dict, set, tuple, collections.deque, torch.Tensor))
-                if (
-                    is_plain
-                    and _is_user_attribute(name)
-                    and not name.startswith("_")
-                    and name not in ("T_destination", "call_super_init")
-                ):
+                if is_plain and not name.startswith("_") and name not in ("T_destination", "call_super_init"):
                     found.append([path + "." + name if path else name, self._node(item)])
         return ["M", class_name(module), found]
 
@@ -190,13 +180,6 @@ class Snapshot:
 
 def _is_user_attribute(name: Any) -> bool:
     return not (isinstance(name, str) and name.startswith(_INTERNAL_PREFIXES))
-
-
-def _class_or_unknown(value: Any) -> str:
-    try:
-        return class_name(value)
-    except Exception:
-        return "?"
 
 
 def _scalar(value: Any) -> Node:

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..run.fork import Run
 from . import records, stdout_diff
-from .aliases import aliasing_differences
-from .records import EventPair, EventSide
+from .records import EventPair, EventSide, tensors_in
 from .snapshot_diff import Category, Difference, SnapshotDiff, ValueRole
 
 END = 1_000_000  # the moment of the script's end, after every event
@@ -22,33 +21,20 @@ _ALIASING = Category("aliasing", 5)
 
 
 class Comparison(NamedTuple):
-    """The result of a comparison.
-
-    Attributes:
-        differences: the most telling first.
-        needs_reference: a floating-point difference was judged without a double-precision reference.
-    """
+    """The differences, the most telling first; if ``needs_reference``, one was judged without double precision."""
 
     differences: List[Difference]
     needs_reference: bool
 
 
 def compare(eager: Run, compiled: Run, reference: Optional[Run] = None) -> Comparison:
-    """Compare two runs event by event.
-
-    Args:
-        eager: the run with compile turned off.
-        compiled: the run with compile honored.
-        reference: the eager run in double precision, against which floating-point errors are measured.
-    """
+    """Compare two runs event by event; ``reference`` is the eager run in double precision, if there is one."""
     diff = SnapshotDiff()
     _compare_events(diff, eager, compiled, reference)
     _compare_final_states(diff, eager, compiled, reference)
     _compare_printed_lines(diff, eager, compiled, reference)
-    ranked = sorted(
-        enumerate(diff.differences), key=lambda item: (item[1].is_secondary, item[1].moment, item[1].rank, item[0])
-    )
-    return Comparison([difference for _, difference in ranked], diff.needs_reference)
+    ranked = sorted(diff.differences, key=lambda item: (item.is_secondary, item.moment, item.rank))
+    return Comparison(ranked, diff.needs_reference)
 
 
 def _compare_events(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Optional[Run]) -> None:
@@ -64,14 +50,16 @@ def _compare_events(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Op
         a, b = pair.eager.facts, pair.compiled.facts
         diff.enter(moment, pair)
         if (a["e"], a.get("label")) != (b["e"], b.get("label")):
-            names = (_event_name(pair.eager), _event_name(pair.compiled))
+            names = str(a.get("label") or a["e"]), str(b.get("label") or b["e"])
             diff.add(_SEQUENCE, "call {}".format(calls), "order of calls", names)
             return
         if a["e"] == "call":
-            inner_pairs = _pairs(inner_left.get(a["n"], []), inner_right.get(b["n"], []))
+            inner = inner_left.get(a["n"], []), inner_right.get(b["n"], [])
+            same_count = len(inner[0]) == len(inner[1])
             ended_script = _ended_script(compiled, right, rights) or _ended_script(eager, left, lefts)
             _compare_call(diff, "call {} ".format(calls), pair, ended_script)
-            for offset, inner_pair in enumerate(inner_pairs):
+            for offset, entries in enumerate(zip(*inner) if same_count else ()):
+                inner_pair = EventPair(EventSide(entries[0]), EventSide(entries[1]), None)
                 diff.enter(moment, inner_pair)
                 _compare_backward(diff, "call {} backward {} ".format(calls, offset), inner_pair)
             calls += 1
@@ -79,16 +67,6 @@ def _compare_events(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Op
             _compare_backward(diff, "backward {} ".format(backwards), pair)
             backwards += 1
     _compare_counts(diff, eager, compiled, len(lefts), len(rights))
-
-
-def _event_name(side: EventSide) -> str:
-    return str(side.facts.get("label") or side.facts["e"])
-
-
-def _pairs(eager: List[Any], compiled: List[Any]) -> List[EventPair]:
-    if len(eager) != len(compiled):
-        return []
-    return [EventPair(EventSide(a), EventSide(b), None) for a, b in zip(eager, compiled)]
 
 
 def _ended_script(run: Run, entry: Any, entries: List[Any]) -> bool:
@@ -115,9 +93,45 @@ def _compare_call(diff: SnapshotDiff, place: str, pair: EventPair, ended_script:
             role = ValueRole.HOOKED if name in hooked else ValueRole.INPUT
             diff.compare_nodes(place + name, node, others[name], references.get(name), role)
     if "output" in eager and "output" in compiled:
-        for path, partner, shared_in_eager in aliasing_differences(pair):
+        for path, partner, shared_in_eager in _aliasing_differences(pair):
             sides = ("shared", "not shared") if shared_in_eager else ("not shared", "shared")
             diff.add(_ALIASING, place + path, "shared storage with " + partner, sides)
+
+
+def _storages(side: EventSide) -> Tuple[Dict[str, int], Dict[str, int]]:
+    """Return the storages of the input tensors and of the output tensors, by the tensors' places."""
+    found: Tuple[Dict[str, int], Dict[str, int]] = {}, {}
+    for storages, values in zip(found, (side.facts.get("inputs") or (), [("output", side.facts["output"])])):
+        for name, node in values:
+            for place, index in tensors_in(node, name):
+                storage = side.tensors[index].get("storage")
+                if storage is not None:
+                    storages[place] = storage
+    return found
+
+
+def _partners(inputs: Dict[str, int], outputs: Dict[str, int]) -> Dict[str, Set[str]]:
+    """Return, for each output, the places of the inputs and the earlier outputs that share its storage."""
+    found: Dict[str, Set[str]] = {}
+    earlier = list(inputs.items())
+    for place, storage in outputs.items():
+        found[place] = {name for name, other in earlier if other == storage}
+        earlier.append((place, storage))
+    return found
+
+
+def _aliasing_differences(pair: EventPair) -> Iterator[Tuple[str, str, bool]]:
+    """Yield the outputs that share memory with another tensor in one run only.
+
+    Each item is the output's place, the other tensor's place, and True if they share memory in the eager run.
+    """
+    left, right = _storages(pair.eager), _storages(pair.compiled)
+    eager, compiled = _partners(*left), _partners(*right)
+    in_both = {*left[0], *left[1]} & {*right[0], *right[1]}
+    for place in eager:
+        if place in compiled:
+            for partner in sorted((eager[place] ^ compiled[place]) & in_both):
+                yield place, partner, partner in eager[place]
 
 
 def _compare_exceptions(
@@ -136,8 +150,7 @@ def _compare_exceptions(
 def _is_same_exception(eager: Dict[str, Any], compiled: Dict[str, Any]) -> bool:
     """Return True if the compiled exception is the eager one, a subclass of its class, or a wrapper around it.
 
-    Dynamo raises an exception that it meets while tracing as ``TorchRuntimeError``, a ``RuntimeError`` whose message
-    quotes the original one.
+    Dynamo raises an exception that it meets while tracing as ``TorchRuntimeError``, whose message quotes it.
     """
     name = eager["name"]
     inner: Optional[Dict[str, Any]] = compiled

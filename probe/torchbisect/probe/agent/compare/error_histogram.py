@@ -19,8 +19,7 @@ def error_charts(eager: torch.Tensor, compiled: torch.Tensor, shape: List[int], 
     """Return the histogram and the map of the errors between two flat tensors; empty if no error is finite.
 
     Args:
-        eager: all recorded elements.
-        compiled: as many elements.
+        eager, compiled: all recorded elements.
         shape: the shape of the whole tensor.
         step: the distance between recorded elements; a sampled tensor (``step`` above 1) has no map.
     """

@@ -14,14 +14,8 @@ MAX_DIFFERENCES = 200
 MAX_CHARTS = 3
 
 
-class ValueRole(enum.Enum):
-    """The role of a value in a call, which decides the kind of mismatch that a difference is."""
-
-    OUTPUT = "output"
-    INPUT = "input"
-    GRADIENT = "gradient"
-    GLOBAL = "global"
-    HOOKED = "hooked"
+# The role of a value in a call, which decides the kind of mismatch that a difference is.
+ValueRole = enum.Enum("ValueRole", "OUTPUT INPUT GRADIENT GLOBAL HOOKED")
 
 
 class Category(NamedTuple):
@@ -58,24 +52,11 @@ class TensorPair(NamedTuple):
 
 
 TYPE_OR_SHAPE = Category("metadata", 1)
-_VALUES = {
-    ValueRole.OUTPUT: Category("values", 2),
-    ValueRole.GRADIENT: Category("gradients", 4),
-    ValueRole.GLOBAL: Category("values", 4),
-    ValueRole.HOOKED: Category("hooks", 6),
-}
-_METADATA = {
-    ValueRole.OUTPUT: TYPE_OR_SHAPE,
-    ValueRole.GRADIENT: Category("gradients", 4),
-    ValueRole.HOOKED: Category("hooks", 6),
-}
-_STATE = {
-    ValueRole.OUTPUT: Category("values", 2),
-    ValueRole.GRADIENT: Category("gradients", 4),
-    ValueRole.INPUT: Category("side-effects", 6),
-    ValueRole.GLOBAL: Category("side-effects", 6),
-    ValueRole.HOOKED: Category("hooks", 6),
-}
+_SIDE_EFFECT = Category("side-effects", 6)
+_COMMON = {ValueRole.GRADIENT: Category("gradients", 4), ValueRole.HOOKED: Category("hooks", 6)}
+_METADATA = {**_COMMON, ValueRole.OUTPUT: TYPE_OR_SHAPE}
+_VALUES = {**_COMMON, ValueRole.OUTPUT: Category("values", 2), ValueRole.GLOBAL: Category("values", 4)}
+_STATE = {**_VALUES, ValueRole.INPUT: _SIDE_EFFECT, ValueRole.GLOBAL: _SIDE_EFFECT}
 _METADATA_FIELDS = ("class", "dtype", "shape", "device", "layout", "requires_grad", "leaf")
 _FIELD_NAMES = {"class": "type", "leaf": "is_leaf"}
 
@@ -120,21 +101,12 @@ class SnapshotDiff:
             attribute: the property that differs there, such as ``dtype``.
             sides: the property in the eager and in the compiled run.
             detail: figures about it.
-            is_secondary: see ``Difference``.
-            is_float: see ``Difference``.
+            is_secondary, is_float: see ``Difference``.
         """
         if len(self.differences) < MAX_DIFFERENCES:
-            facts = {
-                "kind": category.kind,
-                "place": place,
-                "attribute": attribute,
-                "eager": sides[0],
-                "compiled": sides[1],
-                "detail": detail or {},
-            }
+            facts: Dict[str, Any] = {"kind": category.kind, "place": place, "attribute": attribute}
+            facts.update(eager=sides[0], compiled=sides[1], detail=detail or {})
             self.differences.append(Difference(self.moment, category.rank, is_secondary, is_float, facts))
-
-    # Nodes ----------------------------------------------------------------------------------------------------------
 
     def compare_nodes(
         self, place: str, eager: Node, compiled: Node, reference: Optional[Node], role: ValueRole
@@ -201,8 +173,6 @@ class SnapshotDiff:
                 is_module_tensor = eager[0] == "M" and node[0] == "T" and role is ValueRole.HOOKED
                 inner_role = ValueRole.GLOBAL if is_module_tensor else role
                 self.compare_nodes(inner, node, second[name], references.get(name), inner_role)
-
-    # Tensors --------------------------------------------------------------------------------------------------------
 
     def _compare_tensors(
         self, place: str, eager: int, compiled: int, reference: Optional[int], role: ValueRole

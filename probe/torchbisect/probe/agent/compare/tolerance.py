@@ -45,11 +45,10 @@ def _rms(tensor: torch.Tensor) -> float:
 def floats_differ(
     eager: torch.Tensor, compiled: torch.Tensor, reference: Optional[torch.Tensor], dtype: str
 ) -> Optional[Dict[str, Any]]:
-    """Compare the elements of two results of one dtype.
+    """Compare the elements of two results of one floating-point or complex dtype.
 
     Args:
-        eager: a flat tensor of any floating-point or complex dtype.
-        compiled: as many elements.
+        eager, compiled: flat tensors of the same length.
         reference: the same elements from the double-precision run, or ``None``.
         dtype: the name of the dtype in the script.
 

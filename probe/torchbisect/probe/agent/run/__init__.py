@@ -1,6 +1,5 @@
 """Run a script in a forked child, eager or compiled, under limits.
 
-Modules, in reading order: ``fork``, ``ending``, ``child``, ``child_setup``, ``compile_hook``, ``autograd_hooks``,
-``compile_metrics``; the modes of special eager runs ``float64``, ``tie_breaking``, ``deterministic_rng``; and
-``processes``, ``output_capture``, ``inductor_cache``, ``prewarm``.
+Modules, in reading order: ``fork``, ``processes``, ``child``, ``child_setup``, ``compile_hook``, ``compile_metrics``,
+``eager_modes``, ``prewarm``, ``inductor_cache``.
 """

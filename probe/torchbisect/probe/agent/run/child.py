@@ -16,11 +16,8 @@ from ..capture.recording import Recorder
 from ..capture.tape import Tape
 from ..trace.tracing import Tracer
 from . import child_setup, compile_metrics
-from .autograd_hooks import watch_autograd, watch_hooks
-from .compile_hook import CompileHook
-from .deterministic_rng import DeterministicRandom
-from .float64 import DoublePrecision
-from .tie_breaking import ReversedTies
+from .compile_hook import CompileHook, watch_autograd, watch_hooks
+from .eager_modes import DeterministicRandom, DoublePrecision, ReversedTies
 
 _exit = os._exit
 MAX_CALL_SECONDS = 200  # calls whose wall time is recorded
@@ -36,10 +33,9 @@ class Job(NamedTuple):
     """The task of a child.
 
     Attributes:
-        role: ``eager``; ``compiled``; ``perturbed`` (eager, with everything changed that may differ between two correct
-            runs); ``float64`` (eager, in double precision); ``reversed_ties`` (eager, with another choice among equal
-            elements); ``deterministic_rng`` and ``deterministic_rng-compiled`` (eager and compiled, with random numbers
-            that do not depend on the order of draws); ``trace`` (eager, traced).
+        role: ``compiled``, or an eager run: ``eager``; ``trace``; ``perturbed``, with everything changed that may
+            differ between two correct runs; ``float64``, ``reversed_ties`` or ``deterministic_rng``, in a mode of
+            ``eager_modes``. ``deterministic_rng-compiled`` is compiled in such a mode.
         repro: ``repro.Repro`` as JSON.
         settings: ``repro.Settings`` as JSON.
         scratch: a folder for this child alone.
@@ -119,8 +115,7 @@ def _run_job(job: Job, tape: Tape) -> int:
 def _place_script(job: Job) -> Tuple[str, List[str]]:
     """Write the script and the modules beside it to a folder, and change to that folder.
 
-    Returns:
-        The script's path, and the folders of user code; the last one is searched for modules.
+    Return the script's path, and the folders of user code; the last one is searched for modules.
     """
     folder = os.path.join(job.scratch, "script")
     for name, text in job.repro.get("siblings", {}).items():
@@ -139,11 +134,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _run_script(
-    path: str,
-    source: str,
-    namespace: Dict[str, Any],
-    classifier: exceptions.FrameClassifier,
-    contexts: Tuple[Any, Any],
+    path: str, source: str, namespace: Dict[str, Any], classifier: exceptions.FrameClassifier, contexts: Tuple[Any, Any]
 ) -> Dict[str, Any]:
     """Run the script in two contexts and return its ending, in the form that ``observation.Ending`` reads."""
     try:

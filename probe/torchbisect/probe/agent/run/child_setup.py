@@ -46,13 +46,7 @@ def _data_size() -> int:
 
 
 def set_environment(scratch: str, caches: str, threads: int) -> None:
-    """Set the environment variables and reset the compiler's state.
-
-    Args:
-        scratch: the folder for temporary files.
-        caches: the folder for the caches of inductor and triton.
-        threads: the number of threads of torch's operators.
-    """
+    """Set the environment variables and reset the compiler's state; ``child.Job`` explains the arguments."""
     os.makedirs(caches, exist_ok=True)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(caches, "inductor")
     os.environ["TRITON_CACHE_DIR"] = os.path.join(caches, "triton")
@@ -106,31 +100,26 @@ class _EmptyBuffer(io.RawIOBase):
 
 
 def open_streams() -> List[int]:
-    """Open Python's standard streams on descriptors 0 to 2.
-
-    Returns:
-        A list that grows with each attempt to read standard input.
-    """
+    """Open Python's standard streams on descriptors 0 to 2; return a list that grows with each read of the input."""
     reads: List[int] = []
     sys.stdin = sys.__stdin__ = _EmptyInput(reads)  # type: ignore[assignment,misc]
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(  # type: ignore[misc]
-        io.FileIO(1, "wb", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
-    )
-    sys.stderr = sys.__stderr__ = io.TextIOWrapper(  # type: ignore[misc]
-        io.FileIO(2, "wb", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
-    )
+    sys.stdout = sys.__stdout__ = _text_output(1)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _text_output(2)  # type: ignore[misc]
     return reads
+
+
+def _text_output(number: int) -> io.TextIOWrapper:
+    file = io.FileIO(number, "wb", closefd=False)
+    return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
 def seed_generators(seed: int) -> None:
     """Seed the random number generators of Python, torch and, if it is installed, numpy."""
     random.seed(seed)
     torch.manual_seed(seed)
-    numpy = sys.modules.get("numpy")
-    if numpy is None:
-        with contextlib.suppress(ImportError):
-            import numpy
-    if numpy is not None:
+    with contextlib.suppress(ImportError):
+        import numpy
+
         numpy.random.seed(seed % (1 << 32))
 
 

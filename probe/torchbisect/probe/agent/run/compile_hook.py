@@ -13,15 +13,16 @@ import importlib
 import itertools
 import threading
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, cast
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, cast
 
 import torch
 import torch._dynamo
 
-from ..capture import dynamo_skip
-from ..capture.recording import Recorder
+from ..capture.recording import Recorder, disable_compile, is_compiling, skip_frame
 
 COMPILED_AUTOGRAD_FLAG = "compiled_autograd"
+_TENSOR_HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
+_MODULE_HOOKS = ("forward_hook", "forward_pre_hook", "full_backward_hook", "full_backward_pre_hook", "backward_hook")
 
 
 class CompileHook:
@@ -57,8 +58,6 @@ class CompileHook:
         torch.compile = _replacement(self._real_compile, self._compile)
         torch._dynamo.optimize = _replacement(self._real_optimize, self._optimize)
         self._replace_compiled_autograd()
-
-    # Settings -------------------------------------------------------------------------------------------------------
 
     def _collect_flags(self) -> None:
         flags = [("_inductor.config.fallback_random", True)]
@@ -103,7 +102,7 @@ class CompileHook:
             return lambda function: self._compile(function, *args, **options)
         if options.get("disable") or getattr(self._local, "in_torch", False):
             return self._real_compile(model, *args, **options)
-        self.backends.add(_backend_name(options.get("backend", "inductor")))
+        self._note_backend(options)
         if self._compiles:
             with self._in_torch():
                 compiled = self._real_compile(model, *args, **self._with_settings(options))
@@ -112,6 +111,10 @@ class CompileHook:
         if isinstance(model, type) or (isinstance(model, torch.fx.GraphModule) and self._in_compiled_autograd()):
             return compiled
         return self._recorded(model, compiled)
+
+    def _note_backend(self, options: Dict[str, Any]) -> None:
+        backend = options.get("backend", "inductor")
+        self.backends.add(backend if isinstance(backend, str) else "custom")
 
     def _uncompiled(self, model: Any) -> Any:
         """Return the model, not compiled; a module is put in the wrapper that ``torch.compile`` would return."""
@@ -125,13 +128,10 @@ class CompileHook:
         if getattr(self._local, "in_torch", False) or options.get("disable"):
             return self._real_optimize(*args, **options)
         given = {**dict(zip(("backend", "nopython"), args)), **options}
-        self.backends.add(_backend_name(given.get("backend", "inductor")))
+        self._note_backend(given)
         if self._compiles:
-            backend = self._settings.get("backend")
-            if backend is not None:
-                given["backend"] = backend
-            if self._settings.get("dynamic") is not None:
-                given["dynamic"] = self._settings["dynamic"]
+            forced = {name: self._settings.get(name) for name in ("backend", "dynamic")}
+            given.update((name, value) for name, value in forced.items() if value is not None)
             real = self._real_optimize(**given)
             return _OptimizeContext(real, lambda model: self._recorded(model, real(model)))
         return _OptimizeContext(None, lambda model: self._recorded(model, self._uncompiled(model)))
@@ -158,13 +158,13 @@ class CompileHook:
         return recording
 
     def _recording(self, site: int, label: str, model: Any, call: Callable[..., Any]) -> Any:
-        recorder, set_flags = self._recorder, dynamo_skip.disable_compile(self._set_flags)
+        recorder, set_flags = self._recorder, disable_compile(self._set_flags)
 
         def recording(*args: Any, **kwargs: Any) -> Any:
             set_flags()
             return recorder.call(site, label, model, call, args, kwargs)
 
-        return dynamo_skip.skip_frame(recording)
+        return skip_frame(recording)
 
     @contextlib.contextmanager
     def _in_torch(self) -> Iterator[None]:
@@ -200,11 +200,10 @@ class CompileHook:
         @functools.wraps(real)
         @contextlib.contextmanager
         def context(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            self._recorder.compiled_sites.add(-1)
             if not (allowed or getattr(self._local, "in_torch", False)):
-                self._recorder.compiled_sites.add(-1)
                 yield None
                 return
-            self._recorder.compiled_sites.add(-1)
             self._local.compiled_autograd = getattr(self._local, "compiled_autograd", 0) + 1
             try:
                 with real(*args, **kwargs) as held:
@@ -222,7 +221,7 @@ def _replacement(real: Any, function: Callable[..., Any]) -> Any:
     def replacement(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    return dynamo_skip.skip_frame(replacement)
+    return skip_frame(replacement)
 
 
 def _identity(function: Any) -> Any:
@@ -247,26 +246,86 @@ class _OptimizeContext:
 
 
 def _torch_attribute(name: str) -> Optional[Any]:
-    """Return the object at a dotted path under torch, importing the modules on the path; ``None`` if it is missing."""
+    """Return the object at a dotted path under torch, importing the modules on the path; ``None`` if there is none."""
     owner: Any = torch
     path = "torch"
     for part in name.split("."):
         path += "." + part
         if not hasattr(owner, part):
-            try:
+            with contextlib.suppress(ImportError):
                 importlib.import_module(path)
-            except ImportError:
-                return None
         owner = getattr(owner, part, None)
         if owner is None:
             return None
     return owner
 
 
-def _backend_name(backend: Any) -> str:
-    return backend if isinstance(backend, str) else "custom"
-
-
 def _label(model: Any) -> str:
     name = getattr(model, "__qualname__", None) or getattr(model, "__name__", None)
     return str(name) if name else type(model).__qualname__
+
+
+def watch_autograd(recorder: Recorder) -> None:
+    """Record every run of the autograd engine that Python starts."""
+    graph: Any = torch.autograd.graph
+    autograd: Any = torch.autograd
+    run = getattr(graph, "_engine_run_backward", None)
+    if run is not None:
+
+        @functools.wraps(run)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            results = run(*args, **kwargs)
+            recorder.record_backward(results)
+            return results
+
+        graph._engine_run_backward = autograd._engine_run_backward = skip_frame(recorded)
+        return
+    # Up to torch 2.2 the engine's method is called directly.
+    autograd.Variable._execution_engine = _RecordedEngine(autograd.Variable._execution_engine, recorder)
+
+
+class _RecordedEngine:
+    """The autograd engine of torch up to 2.2, with its runs recorded."""
+
+    def __init__(self, engine: Any, recorder: Recorder) -> None:
+        self._engine = engine
+        self._recorder = recorder
+
+    @skip_frame
+    def run_backward(self, *args: Any, **kwargs: Any) -> Any:
+        results = self._engine.run_backward(*args, **kwargs)
+        self._recorder.record_backward(results)
+        return results
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+def watch_hooks(recorder: Recorder) -> None:
+    """Report every function that the script registers as a hook. The hooks themselves stay unchanged."""
+    registrations: Tuple[Tuple[Any, Sequence[str]], ...] = (
+        (torch.Tensor, _TENSOR_HOOKS),
+        (torch.nn.Module, ["register_" + name for name in _MODULE_HOOKS]),
+        (torch.nn.modules.module, ["register_module_" + name for name in _MODULE_HOOKS]),
+        (torch.autograd.graph, ("register_multi_grad_hook",)),
+    )
+    for owner, names in registrations:
+        for name in names:
+            register = getattr(owner, name, None)
+            if isinstance(register, types.FunctionType):
+                setattr(owner, name, _reporting(register, recorder))
+
+
+def _reporting(register: Any, recorder: Recorder) -> Any:
+    """Return the registration function, changed to report each function passed to it."""
+
+    @functools.wraps(register)
+    def reported(*args: Any, **kwargs: Any) -> Any:
+        handle = register(*args, **kwargs)
+        if not is_compiling():
+            for argument in (*args, *kwargs.values()):
+                if callable(argument) and not isinstance(argument, torch.nn.Module):
+                    recorder.add_hook(argument)
+        return handle
+
+    return skip_frame(reported)

@@ -34,19 +34,11 @@ def collect() -> Dict[str, Any]:
     """Return the figures in the form that ``observation.Ending`` reads."""
     compiles = _compiles()
     return {
-        "graphs": _graph_count(),
+        "graphs": int(_counter("stats").get("unique_graphs", 0)),
         "compile_seconds": round(_seconds(compiles), 4),
         "recompiles": _recompiles(compiles)[:MAX_REASONS],
         "graph_breaks": _graph_breaks()[:MAX_REASONS],
     }
-
-
-def _graph_count() -> int:
-    """Return the number of graphs that dynamo passed to a backend."""
-    try:
-        return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
-    except (AttributeError, KeyError, TypeError):
-        return 0
 
 
 def _compiles() -> List[Any]:
@@ -83,13 +75,13 @@ def _recompiles(compiles: List[Any]) -> List[str]:
 
 
 def _graph_breaks() -> List[str]:
-    try:
-        counted = dict(torch._dynamo.utils.counters["graph_break"])
-    except (AttributeError, KeyError, TypeError):
-        return []
-    return [_first_line(reason) for reason, count in counted.items() for _ in range(int(count))]
+    counted = _counter("graph_break").items()
+    return [_first_line(reason) for reason, count in counted for _ in range(int(count))]
+
+
+def _counter(name: str) -> Dict[str, Any]:
+    return dict((getattr(torch._dynamo.utils, "counters", None) or {}).get(name, {}))
 
 
 def _first_line(reason: Any) -> str:
-    lines = str(reason).strip().splitlines() or [""]
-    return lines[0][:MAX_REASON_LENGTH]
+    return (str(reason).strip().splitlines() or [""])[0][:MAX_REASON_LENGTH]

@@ -6,6 +6,7 @@ import gc
 import os
 import select
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -14,12 +15,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from ..capture.tape import Entry, Tape
 from . import inductor_cache, processes
 from .child import Job, run_child
-from .ending import ending_of
-from .output_capture import TAIL_BYTES, OutputCapture
 
 TAPE_BYTES = 256 << 20
+TAIL_BYTES = 64 << 10  # of an output stream
 FIRST_CHECK_SECONDS = 0.3
 CHECK_SECONDS = 0.2
+_READ_BYTES = 1 << 16
 _COMPLETED = ("finished", "raised", "exited")
 
 
@@ -66,6 +67,57 @@ class Run(NamedTuple):
         return sum(len(entry.data) for entry in self.entries) + len(self.output) + 4096
 
 
+class OutputCapture:
+    """The first ``head_bytes`` and the last ``TAIL_BYTES`` of an output stream, read from a non-blocking pipe."""
+
+    def __init__(self, reader: int, head_bytes: int) -> None:
+        self.reader = reader
+        self.is_open = True  # until the writing end is closed
+        self._head_bytes = head_bytes
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
+
+    def read_available(self) -> None:
+        """Read one block, if there is one."""
+        try:
+            block = os.read(self.reader, _READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            block = b""
+        if not block:
+            self.is_open = False
+            return
+        room = self._head_bytes - len(self._head)
+        self._head += block[:room]
+        self._tail += block[max(room, 0) :]
+        if len(self._tail) > 4 * TAIL_BYTES:
+            self._dropped += len(self._tail) - TAIL_BYTES
+            del self._tail[:-TAIL_BYTES]
+
+    def read_rest(self) -> None:
+        """Read what is left without waiting, because an escaped process may hold the writing end open."""
+        for _ in range(64):
+            if not self.is_open or not select.select([self.reader], [], [], 0)[0]:
+                break
+            self.read_available()
+
+    def text(self) -> str:
+        """Return the captured text, which depends on the bytes written and not on the sizes of the blocks read."""
+        beyond = self._dropped + len(self._tail)
+        if beyond <= 4 * TAIL_BYTES:
+            return bytes(self._head + self._tail).decode("utf-8", "replace")
+        middle = b"\n[... %d bytes ...]\n" % (beyond - TAIL_BYTES)
+        return (bytes(self._head) + middle + bytes(self._tail[-TAIL_BYTES:])).decode("utf-8", "replace")
+
+    def tail(self) -> str:
+        """Return the last part of the captured text."""
+        enough = len(self._tail) >= TAIL_BYTES
+        last = bytes(self._tail) if enough else bytes(self._head + self._tail)
+        return last[-TAIL_BYTES:].decode("utf-8", "replace")
+
+
 def run_in_child(
     role: str, repro: Dict[str, Any], settings: Dict[str, Any], limits: RunLimits, shared_caches: str = ""
 ) -> Run:
@@ -89,7 +141,7 @@ def run_in_child(
         status, limit = _watch(child, out, err, began, limits)
         seconds = time.monotonic() - began
         entries = tape.entries()
-        ending, notes = ending_of(entries, status, limit)
+        ending, notes = _ending_of(entries, status, limit)
         if shared_caches:
             inductor_cache.prune(shared_caches, is_complete=ending["how"] in _COMPLETED)
         backends = ending.pop("backends", [])
@@ -163,3 +215,38 @@ def _watch(
         os.close(out.reader)
         os.close(err.reader)
     return status, limit
+
+
+def _ending_of(entries: List[Entry], status: Optional[int], limit: Optional[str]) -> Tuple[Dict[str, Any], List[str]]:
+    """Return the ending of a run, as ``observation.Ending`` in JSON, and notes for the reader.
+
+    Args:
+        entries: the entries of its tape.
+        status: its wait status; ``None`` if it was killed before it ended.
+        limit: the limit that it exceeded, if it did.
+    """
+    last = next((entry.facts for entry in reversed(entries) if entry.facts.get("e") == "end"), None)
+    broken = next((entry.facts for entry in entries if entry.facts.get("e") == "broken"), None)
+    labels = {entry.facts.get("label") for entry in entries if entry.facts.get("e") == "begin"}
+    recorded: Dict[str, Any] = dict(last["ending"]) if last else {"compiled": len(labels)} if labels else {}
+    notes = list(recorded.pop("notes", ()))
+    if limit == "timed-out":
+        return {**recorded, "how": "timed-out", "raised": None}, notes
+    if limit is not None:
+        notes.append("the run was ended because it exceeded the limit on {}".format(limit))
+        return {**recorded, "how": "out-of-memory" if limit == "memory" else "lost", "raised": None}, notes
+    if status is not None and os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        name = signal.Signals(number).name if number < 32 else str(number)
+        return {**recorded, "how": "signalled", "signal": name, "raised": None}, notes
+    code = os.WEXITSTATUS(status) if status is not None else None
+    if broken is not None and not last:
+        raised = broken["raised"]
+        notes.append("the agent failed during the run: {}: {}".format(raised["name"], raised["message"]))
+        return {"how": "lost"}, notes
+    if last and (code == 0 or recorded.get("how") == "exited"):
+        return recorded, notes
+    if code is not None:
+        # C code called ``_exit``, or an exit handler called ``os._exit`` after the script's end.
+        return {**recorded, "how": "exited", "status": code, "raised": None}, notes
+    return {**recorded, "how": "lost"}, notes

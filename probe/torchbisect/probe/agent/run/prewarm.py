@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from typing import Any, Set
+from typing import Set
 
 import torch
 import torch._dynamo
@@ -20,10 +20,6 @@ BACKENDS = ("eager", "aot_eager", "inductor")  # each uses the parts of the comp
 
 def _small_function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x * y).sin() + y
-
-
-def _no_profile(*_: Any) -> float:
-    return 0.0
 
 
 def _must_not_trace_backward() -> bool:
@@ -40,7 +36,7 @@ class Prewarmer:
         # Dynamo profiles the guards of every compile for a log, after flushing the CPU caches: 50 ms a compile.
         guards = getattr(torch._dynamo, "guards", None)
         if hasattr(guards, "profile_guard_manager"):
-            guards.profile_guard_manager = _no_profile  # type: ignore[union-attr]
+            guards.profile_guard_manager = lambda *_: 0.0  # type: ignore[union-attr]
 
         # Torch 2.0 ignores the environment variable for this. Inductor then starts a pool of processes on import, and
         # a child forked beside that pool waits for it forever.
@@ -50,12 +46,9 @@ class Prewarmer:
             inductor.compile_threads = 1
 
     def prewarm(self, backend: str) -> bool:
-        """Compile with every backend up to this one, and at least with ``aot_eager``.
+        """Compile with every backend up to this one, at least ``aot_eager``; return False if all was done before.
 
         Errors are ignored, because the children meet and report them too.
-
-        Returns:
-            True if anything was compiled, False if all of it was done before.
         """
         last = max(1, BACKENDS.index(backend)) if backend in BACKENDS else 1
         missing = [name for name in BACKENDS[: last + 1] if name not in self._done]

@@ -7,20 +7,12 @@ import ctypes
 import os
 import signal
 import time
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _PR_SET_CHILD_SUBREAPER = 36
 _MARGIN = 1.25  # the child limits itself first; this limit applies to all of its processes together
-
-
-class Process(NamedTuple):
-    """One process, from ``/proc/PID/stat``."""
-
-    number: int
-    parent: int
-    session: int
 
 
 def adopt_orphans() -> None:
@@ -29,28 +21,25 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def list_processes() -> List[Process]:
-    """Return all visible processes."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open("/proc/{}/stat".format(name), "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            found.append(Process(int(name), int(fields[1]), int(fields[3])))
-    return found
+def _stat(number: int) -> List[bytes]:
+    """Return the fields of ``/proc/PID/stat`` from the state on; none if the process has ended."""
+    try:
+        with open("/proc/{}/stat".format(number), "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def family_of(child: int) -> List[int]:
     """Return the child's family: the child, its session, the orphans adopted here, and all descendants of these."""
     family = {child}
     parents: Dict[int, List[int]] = {}
-    for process in list_processes():
-        parents.setdefault(process.parent, []).append(process.number)
-        if process.session == child:
-            family.add(process.number)
+    for number in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        fields = _stat(number)
+        if fields:
+            parents.setdefault(int(fields[1]), []).append(number)
+            if int(fields[3]) == child:
+                family.add(number)
     family.update(parents.get(os.getpid(), ()))
     pending = list(family)
     while pending:
@@ -91,11 +80,9 @@ def exceeded_limit(child: int, memory: int, processes: int) -> Optional[str]:
 
 
 class RunClock:
-    """A time limit that allows for other load on the machine.
+    """A time limit that allows for other load on the machine, so that a slow compile there is not reported as a hang.
 
-    On a loaded machine a compile that takes 40 seconds alone takes 140. Reporting that as a hang would be a false
-    verdict. The limit therefore applies to processor time. It applies to wall time if the run is idle. A run also ends
-    after several times the limit in wall time.
+    It applies to processor time, and to wall time if the run is idle. Wall time is limited to several times as much.
     """
 
     WALL_FACTOR = 4.0
@@ -124,21 +111,11 @@ class RunClock:
 
 def cpu_seconds(number: int) -> float:
     """Return the processor seconds of a process and of its children that have ended."""
-    try:
-        with open("/proc/{}/stat".format(number), "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return sum(int(field) for field in fields[11:15]) / TICKS
-    except (OSError, IndexError, ValueError):
-        return 0.0
+    return sum(int(field) for field in _stat(number)[11:15]) / TICKS
 
 
 def end_family(child: int, is_running: bool) -> None:
-    """Kill the child and all processes that it started, and wait until they have ended.
-
-    Args:
-        child: the process id.
-        is_running: the child itself has not been waited for yet.
-    """
+    """Kill all processes that the child started, and the child if it ``is_running``; wait until they have ended."""
     for attempt in range(200):
         with contextlib.suppress(OSError):
             os.killpg(child, signal.SIGKILL)
@@ -150,7 +127,7 @@ def end_family(child: int, is_running: bool) -> None:
         if attempt == 0 and not _has_children():
             break
         left = [number for number in family_of(child) if number != child or is_running]
-        left = [number for number in left if _is_alive(number)]
+        left = [number for number in left if _stat(number)[:1] not in ([], [b"Z"])]
         if not left:
             break
         for number in left:
@@ -168,14 +145,6 @@ def _has_children() -> bool:
     except OSError:
         pass
     return True
-
-
-def _is_alive(number: int) -> bool:
-    try:
-        with open("/proc/{}/stat".format(number), "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
 
 
 def _reap_all() -> None:

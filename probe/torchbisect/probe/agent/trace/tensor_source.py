@@ -32,8 +32,7 @@ def tensor_expression(tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
     if data is None:
         if tensor.device.type != "meta":
             return None
-        text, exact = _factory("empty", list(tensor.shape), tensor), True
-        suffix = ""
+        text, exact, suffix = _factory("empty", list(tensor.shape), tensor), True, ""
     else:
         base, data, suffix = _contiguous_base(tensor, data)
         text, exact = _exact_expression(data, base) or (_random_expression(data, base), False)
@@ -62,16 +61,14 @@ def _exact_expression(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tupl
     shape, numel = list(tensor.shape), tensor.numel()
     if numel == 0:
         return _factory("empty", shape, tensor), True
-    flat = data.reshape(-1)
-    whole = not (data.is_floating_point() or data.is_complex())
     if data.is_complex():
         return None
+    flat, whole = data.reshape(-1), not data.is_floating_point()
     first = flat[0].item()
     if numel > 1 and bool((flat == first).all()):
         return _constant(first, shape, tensor), True
     if data.dim() == 1 and numel > 3 and data.dtype is not torch.bool:
-        counting = torch.arange(numel, dtype=data.dtype)
-        if torch.equal(data, counting):
+        if torch.equal(data, torch.arange(numel, dtype=data.dtype)):
             end = str(numel) if whole or tensor.dtype != torch.float32 else "{}.0".format(numel)
             arguments = [end, *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
             return "torch.arange({})".format(", ".join(arguments)), True
@@ -87,16 +84,16 @@ def _exact_expression(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tupl
 def _constant(value: Any, shape: List[int], tensor: torch.Tensor) -> str:
     if tensor.dtype is not torch.bool and value in (0, 1):
         return _factory("ones" if value else "zeros", shape, tensor)
-    size = "({}{})".format(", ".join(map(str, shape)), "," if len(shape) == 1 else "")
+    size = "({})".format(_joined(shape, True))
     arguments = [size, _literal(value), *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
     return "torch.full({})".format(", ".join(arguments))
 
 
 def _random_expression(data: torch.Tensor, tensor: torch.Tensor) -> str:
     shape = list(tensor.shape)
-    size = "({}{})".format(", ".join(map(str, shape)), "," if len(shape) == 1 else "")
+    size = "({})".format(_joined(shape, True))
     if tensor.dtype is torch.bool:
-        return "(torch.rand({}) > 0.5)".format(", ".join(map(str, shape)) or "()")
+        return "(torch.rand({}) > 0.5)".format(_joined(shape) or "()")
     if not (data.is_floating_point() or data.is_complex()):
         low, high = int(data.min()), int(data.max()) + 1
         arguments = [str(low), str(high), size, *_dtype_and_device(tensor, tensor.dtype is torch.int64)]

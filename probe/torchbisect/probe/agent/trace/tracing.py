@@ -11,11 +11,10 @@ import ast
 import sys
 import time
 import types
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
-from .script_syntax import Scope, assignments_of, scopes_of
 from .value_source import ExpressionWriter
 
 MAX_CALLS_PER_FUNCTION = 8
@@ -26,20 +25,29 @@ _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_G
 _VARARGS, _VARKEYWORDS = 0x04, 0x08  # CO_VARARGS, CO_VARKEYWORDS
 
 
-class Tracer:
-    """A context that traces a script.
+class Scope(NamedTuple):
+    """A function of the script: its qualified name, and the name of its class if it is a method."""
 
-    Args:
-        path: the script's file.
-        source: its source text.
-        namespace: its globals.
-    """
+    name: str
+    owner: Optional[str]
+
+
+class Assignment(NamedTuple):
+    """A statement that binds plain names or attributes of ``self``, with its first and last line."""
+
+    start: int
+    end: int
+    targets: Tuple[str, ...]
+
+
+class Tracer:
+    """A context that traces the script with this path, source text and namespace of globals."""
 
     def __init__(self, path: str, source: str, namespace: Dict[str, Any]) -> None:
         tree = ast.parse(source)
         self._path = path
-        self._scopes = scopes_of(tree)
-        self._assignments = assignments_of(tree)
+        self._scopes = _scopes_of(tree)
+        self._assignments = _assignments_of(tree)
         self._writer = ExpressionWriter(namespace)
         self._lines: Set[int] = set()
         self._calls: List[Dict[str, Any]] = []
@@ -63,12 +71,9 @@ class Tracer:
         for (line, function, name), (count, value) in sorted(self._values.items()):
             text = value if count <= MAX_EXPRESSIONS_PER_NAME else self._writer.write(value)
             if text is not None and len(values) < MAX_VALUES:
-                values.append(
-                    {"line": line, "function": function, "name": name, "text": text.text, "exact": text.exact}
-                )
+                place = {"line": line, "function": function, "name": name}
+                values.append({**place, "text": text.text, "exact": text.exact})
         return {"lines": sorted(self._lines), "calls": self._calls, "values": values}
-
-    # Regions that the script compiles -------------------------------------------------------------------------------
 
     def enter_region(self, target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """Note that a compiled callable is about to be called."""
@@ -81,9 +86,8 @@ class Tracer:
             name = getattr(target, "__qualname__", None) or type(target).__name__ + ".forward"
             owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
             owner = None if isinstance(owner, types.ModuleType) else owner
-            number = self._begin_call(
-                name, 0, arguments, owner, type(owner).__name__ if owner is not None else None, True
-            )
+            owner_name = type(owner).__name__ if owner is not None else None
+            number = self._begin_call(name, 0, arguments, owner, owner_name, True)
             self._open_calls.append((target, number, time.perf_counter()))
             self._root_codes[-1] = None
 
@@ -94,19 +98,13 @@ class Tracer:
         if self._open_calls and self._open_calls[-1][0] is target:
             self._end_call(_builtin_exception_name(type(error)) if error is not None else "")
 
-    # Events ---------------------------------------------------------------------------------------------------------
-
     def _on_event(self, frame: Any, event: str, argument: Any) -> Any:
         code = frame.f_code
-        if code.co_filename != self._path:
-            if code.co_name == "__init__" and event == "call":
-                self._note_constructor(frame)
+        if event != "call":
             return None
-        if event == "call":
-            if code.co_name == "__init__":
-                self._note_constructor(frame)
-            return self._follow_function(frame)
-        return None
+        if code.co_name == "__init__":
+            self._note_constructor(frame)
+        return self._follow_function(frame) if code.co_filename == self._path else None
 
     def _note_constructor(self, frame: Any) -> None:
         code = frame.f_code
@@ -174,12 +172,7 @@ class Tracer:
         count = self._call_counts[key] = self._call_counts.get(key, 0) + 1
         if count > MAX_CALLS_PER_FUNCTION or len(self._calls) >= MAX_CALLS:
             return None
-        described_arguments = []
-        for parameter, value in arguments:
-            text = self._writer.write(value)
-            described_arguments.append(
-                {"name": parameter, "text": text.text if text else None, "exact": bool(text and text.exact)}
-            )
+        texts = [(parameter, self._writer.write(value)) for parameter, value in arguments]
         owner_expression = self._writer.write(owner) if owner is not None else None
         number = len(self._calls)
         self._calls.append(
@@ -188,7 +181,10 @@ class Tracer:
                 "parent": next((held for _, held, _ in reversed(self._open_calls) if held is not None), None),
                 "function": name,
                 "line": line,
-                "arguments": described_arguments,
+                "arguments": [
+                    {"name": parameter, "text": text.text if text else None, "exact": bool(text and text.exact)}
+                    for parameter, text in texts
+                ],
                 "owner": owner_name,
                 "owner_text": owner_expression.text if owner_expression else None,
                 "compiled": bool(self._regions),
@@ -248,3 +244,55 @@ def _code_object_of(target: Any) -> Any:
         target = target.forward
     target = getattr(target, "func", target)
     return getattr(getattr(target, "__func__", target), "__code__", None)
+
+
+def _scopes_of(tree: ast.AST) -> Dict[Tuple[int, str], Scope]:
+    """Return every function in a script, by the first line and the name of its code object."""
+    found: Dict[Tuple[int, str], Scope] = {}
+
+    def walk(node: ast.AST, prefix: str, owner: Optional[str]) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                line = min([child.lineno] + [decorator.lineno for decorator in child.decorator_list])
+                found[line, child.name] = Scope(prefix + child.name, owner)
+                walk(child, prefix + child.name + ".<locals>.", None)
+            elif isinstance(child, ast.Lambda):
+                found.setdefault((child.lineno, "<lambda>"), Scope(prefix + "<lambda>", None))
+                walk(child, prefix + "<lambda>.<locals>.", None)
+            elif isinstance(child, ast.ClassDef):
+                walk(child, prefix + child.name + ".", child.name)
+            else:
+                walk(child, prefix, owner)
+
+    walk(tree, "", None)
+    return found
+
+
+def _assignments_of(tree: ast.AST) -> Dict[int, Assignment]:
+    """Return every assignment in a script, by each line that it covers."""
+    found: Dict[int, Assignment] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+            targets = [node.target]
+        else:
+            continue
+        names = tuple(name for target in targets for name in _targets(target))
+        if names:
+            statement = Assignment(node.lineno, node.end_lineno or node.lineno, names)
+            for line in range(statement.start, statement.end + 1):
+                found[line] = statement
+    return found
+
+
+def _targets(target: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+        yield "self." + target.attr
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for item in target.elts:
+            yield from _targets(item)
+    elif isinstance(target, ast.Starred):
+        yield from _targets(target.value)

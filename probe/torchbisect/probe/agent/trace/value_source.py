@@ -29,11 +29,7 @@ class Expression(NamedTuple):
 
 
 class ExpressionWriter:
-    """Writer of expressions that use torch and the names that a script defines at its top level.
-
-    Args:
-        namespace: the script's globals, read anew for each expression.
-    """
+    """Writer of expressions that use torch and the script's globals (``namespace``), read anew for each expression."""
 
     def __init__(self, namespace: Dict[str, Any]) -> None:
         self._namespace = namespace
@@ -55,10 +51,7 @@ class ExpressionWriter:
             return
         # The object is kept alive; otherwise another object could get the same ``id``.
         self._constructed[id(instance)] = (instance, None)
-        written = self._constructor_call(type(instance), arguments)
-        self._constructed[id(instance)] = (instance, written)
-
-    # Types of values ------------------------------------------------------------------------------------------------
+        self._constructed[id(instance)] = (instance, self._constructor_call(type(instance), arguments))
 
     def _write(self, value: Any, depth: int) -> Optional[Expression]:
         if depth > MAX_DEPTH:
@@ -181,8 +174,6 @@ class ExpressionWriter:
             text += ".eval()"
         return Expression(text, False)
 
-    # Names and calls ------------------------------------------------------------------------------------------------
-
     def _name_of(self, value: Any) -> Optional[str]:
         """Return the name of a class or function in the script: its own, or one under torch; ``None`` if none."""
         name = str(getattr(value, "__qualname__", "") or "")
@@ -195,9 +186,9 @@ class ExpressionWriter:
         module = getattr(value, "__module__", None) or ""
         if module == "builtins":
             return name
-        for path, owner in _KNOWN_MODULES:
+        for owner in _KNOWN_MODULES:
             if getattr(owner, name, None) is value:
-                return "{}.{}".format(path, name)
+                return "{}.{}".format(owner.__name__, name)
         for known, held in list(self._namespace.items()):
             if held is value and not known.startswith("_"):
                 return str(known)
@@ -236,17 +227,7 @@ class ExpressionWriter:
         return Expression("{}({})".format(owner, ", ".join(written)), False)
 
 
-_KNOWN_MODULES: List[Tuple[str, Any]] = [
-    ("torch", torch),
-    ("torch.nn", torch.nn),
-    ("torch.nn.functional", torch.nn.functional),
-    ("torch.optim", torch.optim),
-    ("torch.nn.init", torch.nn.init),
-    ("torch.func", getattr(torch, "func", None)),
-    ("math", math),
-    ("argparse", argparse),
-    ("types", types),
-]
+_KNOWN_MODULES = [torch, torch.nn, torch.nn.functional, torch.optim, torch.nn.init, torch.func, math, argparse, types]
 
 
 def _is_default(field: Any, value: Any) -> bool:
