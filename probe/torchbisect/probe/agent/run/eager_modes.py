@@ -1,7 +1,7 @@
-"""Modes of special eager runs: they tell the differences between correct runs from mismatches.
+"""Modes of special eager runs, which show that a difference is no mismatch.
 
-The host's rules come from PyTorch: it compares a compiled result with a double-precision run, and it leaves open the
-choice among equal elements and the order of random draws.
+PyTorch compares a compiled result with a double-precision run. It leaves open the choice among equal elements, and
+compiled code may draw random numbers in another order.
 """
 
 from __future__ import annotations

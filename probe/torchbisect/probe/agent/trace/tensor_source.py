@@ -67,11 +67,11 @@ def _exact_expression(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tupl
     first = flat[0].item()
     if numel > 1 and bool((flat == first).all()):
         return _constant(first, shape, tensor), True
-    if data.dim() == 1 and numel > 3 and data.dtype is not torch.bool:
-        if torch.equal(data, torch.arange(numel, dtype=data.dtype)):
-            end = str(numel) if whole or tensor.dtype != torch.float32 else "{}.0".format(numel)
-            arguments = [end, *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
-            return "torch.arange({})".format(", ".join(arguments)), True
+    is_counted = data.dim() == 1 and numel > 3 and data.dtype is not torch.bool
+    if is_counted and torch.equal(data, torch.arange(numel, dtype=data.dtype)):
+        end = str(numel) if whole or tensor.dtype != torch.float32 else "{}.0".format(numel)
+        arguments = [end, *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
+        return "torch.arange({})".format(", ".join(arguments)), True
     if data.dim() == 2 and shape[0] == shape[1] and torch.equal(data, torch.eye(shape[0], dtype=data.dtype)):
         arguments = [str(shape[0]), *_dtype_and_device(tensor, tensor.dtype == torch.float32)]
         return "torch.eye({})".format(", ".join(arguments)), True

@@ -12,6 +12,7 @@ import types
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
+import torch.func
 
 from ..capture import raw_tensor
 from .tensor_source import tensor_expression
