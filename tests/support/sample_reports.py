@@ -12,6 +12,15 @@ from hypothesis import strategies as st
 
 from torchbisect.reports.model import report as shapes
 from torchbisect.reports.model.report import Report
+from torchbisect.reports.model.search_results import (
+    BisectReport,
+    BuildFacts,
+    BuildVerdict,
+    Fix,
+    Regression,
+    SkippedBuild,
+    SuspectCommit,
+)
 
 HOSTILE = (
     "plain words",
@@ -160,35 +169,33 @@ def whole() -> Report:
             shapes.Condition("x needs requires_grad=True", True, 12, 0),
             shapes.Condition("any float dtype", False, 4, 4),
         ),
-        bisect=shapes.BisectReport(
-            regression=shapes.Regression(None, "2.2.2", words="already bad in the oldest build"),
-            fix=shapes.Fix(
+        bisect=BisectReport(
+            regression=Regression(None, "2.2.2", words="already bad in the oldest build"),
+            fix=Fix(
                 "2.8.0",
                 "2.9.1",
                 between=("2.9.0",),
-                skipped=(shapes.SkippedBuild("2.9.0", "import-failed"),),
+                skipped=(SkippedBuild("2.9.0", "import-failed"),),
                 compare="https://github.com/pytorch/pytorch/compare/v2.8.0...v2.9.1",
                 suspects=(
-                    shapes.SuspectCommit(
-                        "c" * 40, "Trace setitem in a tensor (#161036)", None, ("touches torch/_dynamo",)
-                    ),
+                    SuspectCommit("c" * 40, "Trace setitem in a tensor (#161036)", None, ("touches torch/_dynamo",)),
                 ),
             ),
             tested=(
-                shapes.BuildVerdict("2.8.0", "bad", None, 40.0),
-                shapes.BuildVerdict("2.13.0", "good", None, 44.0),
-                shapes.BuildVerdict("2.2.2", "bad", None, 61.0),
-                shapes.BuildVerdict("2.10.0", "good", None, 30.0),
-                shapes.BuildVerdict("2.9.1", "good", None, 30.0),
-                shapes.BuildVerdict("2.9.0", "untestable", "import-failed", 12.0),
+                BuildVerdict("2.8.0", "bad", None, 40.0),
+                BuildVerdict("2.13.0", "good", None, 44.0),
+                BuildVerdict("2.2.2", "bad", None, 61.0),
+                BuildVerdict("2.10.0", "good", None, 30.0),
+                BuildVerdict("2.9.1", "good", None, 30.0),
+                BuildVerdict("2.9.0", "untestable", "import-failed", 12.0),
             ),
             notices=("2.9.0 could not be imported",),
-            left_out=(shapes.SkippedBuild("2.0.0", "no wheel for this Python"),),
+            left_out=(SkippedBuild("2.0.0", "no wheel for this Python"),),
             listed=("2.2.2", "2.5.1", "2.8.0", "2.9.0", "2.9.1", "2.10.0", "2.13.0"),
         ),
         builds={
-            "2.8.0": shapes.BuildFacts("2.8.0+cpu", commit="ba56102387ef21a3b04b357e5b183d48f0afefc7", triton="3.4.0"),
-            "2.9.1": shapes.BuildFacts("2.9.1", date="2025-11-12", triton="3.5.1"),
+            "2.8.0": BuildFacts("2.8.0+cpu", commit="ba56102387ef21a3b04b357e5b183d48f0afefc7", triton="3.4.0"),
+            "2.9.1": BuildFacts("2.9.1", date="2025-11-12", triton="3.5.1"),
         },
         logs=shapes.Logs(eager="", compiled='Traceback (most recent call last):\n  File "/w/minimal.py", line 12\n'),
         versions={"torchbisect": "0.1.0"},

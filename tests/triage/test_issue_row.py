@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.reports.model.report import Report
-from torchbisect.triage.issue_row import STATES, IssueRow
+from torchbisect.triage.issue_row import STATES, IssueRow, called_operators
 
 
 def test_a_row_has_the_facts_of_its_report(whole: Report) -> None:
@@ -23,3 +23,15 @@ def test_a_row_has_the_facts_of_its_report(whole: Report) -> None:
 @given(st.from_type(Report))
 def test_every_report_makes_a_row(report: Report) -> None:
     assert IssueRow("x").with_report(report, "").state in STATES
+
+
+def test_called_operators() -> None:
+    source = (
+        "import torch\ndef f(x):\n    y = x.sin() + torch.cumsum(x, 0)\n    y[0] = 1\n    return y\nf(torch.ones(3))\n"
+    )
+    assert called_operators(source) == ("add", "cumsum", "setitem", "sin")
+
+
+@given(st.text(max_size=60))
+def test_no_text_crashes_it(text: str) -> None:
+    called_operators(text)

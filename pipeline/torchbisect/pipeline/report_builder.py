@@ -34,6 +34,7 @@ from torchbisect.probe.localize.backends import Localization
 from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.probe.standalone_run import PlainRun
 from torchbisect.reports.model import report as shapes
+from torchbisect.reports.model.search_results import BisectReport, BuildFacts
 
 
 class ReportBuilder:
@@ -59,8 +60,8 @@ class ReportBuilder:
         self._localization: shapes.LocalizationReport | None = None
         self._minimal: shapes.MinimalScript | None = None
         self._conditions: tuple[shapes.Condition, ...] | None = None
-        self._bisect: shapes.BisectReport | None = None
-        self._builds: dict[str, shapes.BuildFacts] = {}
+        self._bisect: BisectReport | None = None
+        self._builds: dict[str, BuildFacts] = {}
         self._unfinished: dict[str, str] = {}
         self._notices: list[str] = []
         self._remarks: list[str] = []
@@ -180,7 +181,7 @@ class ReportBuilder:
             seconds=round(time.monotonic() - self._began, 1),
         )
 
-    def _bisect_with_remarks(self) -> shapes.BisectReport | None:
+    def _bisect_with_remarks(self) -> BisectReport | None:
         if self._bisect is None or not self._remarks:
             return self._bisect
         return dataclasses.replace(self._bisect, notices=(*self._bisect.notices, *self._remarks))

@@ -22,7 +22,16 @@ from torchbisect.probe.localize.backends import Localization
 from torchbisect.probe.standalone_run import PlainRun
 from torchbisect.reports import files
 from torchbisect.reports.model import report as shapes
-from torchbisect.reports.scrub import without_machine_paths
+from torchbisect.reports.model.search_results import (
+    BisectReport,
+    BuildFacts,
+    BuildVerdict,
+    Fix,
+    Regression,
+    SkippedBuild,
+    SuspectCommit,
+)
+from torchbisect.reports.sanitize import without_machine_paths
 
 #: The commits that a report names; a day of nightlies has many more, and the compare link lists them all.
 MOST_SUSPECTS = 5
@@ -105,16 +114,16 @@ def confirmation_part(build: str, run: PlainRun, eager: bool) -> shapes.Confirma
     return shapes.Confirmation(build, run.status, run.last_words, round(run.seconds, 2), eager)
 
 
-def bisect_part(levels: Sequence[Level]) -> shapes.BisectReport:
+def bisect_part(levels: Sequence[Level]) -> BisectReport:
     """Return the results of the searches, from the coarsest channel to the finest."""
     first = levels[0]
     regression, fix = _finest(levels, BoundaryKind.REGRESSION), _finest(levels, BoundaryKind.FIX)
-    return shapes.BisectReport(
+    return BisectReport(
         regression=None if regression is None else _regression(*regression),
         fix=None if fix is None else _fix(*fix),
         tested=tuple(_tested(one) for level in levels for one in level.result.tested),
         notices=_all_notices(levels),
-        left_out=tuple(shapes.SkippedBuild(one.version, one.reason) for one in first.listing.left_out),
+        left_out=tuple(SkippedBuild(one.version, one.reason) for one in first.listing.left_out),
         listed=tuple(build.name for build in first.listing.builds),
         channel=levels[-1].channel.value,
     )
@@ -165,12 +174,12 @@ def _finest(levels: Sequence[Level], kind: BoundaryKind) -> tuple[Boundary[Build
     return None
 
 
-def _regression(boundary: Boundary[Build], level: Level) -> shapes.Regression:
-    return shapes.Regression(_name(boundary.before), _name(boundary.after), **_shared_fields(boundary, level))
+def _regression(boundary: Boundary[Build], level: Level) -> Regression:
+    return Regression(_name(boundary.before), _name(boundary.after), **_shared_fields(boundary, level))
 
 
-def _fix(boundary: Boundary[Build], level: Level) -> shapes.Fix:
-    return shapes.Fix(_name(boundary.before), _name(boundary.after), **_shared_fields(boundary, level))
+def _fix(boundary: Boundary[Build], level: Level) -> Fix:
+    return Fix(_name(boundary.before), _name(boundary.after), **_shared_fields(boundary, level))
 
 
 def _shared_fields(boundary: Boundary[Build], level: Level) -> dict[str, Any]:
@@ -185,17 +194,15 @@ def _shared_fields(boundary: Boundary[Build], level: Level) -> dict[str, Any]:
     }
 
 
-def _inside(
-    boundary: Boundary[Build], result: SearchResult[Build]
-) -> tuple[tuple[str, ...], tuple[shapes.SkippedBuild, ...]]:
+def _inside(boundary: Boundary[Build], result: SearchResult[Build]) -> tuple[tuple[str, ...], tuple[SkippedBuild, ...]]:
     between = tuple(skipped.item.name for skipped in boundary.between)
     skipped = {one.item.name: one.reason for one in boundary.between}
     skipped.update({one.item.name: one.reason or "" for one in result.tested if not one.status.testable})
-    return between, tuple(shapes.SkippedBuild(name, reason) for name, reason in skipped.items())
+    return between, tuple(SkippedBuild(name, reason) for name, reason in skipped.items())
 
 
-def _tested(one: AskedBuild[Build]) -> shapes.BuildVerdict:
-    return shapes.BuildVerdict(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
+def _tested(one: AskedBuild[Build]) -> BuildVerdict:
+    return BuildVerdict(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
 
 
 def _all_notices(levels: Sequence[Level]) -> tuple[str, ...]:
@@ -212,8 +219,8 @@ def _all_notices(levels: Sequence[Level]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def _suspect(commit: Commit, reasons: tuple[str, ...]) -> shapes.SuspectCommit:
-    return shapes.SuspectCommit(commit.sha, commit.subject, f"{PYTORCH}/commit/{commit.sha}", reasons)
+def _suspect(commit: Commit, reasons: tuple[str, ...]) -> SuspectCommit:
+    return SuspectCommit(commit.sha, commit.subject, f"{PYTORCH}/commit/{commit.sha}", reasons)
 
 
 def _name(build: Build | None) -> str | None:
@@ -226,9 +233,9 @@ def _set_values(settings: Settings) -> dict[str, object]:
     return {**values, **{f"torch.{name}": value for name, value in settings.knobs}}
 
 
-def build_facts_part(build: Build, facts: Facts) -> shapes.BuildFacts:
+def build_facts_part(build: Build, facts: Facts) -> BuildFacts:
     """Return the facts of a build."""
-    return shapes.BuildFacts(
+    return BuildFacts(
         facts.torch,
         build.channel.value,
         build.date.isoformat() if build.date else None,

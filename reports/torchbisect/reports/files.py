@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchbisect.core.errors import DiskFull, InputError, MachineError
-from torchbisect.reports.escape import one_line
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render import html, markdown
+from torchbisect.reports.sanitize import one_line
 
 JSON, MARKDOWN, PAGE, MINIMAL = "report.json", "report.md", "report.html", "minimal.py"
 

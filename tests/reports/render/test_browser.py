@@ -17,7 +17,7 @@ import pytest
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.html import render
 from torchbisect.triage.issue_row import IssueRow
-from torchbisect.triage.page import render as triage_page
+from torchbisect.triage.issue_table import html_page as triage_page
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.reports.model.report import BisectReport, BuildVerdict, ReductionStep, Regression
+from torchbisect.reports.model.report import ReductionStep
+from torchbisect.reports.model.search_results import BisectReport, BuildVerdict, Regression
 from torchbisect.reports.render.charts import curve, heat, histogram, round_steps, timeline
 
 

@@ -132,3 +132,15 @@ def test_colors_have_enough_contrast(whole: Report, scheme: int) -> None:
         for ground in ("paper", "raised") + (("removed", "added") if ink in ("ink", "quiet") else ()):
             bright, dark = sorted((luminance(colors[ink]), luminance(colors[ground])), reverse=True)
             assert (bright + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
+
+
+@given(st.lists(st.sampled_from(["a = 1", "  b = 2", "", "c = 3"]), max_size=12), st.data())
+def test_side_by_side(lines: list[str], data: st.DataObject) -> None:
+    kept = [line.strip() for line in lines if data.draw(st.booleans())]
+    before, after = html.side_by_side("\n".join(lines), "\n".join(kept))
+    assert [line.text for line in before] == ("\n".join(lines).rstrip("\n").split("\n"))
+    assert [line.text for line in after] == ("\n".join(kept).rstrip("\n").split("\n"))
+    left = [line.text.strip() for line in before if not line.changed and line.text.strip()]
+    assert left == [line.text.strip() for line in after if not line.changed and line.text.strip()]
+    if kept == [line.strip() for line in lines]:
+        assert not any(line.changed for line in (*before, *after))

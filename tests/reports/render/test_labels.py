@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchbisect.reports.model.report import BisectReport, LocalizationReport, MismatchReport, Regression, Report
+from torchbisect.reports.model.report import LocalizationReport, MismatchReport, Report
+from torchbisect.reports.model.search_results import BisectReport, Regression
 from torchbisect.reports.render.labels import ALLOWED, suggest
 
 #: Whole reports are slow to generate.

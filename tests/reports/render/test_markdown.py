@@ -16,22 +16,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from torchbisect.reports.escape import Markdown
 from torchbisect.reports.files import load
-from torchbisect.reports.marker import FIRST_LINE, marker
-from torchbisect.reports.model.report import (
-    BuildFacts,
-    BuildVerdict,
-    Logs,
-    MinimalScript,
-    Report,
-    ScriptSize,
-    SkippedBuild,
-    SuspectCommit,
-    UnfinishedPart,
-)
+from torchbisect.reports.model.report import Logs, MinimalScript, Report, ScriptSize, UnfinishedPart
+from torchbisect.reports.model.search_results import BuildFacts, BuildVerdict, SkippedBuild, SuspectCommit
 from torchbisect.reports.render import markdown
-from torchbisect.reports.render.markdown import LIMIT, render
+from torchbisect.reports.render.markdown import FIRST_LINE, LIMIT, marker, render
+from torchbisect.reports.sanitize import Markdown
 
 #: Whole reports are slow to generate.
 FEW = settings(max_examples=settings.default.max_examples // 4)

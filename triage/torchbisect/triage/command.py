@@ -22,15 +22,14 @@ from torchbisect.core.repro import fingerprint
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.reports.files import replace_text
-from torchbisect.triage import page
 from torchbisect.triage.database import Database
 from torchbisect.triage.duplicate_groups import duplicate_groups
 from torchbisect.triage.issue_row import FAILED, NOTHING_TO_RUN, OPEN, IssueRow
 from torchbisect.triage.issue_sources import jobs_from, jobs_searched
+from torchbisect.triage.issue_table import html_page, terminal_table
 from torchbisect.triage.jobs import IssueJob, IssueTask, TaskResult
 from torchbisect.triage.local_workers import run_on_this_machine
 from torchbisect.triage.ray_workers import run_on_ray
-from torchbisect.triage.terminal_table import table
 
 DATABASE, PAGE, RUNS, JOURNAL = "triage.sqlite", "triage.html", "runs", "journal.jsonl"
 #: The value of ``--torch`` that runs each script on the version that its issue states.
@@ -87,7 +86,7 @@ def triage(wanted: TriageOptions, options: Options) -> int:
                 _run(wanted, _tasks(jobs, options, out), database, display)
             finally:
                 rows = database.rows()
-                replace_text(out / PAGE, page.render(rows))
+                replace_text(out / PAGE, html_page(rows))
             _show(rows, options, [out / PAGE, out / DATABASE])
     finally:
         lock.release()
@@ -181,4 +180,4 @@ def _show(rows: Sequence[IssueRow], options: Options, files: Sequence[Path]) -> 
         groups = [{"names": list(group.names), "reasons": list(group.reasons)} for group in duplicate_groups(rows)]
         click.echo(json.dumps({"issues": [row.to_json() for row in rows], "groups": groups}, indent=2))
     else:
-        Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(table(rows, files))
+        Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(terminal_table(rows, files))

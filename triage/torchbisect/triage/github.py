@@ -18,8 +18,8 @@ import tenacity
 
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.core.retry import is_transient_status
-from torchbisect.reports.escape import one_line
 from torchbisect.reports.render.markdown import LIMIT
+from torchbisect.reports.sanitize import one_line
 
 Result = TypeVar("Result")
 

@@ -15,11 +15,11 @@ from typing import Any
 import click
 
 from torchbisect.core.errors import InputError, TorchbisectError
-from torchbisect.reports import files, marker
+from torchbisect.reports import files
 from torchbisect.reports.render import markdown
 from torchbisect.triage.github import ACTIONS_BOT, API, GitHub, Post, Reference
 from torchbisect.triage.issues import body
-from torchbisect.triage.issues.packages import installable
+from torchbisect.triage.issues.script import installable
 
 SCRIPT, REPLY, ISSUE = "repro.py", "reply.md", "issue.json"
 #: The versions that may reach a command line.
@@ -86,7 +86,7 @@ def comment(reference: str, directory: Path, author: str, api: str) -> None:
     place = Reference.parse(reference)
     if (directory / files.JSON).is_file():
         # Render the report again: the other job's report.md comes from a job that ran a stranger's code.
-        text, first_line = markdown.render(files.load(directory)), marker.FIRST_LINE
+        text, first_line = markdown.render(files.load(directory)), markdown.FIRST_LINE
     else:
         text, first_line = _reply(directory / ISSUE), body.FIRST_LINE
     with GitHub(os.environ.get("GH_TOKEN"), base=api, notify=click.echo) as github:

@@ -15,7 +15,7 @@ from torchbisect.core.retry import Notify
 from torchbisect.pipeline.script_input import read_script
 from torchbisect.triage.github import API, GitHub, Post
 from torchbisect.triage.issues.body import read_issue
-from torchbisect.triage.issues.packages import installable
+from torchbisect.triage.issues.script import installable
 from torchbisect.triage.jobs import IssueJob
 
 _ADDRESS = re.compile(r"https://[\w.-]+/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")

@@ -13,42 +13,7 @@ from typing import Any, Literal
 from torchbisect.core.errors import InputError
 from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.reports.model.json_codec import DecodeError, decode, encode
-from torchbisect.reports.model.search_results import (
-    BisectReport,
-    BuildFacts,
-    BuildVerdict,
-    Fix,
-    Regression,
-    SkippedBuild,
-    SuspectCommit,
-)
-
-__all__ = [
-    "SCHEMA",
-    "AblationRow",
-    "BisectReport",
-    "BuildFacts",
-    "BuildVerdict",
-    "Condition",
-    "Confirmation",
-    "EnvironmentReport",
-    "Fix",
-    "LocalizationReport",
-    "Logs",
-    "MinimalScript",
-    "MismatchReport",
-    "OriginalScript",
-    "PassFound",
-    "ReductionStep",
-    "Regression",
-    "Report",
-    "ReportState",
-    "ReportVerdict",
-    "ScriptSize",
-    "SkippedBuild",
-    "SuspectCommit",
-    "UnfinishedPart",
-]
+from torchbisect.reports.model.search_results import BisectReport, BuildFacts
 
 SCHEMA = 1
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchbisect.reports.model.ranges import builds_in_order, ranges
-from torchbisect.reports.model.report import BisectReport, BuildFacts, ReductionStep
+from torchbisect.reports.model.report import ReductionStep
+from torchbisect.reports.model.search_results import BisectReport, BuildFacts, builds_in_order, ranges
 
 
 @dataclass(frozen=True)

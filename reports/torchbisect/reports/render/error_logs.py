@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchbisect.reports.escape import clean
-from torchbisect.reports.scrub import without_machine_paths
+from torchbisect.reports.sanitize import clean, without_machine_paths
 
 _FRAME = re.compile(r'^( *)File "(.*)", line \d+')
 _TRACEBACK = re.compile(r"^\s*(?:[+|] ?)*(?:Exception Group )?Traceback \(most recent call last\):")

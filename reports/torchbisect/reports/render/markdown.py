@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,17 +10,18 @@ from typing import Any
 
 import jinja2
 
-from torchbisect.reports.escape import Markdown, clean, fence, one_line
-from torchbisect.reports.marker import marker
-from torchbisect.reports.model.ranges import ChangeRange, left_out, ranges, sentence
-from torchbisect.reports.model.report import BisectReport, Logs, Report
+from torchbisect.reports.model.report import Logs, Report
+from torchbisect.reports.model.search_results import BisectReport, ChangeRange, left_out, ranges, sentence
 from torchbisect.reports.render import markdown_sections
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
-from torchbisect.reports.scrub import in_one_folder, without_machine_paths
+from torchbisect.reports.sanitize import Markdown, clean, fence, in_one_folder, one_line, without_machine_paths
 
 #: GitHub accepts 65,536 characters in a comment. The limit here counts UTF-8 bytes, which is safe for every alphabet.
 LIMIT = 65_536
+#: The hidden first line of every report, by which programs find its comment.
+FIRST_LINE = "<!-- torchbisect:report -->"
+_FINGERPRINT = re.compile(r"[0-9a-z]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,13 @@ def render(report: Report, limit: int = LIMIT) -> str:
         if len(text.encode()) < limit:
             break
     return text
+
+
+def marker(fingerprint: str) -> str:
+    """Return the two first lines of a report: a constant one, then one with the fingerprint of the signature."""
+    if not _FINGERPRINT.fullmatch(fingerprint):
+        fingerprint = hashlib.sha256(fingerprint.encode("utf-8", "replace")).hexdigest()[:24]
+    return f"{FIRST_LINE}\n<!-- torchbisect:signature {fingerprint} -->"
 
 
 def _only_safe(value: Any) -> Any:

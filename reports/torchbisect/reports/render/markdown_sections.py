@@ -7,20 +7,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from torchbisect.reports.escape import Markdown, code, code_cell, one_line, prose
-from torchbisect.reports.model.ranges import ChangeRange, verdicts_in_order
 from torchbisect.reports.model.report import (
     AblationRow,
-    BisectReport,
-    BuildFacts,
     Condition,
     Confirmation,
     EnvironmentReport,
     MismatchReport,
     Report,
-    SuspectCommit,
 )
-from torchbisect.reports.scrub import without_machine_paths
+from torchbisect.reports.model.search_results import (
+    BisectReport,
+    BuildFacts,
+    ChangeRange,
+    SuspectCommit,
+    verdicts_in_order,
+)
+from torchbisect.reports.sanitize import Markdown, code, code_cell, one_line, prose, without_machine_paths
 
 ANSWERS = {
     "same": "the same mismatch",

@@ -11,9 +11,9 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from torchbisect.reports.escape import clean, one_line
-from torchbisect.reports.model.ranges import ranges, sentence
 from torchbisect.reports.model.report import MinimalScript, Report
+from torchbisect.reports.model.search_results import ranges, sentence
+from torchbisect.reports.sanitize import clean, one_line
 
 _VERDICTS = {
     "mismatch": ("mismatch", "bold red"),

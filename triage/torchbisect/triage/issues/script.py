@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from torchbisect.triage.issues.code_blocks import CodeBlock, parses
@@ -58,6 +58,23 @@ COMMON_IMPORTS = {
         name: f"import {name}"
         for name in ("contextlib", "copy", "functools", "itertools", "math", "operator", "os", "random", "sys", "time")
     },
+}
+
+# Installing a package may run its authors' code with a network, outside of the sandbox. Anybody can publish a package
+# and name it in an issue. So only well-known packages are installed.
+_UNDER_THEIR_IMPORT = (
+    "accelerate beartype datasets diffusers einops expecttest hypothesis jaxtyping lightning matplotlib networkx numpy "
+    "omegaconf packaging pandas peft psutil pytest safetensors scipy sympy tensordict timm tokenizers torchao "
+    "torchaudio torchvision tqdm transformers"
+)
+#: Packages that are installed if a stranger's script imports them, by the name of their import.
+INSTALLABLE = {name: name for name in _UNDER_THEIR_IMPORT.split()} | {
+    "cv2": "opencv-python-headless",
+    "huggingface_hub": "huggingface-hub",
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+    "typing_extensions": "typing-extensions",
+    "yaml": "pyyaml",
 }
 
 
@@ -306,3 +323,10 @@ def _packages(text: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.split(".")[0])
     return tuple(sorted(names - set(sys.stdlib_module_names) - {"torch", "triton"}))
+
+
+def installable(imports: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the packages to install for these imports, and the imports without an allowed package."""
+    names = list(imports)
+    known = tuple(INSTALLABLE[name] for name in names if name in INSTALLABLE)
+    return known, tuple(name for name in names if name not in INSTALLABLE)

@@ -7,9 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.bisect.wording import join_names
-from torchbisect.reports.model import report
-from torchbisect.reports.model.ranges import builds_in_order, left_out, ranges, sentence, verdicts_in_order
-from torchbisect.reports.model.report import BisectReport, BuildVerdict, Fix, Regression
+from torchbisect.reports.model.search_results import (
+    BisectReport,
+    BuildVerdict,
+    Fix,
+    Regression,
+    SkippedBuild,
+    builds_in_order,
+    left_out,
+    ranges,
+    sentence,
+    verdicts_in_order,
+)
 
 
 def said(bisect: BisectReport) -> list[str]:
@@ -91,8 +100,6 @@ def test_nightlies_among_releases() -> None:
 
 
 def test_adjacent_builds_left_out_for_one_reason_share_an_entry() -> None:
-    skips = [report.SkippedBuild(name, "old") for name in ("1.0.0", "1.1.0", "1.13.1")] + [
-        report.SkippedBuild("2.0.0", "no wheel")
-    ]
+    skips = [SkippedBuild(name, "old") for name in ("1.0.0", "1.1.0", "1.13.1")] + [SkippedBuild("2.0.0", "no wheel")]
     assert left_out(skips) == [("1.0.0 to 1.13.1", "old"), ("2.0.0", "no wheel")]
     assert left_out(skips[:2]) == [("1.0.0 and 1.1.0", "old")]

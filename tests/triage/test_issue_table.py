@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from torchbisect.triage.issue_row import STATES, IssueRow
-from torchbisect.triage.page import render
-from torchbisect.triage.terminal_table import table
+from torchbisect.triage.issue_table import html_page, terminal_table
 
 HARM = (
     "<script>alert(1)</script>",
@@ -52,7 +51,7 @@ class Reader(HTMLParser):
 
 @given(rows)
 def test_the_page_is_safe(found: list[IssueRow]) -> None:
-    page = render(found)
+    page = html_page(found)
     read = Reader(page)
     tags = [tag for tag, _ in read.found]
     assert tags.count("script") == 1
@@ -70,7 +69,7 @@ def test_the_page_is_safe(found: list[IssueRow]) -> None:
 
 
 def test_each_row_opens_its_report() -> None:
-    page = render(
+    page = html_page(
         [IssueRow("someone/project#7", state="mismatch", report="runs/a#b", url="https://github.com/a/b/issues/7")]
     )
     assert 'href="runs/a%23b/report.html"' in page
@@ -81,7 +80,7 @@ def test_each_row_opens_its_report() -> None:
 def test_the_table_has_a_line_for_each_finding(found: list[IssueRow]) -> None:
     with Path("/dev/null").open("w") as nowhere:
         console = Console(file=nowhere, record=True, width=160)
-        console.print(table(found))
+        console.print(terminal_table(found))
     text = console.export_text()
     shown = [row for row in found if row.state in ("mismatch", "flaky", "untestable", "failed")]
     assert len(text.rstrip("\n").split("\n")) == (len(shown) + 3 if shown else 1)

@@ -1,4 +1,4 @@
-"""Render ``triage.html``: one self-contained page that sorts and filters issues and links to their reports."""
+"""Render the table of all issues: for a browser as ``triage.html``, and for a terminal."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import importlib.resources
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from torchbisect.reports import files
-from torchbisect.reports.escape import one_line
 from torchbisect.reports.render.html import template
-from torchbisect.reports.scrub import without_machine_paths
+from torchbisect.reports.sanitize import one_line, without_machine_paths
 from torchbisect.triage.duplicate_groups import DuplicateGroup, duplicate_groups
 from torchbisect.triage.issue_row import STATES, IssueRow
 
@@ -24,8 +27,11 @@ _COLUMNS = ("Issue", "State", "What", "Component", "torch", "Broke in", "Fixed i
 _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+/[\w./#?=&%+~-]*")
 
 
-def render(rows: Sequence[IssueRow]) -> str:
-    """Render the page of these issues, in their order. The page's policy allows its own script and no other."""
+def html_page(rows: Sequence[IssueRow]) -> str:
+    """Render one self-contained page that sorts and filters issues and links to their reports.
+
+    The page's policy allows its own script and no other.
+    """
     groups = duplicate_groups(rows)
     identities = {row.name: f"issue-{number}" for number, row in enumerate(rows, 1)}
     by_name = {row.name: row for row in rows}
@@ -74,3 +80,43 @@ def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict
         "labels": _line(", ".join(row.labels)),
         "seconds": f"{row.seconds:.1f}",
     }
+
+
+_SHOWN = ("mismatch", "flaky", "untestable", "failed")
+_STYLES = {"mismatch": "bold red", "flaky": "bold yellow", "failed": "bold magenta", "untestable": "yellow"}
+
+
+def terminal_table(rows: Sequence[IssueRow], files: Sequence[Path] = ()) -> RenderableType:
+    """Return a table of the issues with a finding, by state and with duplicates together, then a line of counts.
+
+    Args:
+        rows: all issues.
+        files: the written files, to be named below the table.
+    """
+    groups = duplicate_groups(rows)
+    first = {name: group.first for group in groups for name in group.names}
+    place = {row.name: number for number, row in enumerate(rows)}
+    shown = [row for row in rows if row.state in _SHOWN]
+    shown.sort(key=lambda row: (_SHOWN.index(row.state), place[first.get(row.name, row.name)], place[row.name]))
+    grid = Table(box=None, pad_edge=False, expand=True)
+    for heading in ("issue", "state", "what", "component", "broke in", "fixed in"):
+        grid.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=1 if heading == "what" else None)
+    for row in shown:
+        duplicate = first.get(row.name, row.name) != row.name
+        name = f"= {row.name}" if duplicate else row.name
+        grid.add_row(
+            Text(one_line(name, 120), "dim" if duplicate else ""),
+            Text(row.state, _STYLES.get(row.state, "")),
+            Text(one_line(row.summary or row.reason, 160)),
+            Text(one_line(row.component, 40)),
+            Text(one_line(row.bad_commit[:12] or row.first_bad, 40)),
+            Text(one_line(row.fix_commit[:12] or row.first_fixed, 40)),
+        )
+    counts = Counter(row.state for row in rows)
+    words = [f"{counts[state]} {state}" for state in STATES if counts[state]]
+    same = sum(len(group.names) - 1 for group in groups)
+    if same:
+        words.append(f"{same} look like duplicates (=)")
+    lines: list[RenderableType] = [Text(f"{len(rows)} issues: " + ", ".join(words))]
+    lines += [Text(f"written {path}", "dim") for path in files]
+    return Group(grid, Text(), *lines) if shown else Group(*lines)
