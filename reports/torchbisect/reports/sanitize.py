@@ -141,3 +141,8 @@ def _short(path: str) -> str:
 def in_one_folder(command: str) -> str:
     """Return a command with only the last part of each absolute path, as if all its files lay in one folder."""
     return without_machine_paths(command).replace("…/", "")
+
+
+def short_line(text: str, limit: int = 400) -> str:
+    """Return the text on one line without the machine's paths, cut to ``limit`` characters before they are removed."""
+    return without_machine_paths(one_line(text, limit))

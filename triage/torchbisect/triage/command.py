@@ -80,7 +80,8 @@ def triage(wanted: TriageOptions, options: Options) -> int:
         raise InputError(f"--out {out}: another triage is running there; wait for it, or name another folder")
     try:
         with Database(out / DATABASE) as database:
-            jobs = _read_jobs(wanted, display)
+            searched = (wanted.search or "", wanted.most, display.warn)
+            jobs = jobs_from(wanted.source) if wanted.source is not None else jobs_searched(*searched)
             _warn_without_sandbox(jobs, options, display)
             try:
                 _run(wanted, _tasks(jobs, options, out), database, display)
@@ -101,12 +102,6 @@ def _check(wanted: TriageOptions) -> None:
         raise InputError("--executor ray and --address HOST:PORT go together: give both or neither")
     if wanted.gpus and wanted.executor != "ray":
         raise InputError("--gpus is for --executor ray: leave it out")
-
-
-def _read_jobs(wanted: TriageOptions, display: Display) -> list[IssueJob]:
-    if wanted.source is not None:
-        return jobs_from(wanted.source)
-    return jobs_searched(wanted.search or "", wanted.most, display.warn)
 
 
 def _warn_without_sandbox(jobs: Sequence[IssueJob], options: Options, display: Display) -> None:
@@ -137,16 +132,12 @@ def _run(wanted: TriageOptions, tasks: Sequence[IssueTask], database: Database, 
         for number, result in enumerate(results, 1):
             row = _row_after_run(_row_before_run(runnable[result.name]), result)
             database.put(row)
-            display.line(f"[{number}/{len(runnable)}] {row.name}: {row.state}" + _in_parentheses(row))
+            words = row.summary or row.reason
+            display.line(f"[{number}/{len(runnable)}] {row.name}: {row.state}{f' ({words})' if words else ''}")
 
 
 def _has_result(row: IssueRow | None, task: IssueTask) -> bool:
     return row is not None and row.key == task.key and row.state not in OPEN
-
-
-def _in_parentheses(row: IssueRow) -> str:
-    words = row.summary or row.reason
-    return f" ({words})" if words else ""
 
 
 def _row_before_run(task: IssueTask) -> IssueRow:

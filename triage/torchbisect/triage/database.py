@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from torchbisect.core.errors import DiskFull, InputError, MachineError
@@ -47,7 +46,7 @@ class Database:
     def __enter__(self) -> Database:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -58,7 +57,8 @@ class Database:
         """Return all rows, the oldest first."""
         with self._errors_explained():
             found = self._connection.execute(f"SELECT {', '.join(_NAMES)} FROM issue ORDER BY rowid").fetchall()
-        return tuple(_row(dict(zip(_NAMES, values))) for values in found)
+        rows = (dict(zip(_NAMES, values)) for values in found)
+        return tuple(IssueRow(**{**row, "labels": tuple(json.loads(row["labels"]))}) for row in rows)
 
     def put(self, *rows: IssueRow) -> None:
         """Store rows in one transaction; a row replaces an older one with its name and keeps that one's position."""
@@ -77,9 +77,8 @@ class Database:
             if _NO_DATABASE in said:
                 raise InputError(f"{self.path} is not a database of torchbisect triage: name another --out") from error
             if any(words in said for words in _FULL):
-                raise DiskFull(
-                    f"{self.path}: the disk is full; free some space, then run the same command again"
-                ) from error
+                message = f"{self.path}: the disk is full; free some space, then run the same command again"
+                raise DiskFull(message) from error
             raise MachineError(f"{self.path}: {said}; nothing was lost, run the same command again") from error
 
 
@@ -90,7 +89,3 @@ def _values(row: IssueRow) -> dict[str, Any]:
         for name, value in asdict(row).items()
     }
     return {**values, "labels": json.dumps(row.labels)}
-
-
-def _row(values: dict[str, Any]) -> IssueRow:
-    return IssueRow(**{**values, "labels": tuple(json.loads(values["labels"]))})

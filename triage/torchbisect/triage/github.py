@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, TypeVar
 
 import httpx
@@ -129,11 +128,7 @@ class GitHub:
     def __enter__(self) -> GitHub:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def issue(self, reference: Reference) -> Post:

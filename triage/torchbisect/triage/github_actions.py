@@ -10,7 +10,6 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -36,8 +35,7 @@ def main() -> None:
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 def read(issue: Path, directory: Path) -> None:
     """Read ISSUE, an issue as JSON of GitHub's API; write its script to DIRECTORY/repro.py and a reply to reply.md."""
-    post = Post.of(_json(issue))
-    found = body.read_issue(post.body, post.title)
+    found = _issue(issue)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / REPLY).write_text(body.reply(found), encoding="utf-8")
     if found.script and found.runnable:
@@ -88,20 +86,17 @@ def comment(reference: str, directory: Path, author: str, api: str) -> None:
         # Render the report again: the other job's report.md comes from a job that ran a stranger's code.
         text, first_line = markdown.render(files.load(directory)), markdown.FIRST_LINE
     else:
-        text, first_line = _reply(directory / ISSUE), body.FIRST_LINE
+        # The other job's text of the reply is not trusted either.
+        text, first_line = body.reply(_issue(directory / ISSUE)), body.FIRST_LINE
     with GitHub(os.environ.get("GH_TOKEN"), base=api, notify=click.echo) as github:
         click.echo(github.comment_once(place, text, first_line, author).url)
 
 
-def _reply(issue: Path) -> str:
-    """Compose the reply again from the issue's JSON beside it; the other job's text is not trusted."""
-    post = Post.of(_json(issue))
-    return body.reply(body.read_issue(post.body, post.title))
-
-
-def _json(path: Path) -> Any:
+def _issue(path: Path) -> body.Issue:
+    """Read an issue in the JSON of GitHub's API."""
     try:
-        return json.loads(path.read_bytes())
+        post = Post.of(json.loads(path.read_bytes()))
+        return body.read_issue(post.body, post.title)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -107,23 +107,19 @@ class IssueRow:
 
 def _mismatch(report: Report) -> dict[str, str]:
     known = {}
-    if report.mismatch is not None:
-        found = report.mismatch
+    if found := report.mismatch:
         known = {"kind": found.kind, "summary": found.summary, "signature": found.fingerprint}
-    if report.localization is not None:
-        known["component"] = report.localization.component or ""
-        known["backend"] = report.localization.backend or ""
+    if place := report.localization:
+        known |= {"component": place.component or "", "backend": place.backend or ""}
     smallest = report.minimal or report.original
     return {**known, "operators": " ".join(called_operators(smallest.source)) if smallest else ""}
 
 
 def _range(report: Report) -> dict[str, str]:
     known: dict[str, str | None] = {}
-    regression = report.bisect.regression if report.bisect else None
-    fix = report.bisect.fix if report.bisect else None
-    if regression is not None:
-        known |= {"last_good": regression.last_good, "first_bad": regression.first_bad, "bad_commit": regression.commit}
-    if fix is not None:
+    if report.bisect and (broke := report.bisect.regression):
+        known |= {"last_good": broke.last_good, "first_bad": broke.first_bad, "bad_commit": broke.commit}
+    if report.bisect and (fix := report.bisect.fix):
         known |= {"last_bad": fix.last_bad, "first_fixed": fix.first_fixed, "fix_commit": fix.commit}
     return {name: value or "" for name, value in known.items()}
 

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from torchbisect.reports import files
 from torchbisect.reports.render.html import template
-from torchbisect.reports.sanitize import one_line, without_machine_paths
-from torchbisect.triage.duplicate_groups import DuplicateGroup, duplicate_groups
+from torchbisect.reports.sanitize import one_line, short_line
+from torchbisect.triage.duplicate_groups import duplicate_groups
 from torchbisect.triage.issue_row import STATES, IssueRow
 
 _COLUMNS = ("Issue", "State", "What", "Component", "torch", "Broke in", "Fixed in", "Same as", "Seconds")
@@ -44,22 +44,20 @@ def html_page(rows: Sequence[IssueRow]) -> str:
         columns=_COLUMNS,
         total=len(rows),
         counts=[(state, counts[state]) for state in STATES if counts[state]],
-        groups=[_group(group, identities, by_name[group.first]) for group in groups],
+        groups=[
+            {
+                "members": [_member(name, identities) for name in group.names],
+                "reasons": ", ".join(group.reasons),
+                "summary": short_line(by_name[group.first].summary, 300),
+            }
+            for group in groups
+        ],
         rows=[_row(row, identities, first.get(row.name)) for row in rows],
     )
 
 
-def _line(text: str, limit: int = 300) -> str:
-    return without_machine_paths(one_line(text, limit))
-
-
 def _member(name: str, identities: Mapping[str, str]) -> dict[str, str]:
     return {"name": one_line(name, 120), "id": identities[name]}
-
-
-def _group(group: DuplicateGroup, identities: Mapping[str, str], row: IssueRow) -> dict[str, Any]:
-    members = [_member(name, identities) for name in group.names]
-    return {"members": members, "reasons": ", ".join(group.reasons), "summary": _line(row.summary)}
 
 
 def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict[str, Any]:
@@ -67,17 +65,17 @@ def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict
         **_member(row.name, identities),
         "state": row.state,
         "order": STATES.index(row.state),
-        "title": _line(row.title, 160),
+        "title": short_line(row.title, 160),
         "url": row.url if _ADDRESS.fullmatch(row.url) else "",
         "report": f"{quote(row.report)}/{files.PAGE}" if row.report else "",
-        "what": _line(row.summary or row.reason),
-        "unfinished": _line(row.unfinished),
-        "component": _line(row.component, 40),
-        "torch": _line(row.torch, 40),
-        "broke": _line(row.bad_commit[:12] or row.first_bad, 40),
-        "fixed": _line(row.fix_commit[:12] or row.first_fixed, 40),
+        "what": short_line(row.summary or row.reason, 300),
+        "unfinished": short_line(row.unfinished, 300),
+        "component": short_line(row.component, 40),
+        "torch": short_line(row.torch, 40),
+        "broke": short_line(row.bad_commit[:12] or row.first_bad, 40),
+        "fixed": short_line(row.fix_commit[:12] or row.first_fixed, 40),
         "same": _member(same, identities) if same else None,
-        "labels": _line(", ".join(row.labels)),
+        "labels": short_line(", ".join(row.labels), 300),
         "seconds": f"{row.seconds:.1f}",
     }
 

@@ -26,8 +26,8 @@ from torchbisect.triage.local_workers import WorkerProcess
 NODE_TRIES = 5
 CONNECT_SECONDS = 15.0
 
+#: The worker that a Ray process on a node keeps between tasks, and the worker's folder.
 _workers: list[tuple[WorkerProcess, tempfile.TemporaryDirectory[str]]] = []
-"""The worker that a Ray process on a node keeps between tasks, and the worker's folder."""
 
 
 def run_on_ray(tasks: Sequence[IssueTask], address: str, gpus: float) -> Generator[TaskResult]:

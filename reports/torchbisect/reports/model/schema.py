@@ -44,9 +44,8 @@ def load() -> dict[str, Any]:
 
 
 def _define(kind: type, definitions: dict[str, Any]) -> None:
-    definitions[kind.__name__] = {}
+    definitions[kind.__name__], properties = {}, {}
     described, hints = described_fields(kind), typing.get_type_hints(kind)
-    properties = {}
     for field in dataclasses.fields(kind):
         properties[field.name] = _type_schema(hints[field.name], definitions)
         if field.name in described:
@@ -77,15 +76,9 @@ def _type_schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": _type_schema(arguments[1], definitions)}
     if hint is Any:
         return {}
-    return json.loads(_BASIC_TYPES[hint])  # type: ignore[no-any-return]
-
-
-_BASIC_TYPES = {
-    str: '{"type": "string"}',
-    bool: '{"type": "boolean"}',
-    int: '{"type": "integer"}',
-    float: '{"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]}',
-}
+    if hint is float:
+        return {"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]}
+    return {"type": {str: "string", bool: "boolean", int: "integer"}[hint]}
 
 
 def described_fields(kind: type) -> dict[str, str]:

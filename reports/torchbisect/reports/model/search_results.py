@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from packaging.version import InvalidVersion, Version
 
 from torchbisect.bisect import wording
-from torchbisect.bisect.wording import join_names
 
 
 @dataclass(frozen=True)
@@ -154,54 +153,26 @@ class ChangeRange:
     words: wording.BoundaryWording
     before: str | None
     after: str | None
-    exact: bool
-    between: tuple[str, ...]
-    skipped: tuple[SkippedBuild, ...]
-    remark: str | None
-    compare: str | None
-    suspects: tuple[SuspectCommit, ...]
-    confidence: float | None = None
+    result: Regression | Fix
 
 
 def ranges(bisect: BisectReport | None) -> tuple[ChangeRange, ...]:
     """Return the ranges that a search looked for: the regression, then the fix."""
-    if bisect is None:
-        return ()
-    found = [_regression(bisect.regression)] if bisect.regression else []
-    return (*found, *([_fix(bisect.fix)] if bisect.fix else []))
-
-
-def _regression(found: Regression) -> ChangeRange:
-    return _range(wording.REGRESSION, found.last_good, found.first_bad, found)
-
-
-def _fix(found: Fix) -> ChangeRange:
-    return _range(wording.FIX, found.last_bad, found.first_fixed, found)
-
-
-def _range(
-    side: wording.BoundaryWording, before: str | None, after: str | None, found: Regression | Fix
-) -> ChangeRange:
-    return ChangeRange(
-        words=side,
-        before=before,
-        after=after,
-        exact=found.exact,
-        between=found.between,
-        skipped=found.skipped,
-        remark=found.words,
-        compare=found.compare,
-        suspects=found.suspects,
-        confidence=found.confidence,
-    )
+    found = []
+    if bisect and (broke := bisect.regression):
+        found.append(ChangeRange(wording.REGRESSION, broke.last_good, broke.first_bad, broke))
+    if bisect and (fixed := bisect.fix):
+        found.append(ChangeRange(wording.FIX, fixed.last_bad, fixed.first_fixed, fixed))
+    return tuple(found)
 
 
 def sentence(found: ChangeRange) -> str:
     """Describe a range in one plain sentence without markup."""
-    if found.before is None and found.after is None and found.remark:
-        return found.remark
+    result = found.result
+    if found.before is None and found.after is None and result.words:
+        return result.words
     return wording.sentence(
-        found.words, found.before, found.after, found.between, exact=found.exact, confidence=found.confidence
+        found.words, found.before, found.after, result.between, exact=result.exact, confidence=result.confidence
     )
 
 
@@ -219,7 +190,7 @@ def left_out(skips: Sequence[SkippedBuild]) -> list[tuple[str, str]]:
     groups = []
     for reason, group in itertools.groupby(skips, key=lambda skip: skip.reason):
         names = [skip.build for skip in group]
-        groups.append((join_names(names) if len(names) < 3 else f"{names[0]} to {names[-1]}", reason))
+        groups.append((wording.join_names(names) if len(names) < 3 else f"{names[0]} to {names[-1]}", reason))
     return groups
 
 

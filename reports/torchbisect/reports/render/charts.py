@@ -62,7 +62,7 @@ def timeline(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> Timeline
     marks = []
     for name, x in place.items():
         row = rows.get(name)
-        kind = "untested" if row is None else _kind(row.verdict)
+        kind = "untested" if row is None else row.verdict if row.verdict in ("good", "bad") else "untestable"
         detail = "not tested" if row is None else f"{kind}: {row.reason}" if row.reason else kind
         marks.append(Mark(x, kind, name, f"{name}: {detail}", name in named))
     width = 110 + step * max(len(names) - 1, 0)
@@ -71,15 +71,11 @@ def timeline(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> Timeline
 
 def _labels_that_fit(place: Mapping[str, float], wanted: Sequence[str]) -> set[str]:
     """Choose labels that do not overlap; earlier names in ``wanted`` win."""
-    named: dict[str, float] = {}
+    named: set[str] = set()
     for name in wanted:
-        if name in place and all(abs(place[name] - x) >= 24 for x in named.values()):
-            named[name] = place[name]
-    return set(named)
-
-
-def _kind(verdict: str) -> str:
-    return verdict if verdict in ("good", "bad") else "untestable"
+        if name in place and all(abs(place[name] - place[other]) >= 24 for other in named):
+            named.add(name)
+    return named
 
 
 @dataclass(frozen=True)
@@ -187,8 +183,6 @@ def heat(details: Mapping[str, Any]) -> tuple[Bar, ...]:
 
 def _numbers(values: Any) -> list[float]:
     """Return the values as floats; an empty list if one of them is not a finite number."""
-    if not isinstance(values, (list, tuple)):
-        return []
-    if not all(isinstance(value, (int, float)) and abs(value) < 1e300 for value in values):
-        return []
-    return [float(value) for value in values]
+    values = values if isinstance(values, (list, tuple)) else ()
+    finite = all(isinstance(value, (int, float)) and abs(value) < 1e300 for value in values)
+    return [float(value) for value in values] if finite else []

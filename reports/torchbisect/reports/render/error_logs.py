@@ -63,11 +63,9 @@ def _fewer_frames(lines: list[str]) -> Iterator[str]:
 
 def _frames_to_keep(frames: list[list[str]]) -> list[bool]:
     """Mark the frames that stay: the outermost, the innermost, and between them the last ones of the script."""
-    kept = [number < _HEAD_FRAMES or number >= len(frames) - _TAIL_FRAMES for number in range(len(frames))]
-    scripts = [number for number, frame in enumerate(frames) if not kept[number] and not _LIBRARY.match(frame[0])]
-    for number in scripts[-_MIDDLE_FRAMES:]:
-        kept[number] = True
-    return kept
+    middle = range(_HEAD_FRAMES, len(frames) - _TAIL_FRAMES)
+    scripts = [number for number in middle if not _LIBRARY.match(frames[number][0])][-_MIDDLE_FRAMES:]
+    return [number not in middle or number in scripts for number in range(len(frames))]
 
 
 def _frames(lines: list[str], position: int) -> tuple[list[list[str]], int]:

@@ -25,14 +25,9 @@ from torchbisect.reports.render import charts
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
 from torchbisect.reports.render.markdown_sections import ANSWERS, figure, runs
-from torchbisect.reports.sanitize import clean, in_one_folder, one_line, without_machine_paths
+from torchbisect.reports.sanitize import clean, in_one_folder, one_line, short_line, without_machine_paths
 
-_TITLES = {
-    "mismatch": "Mismatch",
-    "none": "No mismatch",
-    "flaky": "Flaky",
-    "untestable": "Could not be tested",
-}
+_TITLES = {"mismatch": "Mismatch", "none": "No mismatch", "flaky": "Flaky", "untestable": "Could not be tested"}
 _SIGNS = {"same": "bad", "none": "good", "other": "untestable", "untestable": "untestable"}
 
 
@@ -68,16 +63,12 @@ def _environment(packages: tuple[str, ...]) -> jinja2.Environment:
     )
 
 
-def _line(text: str, limit: int = 400) -> str:
-    return without_machine_paths(one_line(text, limit))
-
-
 def _context(report: Report) -> dict[str, Any]:
-    mismatch = report.mismatch
+    mismatch, environment = report.mismatch, report.environment
     return {
         "title": _TITLES[report.verdict],
         "verdict": report.verdict,
-        "summary": _line(mismatch.summary if mismatch else report.reason or ""),
+        "summary": short_line(mismatch.summary if mismatch else report.reason or ""),
         "facts": _facts(report),
         "sides": _sides(mismatch),
         "values": _values(mismatch),
@@ -85,43 +76,32 @@ def _context(report: Report) -> dict[str, Any]:
         "builds": _builds(report.bisect, report.builds),
         "minimal": _minimal(report),
         "conditions": report.conditions or (),
-        "unfinished": [{"part": _line(part.part), "why": _line(part.why)} for part in report.unfinished],
+        "unfinished": [{"part": short_line(part.part), "why": short_line(part.why)} for part in report.unfinished],
         "logs": _logs(report),
-        "collect_env": _collect_env(report),
-        "notices": [_line(notice) for notice in report.notices],
+        "collect_env": without_machine_paths(clean((environment and environment.collect_env) or "")).strip(),
+        "notices": [short_line(notice) for notice in report.notices],
         "command": in_one_folder(one_line(report.command, 1000)),
         "labels": suggest(report),
-        "version": _line(report.versions.get("torchbisect", ""), 40),
+        "version": short_line(report.versions.get("torchbisect", ""), 40),
     }
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
     environment = report.environment
-    known: list[tuple[str, str | None]] = [("Script", report.original.name if report.original else None)]
-    if environment:
-        known += [
-            ("torch", environment.torch),
-            ("Commit", environment.git_version),
-            ("Python", environment.python),
-            ("CUDA", environment.cuda),
-            ("triton", environment.triton),
-            ("Platform", environment.platform),
-        ]
+    labels = {"git_version": "Commit", "python": "Python", "cuda": "CUDA", "platform": "Platform"}
+    names = ("torch", "git_version", "python", "cuda", "triton", "platform")
+    known = [("Script", report.original.name if report.original else None)]
+    known += [(labels.get(name, name), getattr(environment, name)) for name in names if environment]
     known.append(("Started", report.started))
-    return [(name, _line(value, 120)) for name, value in known if value]
+    return [(name, short_line(value, 120)) for name, value in known if value]
 
 
 def _sides(mismatch: MismatchReport | None) -> Mapping[str, Any] | None:
     if mismatch is None:
         return None
     return {
-        "eager": _line(mismatch.eager or ""),
-        "compiled": _line(mismatch.compiled or ""),
-        "kind": mismatch.kind,
-        "place": _line(mismatch.place or ""),
-        "attribute": _line(mismatch.attribute or ""),
-        "runs": mismatch.runs,
-        "shown": mismatch.shown,
+        **{name: short_line(getattr(mismatch, name) or "") for name in ("eager", "compiled", "place", "attribute")},
+        **{name: getattr(mismatch, name) for name in ("kind", "runs", "shown")},
     }
 
 
@@ -150,19 +130,20 @@ def _localization(localization: LocalizationReport | None) -> Mapping[str, Any] 
         return None
     rows = [
         {
-            "backend": _line(row.backend or "as in the script", 80),
-            "settings": _line(row.settings, 120),
+            "backend": short_line(row.backend or "as in the script", 80),
+            "settings": short_line(row.settings, 120),
             "sign": _SIGNS.get(row.verdict, "untestable"),
-            "answer": ANSWERS.get(row.verdict, row.verdict) + (f": {_line(row.reason, 120)}" if row.reason else ""),
+            "answer": ANSWERS.get(row.verdict, row.verdict)
+            + (f": {short_line(row.reason, 120)}" if row.reason else ""),
             "seconds": f"{row.seconds:.1f}",
         }
         for row in localization.table
     ]
     return {
-        "backend": _line(localization.backend or "", 80),
-        "component": _line(localization.component or "", 80),
-        "fixed_by": [_line(fix) for fix in localization.fixed_by],
-        "part": _line(localization.compiler_bisector.text) if localization.compiler_bisector else "",
+        "backend": short_line(localization.backend or "", 80),
+        "component": short_line(localization.component or "", 80),
+        "fixed_by": [short_line(fix) for fix in localization.fixed_by],
+        "part": short_line(localization.compiler_bisector.text) if localization.compiler_bisector else "",
         "rows": rows,
     }
 
@@ -170,25 +151,25 @@ def _localization(localization: LocalizationReport | None) -> Mapping[str, Any] 
 def _builds(bisect: BisectReport | None, builds: Mapping[str, BuildFacts]) -> Mapping[str, Any] | None:
     if bisect is None:
         return None
-    nothing = BuildFacts("")
     rows = [
         {
             "build": row.build,
-            "date": builds.get(row.build, nothing).date or "",
-            "commit": (builds.get(row.build, nothing).commit or "")[:12],
-            "triton": builds.get(row.build, nothing).triton or "",
+            "date": facts.date or "",
+            "commit": (facts.commit or "")[:12],
+            "triton": facts.triton or "",
             "kind": row.verdict if row.verdict in ("good", "bad") else "untestable",
-            "answer": _line(f"{row.verdict}: {row.reason}" if row.reason else row.verdict),
+            "answer": short_line(f"{row.verdict}: {row.reason}" if row.reason else row.verdict),
             "seconds": f"{row.seconds:.0f}",
         }
         for row in verdicts_in_order(bisect, builds)
+        for facts in [builds.get(row.build, BuildFacts(""))]
     ]
     return {
         "ranges": [_range(found) for found in ranges(bisect)],
         "timeline": charts.timeline(bisect, builds) if rows or bisect.listed else None,
         "rows": rows,
-        "notices": [_line(notice) for notice in bisect.notices],
-        "left_out": [(_line(names), _line(reason)) for names, reason in left_out(bisect.left_out)],
+        "notices": [short_line(notice) for notice in bisect.notices],
+        "left_out": [(short_line(names), short_line(reason)) for names, reason in left_out(bisect.left_out)],
     }
 
 
@@ -196,12 +177,12 @@ def _range(found: ChangeRange) -> Mapping[str, Any]:
     suspects = [
         {
             "commit": suspect.commit[:12],
-            "title": _line(suspect.title, 160),
-            "reasons": [_line(r) for r in suspect.reasons],
+            "title": short_line(suspect.title, 160),
+            "reasons": [short_line(r) for r in suspect.reasons],
         }
-        for suspect in found.suspects
+        for suspect in found.result.suspects
     ]
-    return {"title": found.words.title, "sentence": _line(sentence(found)), "suspects": suspects}
+    return {"title": found.words.title, "sentence": short_line(sentence(found)), "suspects": suspects}
 
 
 def _minimal(report: Report) -> Mapping[str, Any] | None:
@@ -212,11 +193,14 @@ def _minimal(report: Report) -> Mapping[str, Any] | None:
     return {
         "before": before if original and original.source else (),
         "after": after,
-        "name": _line(original.name, 80) if original else "",
+        "name": short_line(original.name, 80) if original else "",
         "size": minimal,
         "seconds": f"{minimal.seconds:.0f}",
         "curve": charts.curve(_trajectory(minimal), minimal.candidates),
-        "runs": _runs(minimal),
+        "runs": [
+            {"build": build, "mode": mode, "status": status, "last_words": short_line(words)}
+            for build, mode, status, words in runs(minimal.confirmed)
+        ],
     }
 
 
@@ -226,23 +210,11 @@ def _trajectory(minimal: MinimalScript) -> tuple[ReductionStep, ...]:
     return minimal.trajectory if start in minimal.trajectory[:1] else (start, *minimal.trajectory)
 
 
-def _runs(minimal: MinimalScript) -> list[Mapping[str, Any]]:
-    return [
-        {"build": build, "mode": mode, "status": status, "last_words": _line(words)}
-        for build, mode, status, words in runs(minimal.confirmed)
-    ]
-
-
 def _logs(report: Report) -> list[tuple[str, str]]:
     if report.logs is None:
         return []
     both = (("Compiled", report.logs.compiled), ("Eager", report.logs.eager))
     return [(title, cut_log(log, 200)) for title, log in both if log.strip()]
-
-
-def _collect_env(report: Report) -> str:
-    raw = report.environment.collect_env if report.environment else None
-    return without_machine_paths(clean(raw or "")).strip()
 
 
 @dataclass(frozen=True)
@@ -264,17 +236,11 @@ def side_by_side(
     left = clean(original).rstrip("\n").split("\n")[:limit]
     right = clean(minimal).rstrip("\n").split("\n")[:limit]
     # Blank lines are junk: they extend a match but never start one, because a script has so many of them.
-    matcher = difflib.SequenceMatcher(lambda line: not line, _keys(left), _keys(right), autojunk=False)
-    kept_left: set[int] = set()
-    kept_right: set[int] = set()
-    for block in matcher.get_matching_blocks():
-        kept_left.update(range(block.a, block.a + block.size))
-        kept_right.update(range(block.b, block.b + block.size))
+    keys, minimal_keys = ([line.strip() for line in lines] for lines in (left, right))
+    blocks = difflib.SequenceMatcher(lambda line: not line, keys, minimal_keys, autojunk=False).get_matching_blocks()
+    kept_left = {number for block in blocks for number in range(block.a, block.a + block.size)}
+    kept_right = {number for block in blocks for number in range(block.b, block.b + block.size)}
     return _lines(left, kept_left), _lines(right, kept_right)
-
-
-def _keys(lines: list[str]) -> list[str]:
-    return [line.strip() for line in lines]
 
 
 def _lines(lines: list[str], kept: set[int]) -> tuple[ScriptLine, ...]:

@@ -8,29 +8,12 @@ from __future__ import annotations
 
 from torchbisect.reports.model.report import Report
 
-ALLOWED = frozenset(
-    {
-        "oncall: pt2",
-        "triage review",
-        "module: aotdispatch",
-        "module: compile-time",
-        "module: compiled autograd",
-        "module: correctness (silent)",
-        "module: crash",
-        "module: cuda graphs",
-        "module: decompositions",
-        "module: dynamic shapes",
-        "module: dynamo",
-        "module: error checking",
-        "module: inductor",
-        "module: performance",
-        "module: pt2 accuracy",
-        "module: pt2-dispatcher",
-        "module: regression",
-        "module: reinplacing",
-        "module: user triton",
-    }
+_MODULES = (
+    "aotdispatch, compile-time, compiled autograd, correctness (silent), crash, cuda graphs, decompositions, "
+    "dynamic shapes, dynamo, error checking, inductor, performance, pt2 accuracy, pt2-dispatcher, regression, "
+    "reinplacing, user triton"
 )
+ALLOWED = frozenset({"oncall: pt2", "triage review"} | {f"module: {name}" for name in _MODULES.split(", ")})
 
 _SILENT = frozenset({"values", "gradients", "mutation", "metadata", "aliasing", "hooks", "side-effects"})
 _BY_KIND = {

@@ -12,7 +12,7 @@ import jinja2
 
 from torchbisect.reports.model.report import Logs, Report
 from torchbisect.reports.model.search_results import BisectReport, ChangeRange, left_out, ranges, sentence
-from torchbisect.reports.render import markdown_sections
+from torchbisect.reports.render import markdown_sections as sections
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
 from torchbisect.reports.sanitize import Markdown, clean, fence, in_one_folder, one_line, without_machine_paths
@@ -115,27 +115,25 @@ def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
     labels = suggest(report)
     return {
         "marker": Markdown(marker(mismatch.fingerprint if mismatch else report.verdict)),
-        "headline": markdown_sections.headline(report),
-        "sides": markdown_sections.sides(mismatch) if mismatch else [],
+        "headline": sections.headline(report),
+        "sides": sections.sides(mismatch) if mismatch else [],
         "script": _script(report, allowed),
-        "necessary": markdown_sections.condition_lines([c for c in conditions if c.necessary][: allowed.lines]),
-        "unnecessary": markdown_sections.condition_lines([c for c in conditions if not c.necessary][: allowed.lines]),
+        "necessary": sections.condition_lines([c for c in conditions if c.necessary][: allowed.lines]),
+        "unnecessary": sections.condition_lines([c for c in conditions if not c.necessary][: allowed.lines]),
         "ablation": _ablation(report, allowed),
         "ranges": [_range(found, report, allowed) for found in ranges(report.bisect)],
         "tested": _tested(report.bisect, report, allowed),
-        "workarounds": [markdown_sections.span(fix) for fix in localization.fixed_by[: allowed.lines]]
-        if localization
-        else [],
+        "workarounds": [sections.span(fix) for fix in localization.fixed_by[: allowed.lines]] if localization else [],
         "unfinished": [
-            Markdown(f"{markdown_sections.text(part.part, 80)}: {markdown_sections.text(part.why)}")
+            Markdown(f"{sections.text(part.part, 80)}: {sections.text(part.why)}")
             for part in report.unfinished[: allowed.lines]
         ],
-        "notices": [markdown_sections.text(notice) for notice in report.notices[: allowed.lines]],
+        "notices": [sections.text(notice) for notice in report.notices[: allowed.lines]],
         "command": fence(in_one_folder(one_line(report.command, 1000)), "sh"),
-        "labels": markdown_sections.joined(markdown_sections.span(label) for label in labels) if labels else None,
+        "labels": Markdown(", ".join(sections.span(label) for label in labels)) if labels else None,
         "made_by": _made_by(report),
         "logs": _logs(report.logs, allowed),
-        "environment": markdown_sections.environment_lines(report.environment) if report.environment else [],
+        "environment": sections.environment_lines(report.environment) if report.environment else [],
         "collect_env": _collect_env(report, allowed),
     }
 
@@ -145,21 +143,16 @@ def _script(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
     if minimal is not None:
         before = minimal.original
         size = f"{minimal.bytes} bytes, {minimal.lines} lines; originally {before.bytes} bytes, {before.lines} lines"
-        runs = markdown_sections.confirmation_rows(minimal.confirmed[: allowed.lines])
-        return {"title": Markdown("Minimal script"), "size": Markdown(size), "runs": runs} | _source(
-            minimal.source, allowed
-        )
-    if original is not None and original.source:
-        size = f"{original.bytes} bytes, {original.lines} lines"
-        title = Markdown("Original script")
-        return {"title": title, "size": Markdown(size), "runs": []} | _source(original.source, allowed)
-    return None
-
-
-def _source(source: str, allowed: Allowance) -> dict[str, Markdown]:
+        runs = sections.confirmation_rows(minimal.confirmed[: allowed.lines])
+        title, source = "Minimal script", minimal.source
+    elif original is not None and original.source:
+        size, runs = f"{original.bytes} bytes, {original.lines} lines", []
+        title, source = "Original script", original.source
+    else:
+        return None
     if len(source) > allowed.script:
         source = source[: allowed.script].rpartition("\n")[0] + "\n# [… the rest is left out: the script is too long …]"
-    return {"fence": fence(source, "python")}
+    return {"title": Markdown(title), "size": Markdown(size), "runs": runs, "fence": fence(source, "python")}
 
 
 def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
@@ -167,69 +160,62 @@ def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
     if localization is None:
         return None
     lines = []
-    if localization.backend:
-        lines.append(Markdown(f"The first backend that shows it is {markdown_sections.span(localization.backend)}."))
-    if localization.component:
-        component = markdown_sections.span(localization.component)
-        lines.append(Markdown(f"By the rules of PyTorch's triage, this points to {component}."))
-    if localization.compiler_bisector:
-        said = markdown_sections.span(localization.compiler_bisector.text)
-        subject = "PyTorch's `compiler_bisector`, run on the script under plain `python`"
-        lines.append(Markdown(f"{subject}, names {said}."))
+    bisector = localization.compiler_bisector
+    for words, named in (
+        ("The first backend that shows it is", localization.backend),
+        ("By the rules of PyTorch's triage, this points to", localization.component),
+        ("PyTorch's `compiler_bisector`, run on the script under plain `python`, names", bisector and bisector.text),
+    ):
+        if named:
+            lines.append(Markdown(f"{words} {sections.span(named)}."))
     dropped = len(localization.table) - allowed.ablation
     return {
         "lines": lines,
-        "rows": markdown_sections.ablation_rows(localization.table[: allowed.ablation]),
+        "rows": sections.ablation_rows(localization.table[: allowed.ablation]),
         "left_out": Markdown("report.json has the other rows.") if dropped > 0 else None,
     }
 
 
 def _range(found: ChangeRange, report: Report, allowed: Allowance) -> Mapping[str, Any]:
-    lines = markdown_sections.end_lines(found, report.builds)
-    compare = markdown_sections.compare_link(found, report.builds)
+    lines = sections.end_lines(found, report.builds)
+    compare = sections.compare_link(found, report.builds)
     if compare:
         lines.append(Markdown(f"commits between them: {compare}"))
     return {
         "title": Markdown(found.words.title),
-        "sentence": markdown_sections.text(sentence(found)),
+        "sentence": sections.text(sentence(found)),
         "lines": lines,
-        "suspects": markdown_sections.suspect_lines(found.suspects[: allowed.lines]),
+        "suspects": sections.suspect_lines(found.result.suspects[: allowed.lines]),
     }
 
 
 def _tested(bisect: BisectReport | None, report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
     if bisect is None or not bisect.tested:
         return None
-    lines = [markdown_sections.text(notice) for notice in bisect.notices[: allowed.lines]]
+    lines = [sections.text(notice) for notice in bisect.notices[: allowed.lines]]
     if len(bisect.tested) > allowed.tested:
         lines.append(Markdown("The table has the builds nearest to a change; report.json has all."))
     groups = left_out(bisect.left_out)
     lines += [
-        Markdown(f"left out: {markdown_sections.text(names, 160)}: {markdown_sections.text(reason)}")
+        Markdown(f"left out: {sections.text(names, 160)}: {sections.text(reason)}")
         for names, reason in groups[: allowed.lines]
     ]
     if len(groups) > allowed.lines:
         lines.append(Markdown("More builds were left out; report.json names them."))
-    return {"rows": markdown_sections.tested_rows(bisect, report.builds, allowed.tested), "lines": lines}
+    return {"rows": sections.tested_rows(bisect, report.builds, allowed.tested), "lines": lines}
 
 
 def _made_by(report: Report) -> Markdown:
     version = report.versions.get("torchbisect")
-    name = f"torchbisect {markdown_sections.span(version)}" if version else "torchbisect"
+    name = f"torchbisect {sections.span(version)}" if version else "torchbisect"
     return Markdown(f"<sub>Written by {name} from its measurements; no person has checked it yet.</sub>")
 
 
 def _logs(logs: Logs | None, allowed: Allowance) -> list[Mapping[str, Markdown]]:
     if logs is None:
         return []
-    shown: list[Mapping[str, Markdown]] = []
-    for title, log, lines in (
-        ("Compiled:", logs.compiled, allowed.compiled_log),
-        ("Eager:", logs.eager, allowed.eager_log),
-    ):
-        if log.strip():
-            shown.append({"title": Markdown(title), "fence": fence(cut_log(log, lines))})
-    return shown
+    both = (("Compiled:", logs.compiled, allowed.compiled_log), ("Eager:", logs.eager, allowed.eager_log))
+    return [{"title": Markdown(title), "fence": fence(cut_log(log, most))} for title, log, most in both if log.strip()]
 
 
 def _collect_env(report: Report, allowed: Allowance) -> Markdown | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchbisect.reports.model.report import (
@@ -20,6 +20,7 @@ from torchbisect.reports.model.search_results import (
     BuildFacts,
     ChangeRange,
     SuspectCommit,
+    ranges,
     verdicts_in_order,
 )
 from torchbisect.reports.sanitize import Markdown, code, code_cell, one_line, prose, without_machine_paths
@@ -56,11 +57,6 @@ def figure(value: Any) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
     return one_line(str(value), 80)
-
-
-def joined(pieces: Iterable[str], between: str = ", ") -> Markdown:
-    """Join pieces of safe Markdown."""
-    return Markdown(between.join(pieces))
 
 
 def sides(mismatch: MismatchReport) -> list[Markdown]:
@@ -152,7 +148,7 @@ def tested_rows(bisect: BisectReport, builds: Mapping[str, BuildFacts], limit: i
     """Return build, date and verdict of the tested builds, from old to new; a cut keeps those nearest to a change."""
     rows = verdicts_in_order(bisect, builds)
     if len(rows) > limit:
-        ends = _ends(bisect)
+        ends = {name for found in ranges(bisect) for name in (found.before, found.after)}
         at = [number for number, row in enumerate(rows) if row.build in ends] or [len(rows) - 1]
         near = sorted(range(len(rows)), key=lambda number: (min(abs(number - end) for end in at), number))[:limit]
         rows = [rows[number] for number in sorted(near)]
@@ -165,12 +161,6 @@ def tested_rows(bisect: BisectReport, builds: Mapping[str, BuildFacts], limit: i
         ]
         for (build, verdict, reason), count in alike.items()
     ]
-
-
-def _ends(bisect: BisectReport) -> set[str | None]:
-    regression, fix = bisect.regression, bisect.fix
-    ends = {regression.last_good, regression.first_bad} if regression else set()
-    return ends | ({fix.last_bad, fix.first_fixed} if fix else set())
 
 
 def end_lines(found: ChangeRange, builds: Mapping[str, BuildFacts]) -> list[Markdown]:
@@ -199,8 +189,8 @@ def commit_link(commit: str) -> Markdown:
 
 def compare_link(found: ChangeRange, builds: Mapping[str, BuildFacts]) -> Markdown | None:
     """Return a link to the commits of a range: the search's own, or one made of the commits of both ends."""
-    if found.compare:
-        return link(found.compare)
+    if found.result.compare:
+        return link(found.result.compare)
     ends = [builds[name].commit or "" for name in (found.before, found.after) if name is not None and name in builds]
     if len(ends) < 2 or not all(map(_COMMIT.fullmatch, ends)) or ends[0] == ends[1]:
         return None
@@ -217,8 +207,7 @@ def suspect_lines(suspects: Sequence[SuspectCommit]) -> list[Markdown]:
     lines = []
     for suspect in suspects:
         pieces = [f"{commit_link(suspect.commit)} {text(suspect.title, 160)}"]
-        address = link(suspect.url)
-        pieces += [address] if address else []
+        pieces += filter(None, [link(suspect.url)])
         pieces += [text(reason, 160) for reason in suspect.reasons[:8]]
         lines.append(Markdown("; ".join(pieces)))
     return lines
@@ -226,15 +215,10 @@ def suspect_lines(suspects: Sequence[SuspectCommit]) -> list[Markdown]:
 
 def environment_lines(environment: EnvironmentReport) -> list[Markdown]:
     """Return the versions of the environment, a line each."""
-    named = (
-        ("torch", environment.torch),
-        ("git_version", environment.git_version),
-        ("Python", environment.python),
-        ("platform", environment.platform),
-        ("CUDA that torch was built for", environment.cuda),
-        ("triton", environment.triton),
-    )
-    return [Markdown(f"{name}: {span(value)}") for name, value in named if value]
+    labels = {"python": "Python", "cuda": "CUDA that torch was built for"}
+    names = ("torch", "git_version", "python", "platform", "cuda", "triton")
+    known = [(labels.get(name, name), getattr(environment, name)) for name in names]
+    return [Markdown(f"{label}: {span(value)}") for label, value in known if value]
 
 
 def headline(report: Report) -> Markdown:

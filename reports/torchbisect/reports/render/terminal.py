@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -33,14 +33,14 @@ def summary(report: Report, files: Sequence[Path] = (), *, script_lines: int = 4
         files: the written files.
         script_lines: the number of lines of the minimal script to show.
     """
-    parts: list[RenderableType] = [_grid([*_found(report), *_size(report.minimal)])]
+    parts: list[RenderableType] = [_grid(_found(report))]
     if report.minimal is not None:
         parts.append(_script(report.minimal, script_lines))
     parts.append(_grid([*_confirmed(report.minimal), *_ending(report, files)]))
     return Group(*parts)
 
 
-def _grid(lines: Sequence[SummaryLine]) -> Table:
+def _grid(lines: Iterable[SummaryLine]) -> Table:
     """Return a grid of labels and texts, without rich markup: a script's words must not color or hide anything."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, min_width=12)
@@ -66,10 +66,7 @@ def _found(report: Report) -> Iterator[SummaryLine]:
             yield "workaround", "; or ".join(localization.fixed_by), "dim", ""
     for found in ranges(report.bisect):
         yield "builds", sentence(found), "dim", ""
-
-
-def _size(minimal: MinimalScript | None) -> Iterator[SummaryLine]:
-    if minimal is not None:
+    if minimal := report.minimal:
         before = minimal.original
         size = f"{minimal.lines} lines, {minimal.bytes} bytes (from {before.lines} lines, {before.bytes} bytes)"
         yield "minimal", size, "dim", ""

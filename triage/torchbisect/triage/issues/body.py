@@ -31,7 +31,6 @@ _TORCH = tuple(
 )
 _NIGHTLY = re.compile(r"\bnightl(?:y|ies)\b[^\n]{0,40}?\b(20\d\d)-?(\d\d)-?(\d\d)\b", re.IGNORECASE)
 _PYTHON = re.compile(r"\bPython(?: version)?\W{0,4}(3\.\d+(?:\.\d+)?)\b", re.IGNORECASE)
-_CUDA_AVAILABLE = re.compile(r"^[^\w\n]{0,20}Is CUDA available\W{1,6}(True|False)", re.IGNORECASE | re.MULTILINE)
 _GPU = re.compile(
     r"^[^\w\n]{0,20}GPU models and configuration\W{1,6}(?:GPU 0:\s*)?(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
 )
@@ -79,15 +78,16 @@ def read_issue(body: str, title: str = "", *, any_package: bool = False) -> Issu
     versions = "\n".join(
         part.text for part in parts if re.search(r"version|environment|system info", part.title, re.IGNORECASE)
     )
-    stated: StatedVersions = read_versions(versions, f"{body}\n{title}")
+    elsewhere = f"{body}\n{title}"
+    torch = _torch(versions) or _torch(elsewhere)
     return Issue(
         script=script,
-        torch=stated.torch,
-        python=stated.python,
+        torch=torch,
+        python=_first(_PYTHON, versions) or _first(_PYTHON, elsewhere),
         device="cuda" if script and script.cuda else "cpu",
-        gpu=stated.gpu,
+        gpu=_gpu(versions) or _gpu(elsewhere),
         missing=(*_missing(script, body), *(() if any_package else _not_installed(script))),
-        notes=tuple(_notes(script, stated)),
+        notes=tuple(_notes(script, torch)),
     )
 
 
@@ -103,10 +103,8 @@ def _missing(script: IssueScript | None, body: str) -> list[str]:
     if script.unknown:
         missing.append(f"the definition{'s' if len(script.unknown) > 1 else ''} of {join_names(script.unknown)}")
     if script.left_out:
-        lines = [str(number) for number in script.left_out]
-        missing.append(
-            f"the part that was left out at line{'s' if len(lines) > 1 else ''} {join_names(lines)} of the script"
-        )
+        lines = f"line{'s' if len(script.left_out) > 1 else ''} {join_names([*map(str, script.left_out)])}"
+        missing.append(f"the part that was left out at {lines} of the script")
     if not script.compiles:
         missing.append("a call of torch.compile: the script has none")
     return missing
@@ -114,18 +112,15 @@ def _missing(script: IssueScript | None, body: str) -> list[str]:
 
 def _not_installed(script: IssueScript | None) -> list[str]:
     unknown = installable(script.packages)[1] if script else ()
-    return (
-        [f"a script that does not import {join_names(unknown)}: only well-known packages are installed for an issue"]
-        if unknown
-        else []
-    )
+    words = f"a script that does not import {join_names(unknown)}: only well-known packages are installed for an issue"
+    return [words] if unknown else []
 
 
-def _notes(script: IssueScript | None, stated: StatedVersions) -> list[str]:
+def _notes(script: IssueScript | None, torch: str | None) -> list[str]:
     notes = list(script.notes) if script else []
     if script and script.packages:
         notes.append(f"the script needs {join_names(script.packages)} beside torch")
-    if stated.torch is None:
+    if torch is None:
         notes.append("the issue does not state the version of torch")
     return notes
 
@@ -144,38 +139,6 @@ def reply(issue: Issue) -> Markdown:
     return Markdown("\n".join(lines) + "\n")
 
 
-@dataclass(frozen=True)
-class StatedVersions:
-    """The versions that an issue states; ``None`` for each that it does not.
-
-    Attributes:
-        torch: a version in torch's own form, or the date of a nightly.
-        python: the version of Python.
-        cuda: the reporter's torch found a GPU.
-        gpu: the GPU's name.
-    """
-
-    torch: str | None = None
-    python: str | None = None
-    cuda: bool | None = None
-    gpu: str | None = None
-
-
-def read_versions(versions: str, elsewhere: str = "") -> StatedVersions:
-    """Read the versions that an issue states.
-
-    Args:
-        versions: the text under Versions, which takes precedence.
-        elsewhere: the rest of the body.
-    """
-    return StatedVersions(
-        torch=_torch(versions) or _torch(elsewhere),
-        python=_first(_PYTHON, versions) or _first(_PYTHON, elsewhere),
-        cuda=_cuda_available(versions) if _cuda_available(versions) is not None else _cuda_available(elsewhere),
-        gpu=_gpu(versions) or _gpu(elsewhere),
-    )
-
-
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
     found = pattern.search(text)
     return found.group(1) if found else None
@@ -190,15 +153,6 @@ def _torch(text: str) -> str | None:
     return "-".join(nightly.groups()) if nightly else None
 
 
-def _cuda_available(text: str) -> bool | None:
-    word = _first(_CUDA_AVAILABLE, text)
-    return None if word is None else word.lower() == "true"
-
-
 def _gpu(text: str) -> str | None:
-    name = _first(_GPU, text)
-    return (
-        None
-        if name is None or name.strip().lower() in ("n/a", "no cuda", "none", "could not collect")
-        else name.strip()
-    )
+    name = (_first(_GPU, text) or "").strip()
+    return name if name.lower() not in ("", "n/a", "no cuda", "none", "could not collect") else None

@@ -19,6 +19,7 @@ _ONE_LINE_FENCE = re.compile(r"^[ \t]*`{3,}([^`]+)`{3,}[ \t]*$")
 _LANGUAGE = re.compile(r"^[{.]*([A-Za-z][\w+#.-]*)[}]*(?:[ \t]+[\w=\"'{}.-]+)*$")
 # A single # may also start a Python comment in a script without a fence.
 _HEADING = re.compile(r"^#{2,6}[ \t]+(.+?)[ \t#]*$")
+_FORM_HEADING = re.compile(r"^### (?:🐛|Error logs|Versions|Minified repro|Alternatives|Additional context)")
 _BOLD_HEADING = re.compile(r"^\*\*([^*]+)\*\*:?[ \t]*$")
 # The Python prompt >>> looks like a triple quotation.
 _QUOTE = re.compile(r"^[ \t]{0,3}>(?!>)[ \t]?")
@@ -57,10 +58,10 @@ def sections(body: str) -> list[Section]:
     parts: list[tuple[str, list[str]]] = [("", [])]
     mark = ""
     for line in body.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        bare = _unquoted(line)
+        bare = _QUOTE.sub("", line)
         fence = _FENCE.match(bare)
         heading = None if mark else _HEADING.match(bare) or _BOLD_HEADING.match(bare)
-        if mark and _form_heading(bare):
+        if mark and _FORM_HEADING.match(bare):
             # A heading of the issue form ends an open fence.
             mark, heading, fence = "", _HEADING.match(bare), None
         if heading:
@@ -82,14 +83,6 @@ def code_blocks(body: str) -> list[CodeBlock]:
 def outside_code(text: str) -> str:
     """Return the text of a section without its fenced blocks."""
     return "\n".join(words for kind, _, words in _pieces(text) if kind == "words")
-
-
-def _form_heading(line: str) -> bool:
-    return re.match(r"^### (?:🐛|Error logs|Versions|Minified repro|Alternatives|Additional context)", line) is not None
-
-
-def _unquoted(line: str) -> str:
-    return _QUOTE.sub("", line)
 
 
 def _closes(line: str, mark: str) -> bool:
@@ -114,17 +107,16 @@ def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
     lines, position = text.split("\n"), 0
     words: list[str] = []
     while position < len(lines):
-        line = _unquoted(lines[position])
+        line = _QUOTE.sub("", lines[position])
         position += 1
         short = _ONE_LINE_FENCE.match(line)
         fence = _FENCE.match(line)
-        if short:
+        if short or fence:
             yield "words", "", "\n".join(words)
             words = []
+        if short:
             yield "code", "", short.group(1)
         elif fence:
-            yield "words", "", "\n".join(words)
-            words = []
             language, first = _language(fence.group(2).strip())
             code, position = _fenced(lines, position, fence.group(1))
             yield "code", language, "\n".join([*first, *code])
@@ -148,7 +140,7 @@ def _fenced(lines: list[str], position: int, mark: str) -> tuple[list[str], int]
     """Return the lines of the fenced block that begins at ``position``, and the position after it."""
     code = []
     while position < len(lines):
-        line = _unquoted(lines[position]) if _QUOTE.match(lines[position]) else lines[position]
+        line = _QUOTE.sub("", lines[position])
         position += 1
         if _closes(line, mark):
             break

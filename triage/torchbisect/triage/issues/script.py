@@ -145,12 +145,8 @@ def _score(block: CodeBlock, script: IssueScript) -> int:
 
 def _calls_something(text: str) -> bool:
     """Return true if the module's top level runs something beside definitions."""
-    tree = _tree(text)
-    if tree is None:
-        return False
-    doing = [
-        node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom))
-    ]
+    definitions = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    doing = [node for node in _tree(text).body if not isinstance(node, definitions)]
     return any(isinstance(part, ast.Call) for node in doing for part in ast.walk(node))
 
 
@@ -180,12 +176,8 @@ def repair(text: str) -> IssueScript:
 
 
 def _without_prompts(text: str) -> str:
-    kept = []
-    for line in text.split("\n"):
-        found = re.match(r"^\s*(?:>>>|\.\.\.|In \[\d+\]:|\.{3,}:)(?: (.*))?$", line)
-        if found:
-            kept.append(found.group(1) or "")
-    return "\n".join(kept)
+    found = (re.match(r"^\s*(?:>>>|\.\.\.|In \[\d+\]:|\.{3,}:)(?: (.*))?$", line) for line in text.split("\n"))
+    return "\n".join(match.group(1) or "" for match in found if match)
 
 
 def _without_stray_indent(text: str) -> str | None:
@@ -199,7 +191,7 @@ def _without_stray_indent(text: str) -> str | None:
         lines[error.lineno - 1] = lines[error.lineno - 1].lstrip()
         return "\n".join(lines)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        pass
     return None
 
 
@@ -213,8 +205,9 @@ def _syntax_error(text: str) -> str | None:
     return None
 
 
-def _tree(text: str) -> ast.Module | None:
-    return ast.parse(text) if parses(text) else None
+def _tree(text: str) -> ast.Module:
+    """Return the syntax tree of a text, which is empty if the text is not Python."""
+    return ast.parse(text) if parses(text) else ast.Module([], [])
 
 
 def bound_names(tree: ast.AST) -> set[str]:
@@ -237,7 +230,7 @@ def bound_names(tree: ast.AST) -> set[str]:
 def unknown_names(text: str) -> list[str]:
     """Return the names that a script uses and never binds, in the order of their first use."""
     tree = _tree(text)
-    if tree is None or any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in ast.walk(tree)):
+    if any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in ast.walk(tree)):
         return []
     known = bound_names(tree) | set(dir(builtins)) | {"__file__", "__name__"}
     used = [(n.lineno, n.col_offset, n.id) for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id not in known]
@@ -248,11 +241,10 @@ def _completed(best: int, others: Sequence[int], repaired: Sequence[IssueScript]
     """Join the best block with earlier blocks that define its names, and with the next one that calls its own."""
     script, first = repaired[best], best
     for number in sorted((n for n in others if n < best), reverse=True):
-        tree = _tree(repaired[number].text)
-        if tree is not None and bound_names(tree) & set(unknown_names(script.text)) - {"torch"}:
+        if bound_names(_tree(repaired[number].text)) & set(unknown_names(script.text)) - {"torch"}:
             script, first = _joined(repaired[number], script), number
     if not _calls_something(script.text) or not _COMPILES.search(script.text):
-        defined = bound_names(_tree(script.text) or ast.Module([], []))
+        defined = bound_names(_tree(script.text))
         for number in sorted(n for n in others if n > best and n != first):
             if defined & set(unknown_names(repaired[number].text)) - {"torch"}:
                 script = _joined(script, repaired[number])
@@ -291,9 +283,9 @@ def _future_imports(text: str) -> int:
     """Return the number of lines at the top that must stay first: a docstring and ``__future__`` imports."""
     tree = _tree(text)
     last = 0
-    for node in tree.body if tree else []:
+    for node in tree.body:
         future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if future or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node is tree.body[0]):  # type: ignore[union-attr]
+        if future or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node is tree.body[0]):
             last = node.end_lineno or last
     return last
 
@@ -302,22 +294,16 @@ def _left_out(text: str) -> tuple[int, ...]:
     """Return the numbers of lines with a ``...`` statement, or with a comment about omitted code."""
     lines = {text[: found.start()].count("\n") + 1 for found in _LEFT_OUT.finditer(text)}
     tree = _tree(text)
-    stubs = {
-        id(statement)
-        for node in ast.walk(tree or ast.Module([], []))
-        if isinstance(node, ast.ClassDef)
-        for statement in node.body
-    }
-    for node in ast.walk(tree or ast.Module([], [])):
+    stubs = {statement for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for statement in node.body}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is ...:
-            lines |= {node.lineno} if id(node) not in stubs else set()
+            lines |= {node.lineno} if node not in stubs else set()
     return tuple(sorted(lines))
 
 
 def _packages(text: str) -> tuple[str, ...]:
-    tree = _tree(text)
     names = set()
-    for node in ast.walk(tree) if tree else ():
+    for node in ast.walk(_tree(text)):
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
