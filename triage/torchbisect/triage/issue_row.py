@@ -81,12 +81,7 @@ class IssueRow:
     finished: str = ""
 
     def with_report(self, report: Report, folder: str) -> IssueRow:
-        """Return this row with the result of a run.
-
-        Args:
-            report: the report of the run.
-            folder: the folder of the report, relative to the database's folder.
-        """
+        """Return this row with the result of a run, whose report lies in ``folder``, relative to the database's."""
         known = {**_mismatch(report), **_range(report)}
         return replace(
             self,

@@ -85,12 +85,7 @@ _STYLES = {"mismatch": "bold red", "flaky": "bold yellow", "failed": "bold magen
 
 
 def terminal_table(rows: Sequence[IssueRow], files: Sequence[Path] = ()) -> RenderableType:
-    """Return a table of the issues with a finding, by state and with duplicates together, then a line of counts.
-
-    Args:
-        rows: all issues.
-        files: the written files, to be named below the table.
-    """
+    """Return a table of the issues with a finding, by state and duplicates together; then counts and written files."""
     groups = duplicate_groups(rows)
     first = {name: group.first for group in groups for name in group.names}
     place = {row.name: number for number, row in enumerate(rows)}

@@ -22,11 +22,7 @@ _SECRETS = ("GITHUB_TOKEN", "GH_TOKEN")
 
 
 class WorkerProcess:
-    """A client of one worker process. Only ``close`` may be called from another thread.
-
-    Args:
-        journal: the file of the worker's journal.
-    """
+    """A client of one worker process with its journal. Only ``close`` may be called from another thread."""
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal

@@ -59,12 +59,7 @@ def _allowances() -> Iterator[Allowance]:
 
 
 def render(report: Report, limit: int = LIMIT) -> str:
-    """Render the report as Markdown of less than ``limit`` UTF-8 bytes.
-
-    Args:
-        report: any report, an interrupted one too.
-        limit: the limit in bytes; values below about 16,000 may be exceeded.
-    """
+    """Render the report as Markdown of less than ``limit`` UTF-8 bytes; a limit below about 16,000 may be exceeded."""
     text = ""
     for allowed in _allowances():
         text = _collapse_blank_lines(_TEMPLATE.render(_context(report, allowed)))

@@ -26,13 +26,7 @@ SummaryLine = tuple[str, str, str, str]
 
 
 def summary(report: Report, files: Sequence[Path] = (), *, script_lines: int = 40) -> RenderableType:
-    """Return the summary that ends a run.
-
-    Args:
-        report: any report.
-        files: the written files.
-        script_lines: the number of lines of the minimal script to show.
-    """
+    """Return the summary that ends a run: it names the written files and shows some lines of the minimal script."""
     parts: list[RenderableType] = [_grid(_found(report))]
     if report.minimal is not None:
         parts.append(_script(report.minimal, script_lines))
