@@ -96,11 +96,11 @@ def _issue(path: Path) -> body.Issue:
     """Read an issue in the JSON of GitHub's API."""
     try:
         post = Post.of(json.loads(path.read_bytes()))
-        return body.read_issue(post.body, post.title)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: give an issue in the form of GitHub's API") from error
+    return body.read_issue(post.body, post.title)
 
 
 def _version_or_nothing(text: str | None) -> str:
