@@ -30,8 +30,8 @@ from torchbisect.containers.store.disk import parse_size
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build
 from torchbisect.core.errors import TorchbisectError
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe

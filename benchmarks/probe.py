@@ -22,8 +22,8 @@ from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build, Channel
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.signature import Signature

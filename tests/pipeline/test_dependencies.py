@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
-from torchbisect.bisect.sources.dependency_diff import VersionChange
+from torchbisect.bisect.sources.suspects import VersionChange
 from torchbisect.pipeline.stages.dependencies import exchange_result
 
 GOOD, BAD, NONE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from answer_table import Table
 from table_run import Run
 
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit
 
 RELEASES = {"2.5.0": [], "2.6.0": [], "2.7.0": ["one"], "2.8.0": ["one"]}
 TWO_OF_THREE = (True, False, True)

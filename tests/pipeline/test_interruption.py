@@ -10,7 +10,7 @@ import pytest
 from answer_table import Asked, Table
 from table_run import Run, run_in
 
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit
 
 RELEASES = {"2.6.0": [], "2.7.0": ["one"], "2.8.0": ["one"], "2.9.0": []}
 ANSWERED = ("ask", "confirm", "observe", "flakiness")

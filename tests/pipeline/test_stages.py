@@ -6,8 +6,7 @@ import pytest
 from answer_table import Asked, Table
 from table_run import SCRIPT, Run
 
-from torchbisect.core.errors import DiskFull, InputError
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import DiskFull, Exit, InputError
 from torchbisect.minimizer.budget import Budget
 from torchbisect.probe.judge.environment_faults import Untestable
 

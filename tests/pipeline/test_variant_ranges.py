@@ -14,7 +14,7 @@ import pytest
 
 from torchbisect.bisect.sources import nightly
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.bisect.sources.url_probe import UrlProbe
+from torchbisect.bisect.sources.nightly import UrlProbe
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.pipeline.variant_ranges import NightlyFinder, NightlySource

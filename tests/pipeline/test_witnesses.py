@@ -5,7 +5,7 @@ from __future__ import annotations
 from answer_table import Table
 from table_run import Run
 
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit
 
 
 def test_a_shrunk_script_with_another_history_is_shrunk_again(run: Run) -> None:

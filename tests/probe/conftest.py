@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from torchbisect.containers.environment import Environment
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.observation import Difference, Ending, Frame, Observation, Raised
 from torchbisect.probe.probe import Probe

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from torchbisect.containers.environment import Environment
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
-from torchbisect.core.verdict import Answer
+from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.sanity_check import SanityChecks

@@ -11,9 +11,8 @@ from torchbisect.containers.environment import Completed, Facts
 from torchbisect.containers.process.commands import run_command
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro
-from torchbisect.core.verdict import Answer
+from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.question import Question

@@ -22,10 +22,9 @@ from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError, InstallFailed
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
-from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch

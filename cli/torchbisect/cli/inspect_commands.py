@@ -16,8 +16,7 @@ from torchbisect.containers.doctor import run_checks
 from torchbisect.containers.inventory import list_cache, list_engine, prune_cache, prune_engine
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import format_bytes
-from torchbisect.core.errors import InputError
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit, InputError
 from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display

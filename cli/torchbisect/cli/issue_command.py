@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 
 from torchbisect.containers.store.disk import writable_directory
-from torchbisect.core.errors import InputError
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit, InputError
 from torchbisect.reports import files
 from torchbisect.triage.github import API, GitHub, Post, Reference
 from torchbisect.triage.issues.body import Issue, read_issue

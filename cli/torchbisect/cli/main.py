@@ -14,8 +14,7 @@ import click
 from torchbisect.cli import inspect_commands, issue_command
 from torchbisect.cli.click_options import SEARCH_OPTIONS, options_from, shared_options
 from torchbisect.cli.plan_command import show_plan
-from torchbisect.core.errors import TorchbisectError
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit, TorchbisectError
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.options import CHANNELS, Options
 from torchbisect.pipeline.run import Pipeline

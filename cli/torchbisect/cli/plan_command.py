@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from torchbisect.core.build import Channel
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display

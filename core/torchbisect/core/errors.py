@@ -1,11 +1,20 @@
-"""Errors that are not verdicts: one root, and one class for each reaction of a caller.
-
-Each class has its exit code, so that the command line decides nothing.
-"""
+"""Exit codes of the commands, and the errors that are not verdicts: one class for each reaction of a caller."""
 
 from __future__ import annotations
 
-from torchbisect.core.exit_codes import Exit
+import enum
+
+
+class Exit(enum.IntEnum):
+    """Exit code of a command, as ``docs/reference/exit-codes.md`` explains it."""
+
+    FINISHED = 0
+    NO_MISMATCH = 1
+    INPUT = 2
+    PARTIAL = 3
+    FLAKY = 4
+    MACHINE = 5
+    INTERRUPTED = 130
 
 
 class TorchbisectError(Exception):

@@ -1,4 +1,4 @@
-"""Verdict: the answer to whether a script still shows the mismatch."""
+"""The verdict on a script that may show the mismatch, and the kinds of mismatch."""
 
 from __future__ import annotations
 
@@ -38,3 +38,25 @@ class Verdict:
     def same(self) -> bool:
         """True if this mismatch was seen."""
         return self.answer is Answer.SAME
+
+
+class MismatchKind(str, enum.Enum):
+    """The kinds of mismatch, in the order of precedence in which a run with several of them is named."""
+
+    CRASH = "crash"
+    HANG = "hang"
+    RAISES = "raises"
+    RAISES_DIFFERENTLY = "raises-differently"
+    MISSING_RAISE = "missing-raise"
+    METADATA = "metadata"
+    VALUES = "values"
+    MUTATION = "mutation"
+    ALIASING = "aliasing"
+    GRADIENTS = "gradients"
+    HOOKS = "hooks"
+    SIDE_EFFECTS = "side-effects"
+    SLOW = "slow"
+    COMMAND = "command"
+
+    def __str__(self) -> str:
+        return self.value

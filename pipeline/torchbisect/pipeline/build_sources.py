@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from torchbisect.bisect.sources import nightly, release
 from torchbisect.bisect.sources.listing import Listing
+from torchbisect.bisect.sources.nightly import UrlProbe
 from torchbisect.bisect.sources.selection import BuildSelector
-from torchbisect.bisect.sources.url_probe import UrlProbe
 from torchbisect.bisect.sources.variant_pairs import PythonVariant
 from torchbisect.containers.docker.environments import DockerEnvironments
 from torchbisect.containers.docker.images import ImageOptions
-from torchbisect.containers.docker.limits import Confinement
+from torchbisect.containers.docker.processes import Confinement
 from torchbisect.containers.environment import Environments
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import packages, project_page

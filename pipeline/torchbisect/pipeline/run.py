@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchbisect.core.build import Build
-from torchbisect.core.errors import TorchbisectError
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit, TorchbisectError
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider

@@ -27,10 +27,9 @@ from types import TracebackType
 
 from torchbisect.containers.environment import Completed, Environment
 from torchbisect.core.errors import DiskFull
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
-from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.core.version import __version__
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.journal import Journal

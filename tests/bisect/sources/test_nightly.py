@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
+import pytest
 from pypi_simple import ProjectPage
 from wheel_names import nightly, wheel_name
 
-from torchbisect.bisect.sources.nightly import candidate_urls, nightlies, nightlies_of_days
-from torchbisect.bisect.sources.url_probe import UrlProbe
+from torchbisect.bisect.sources.nightly import UrlProbe, candidate_urls, nightlies, nightlies_of_days
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.core.errors import IndexUnreachable
+from torchbisect.core.retry import RetryPolicy
 
 Pages = Callable[..., ProjectPage]
 Pythons = Callable[..., Interpreter]
@@ -114,3 +116,11 @@ def test_candidate_urls_have_every_host_platform_tag_and_minor_version(python: P
     ]
     mac = candidate_urls(datetime.date(2026, 8, 29), [(2, 15)], python(platforms=("macosx_14_0_arm64",)))
     assert mac[0].endswith("/torch-2.15.0.dev20260829-cp311-cp311-macosx_14_0_arm64.whl")
+
+
+def test_a_host_that_is_down_is_no_missing_file(
+    serve: Callable[[dict[str, str | int]], tuple[str, list[str]]],
+) -> None:
+    address, _ = serve({"/busy": 503})
+    with UrlProbe(retry=RetryPolicy(0.01, 0.01, 0.03)) as probe, pytest.raises(IndexUnreachable):
+        probe.exists(f"{address}/busy")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pytorch_clone import Clone
 
 from torchbisect.bisect.sources.history import History
-from torchbisect.bisect.sources.suspects import rank_suspects
+from torchbisect.bisect.sources.suspects import changed_versions, rank_suspects
+from torchbisect.containers.environment import Facts
 
 
 def test_suspects_have_reasons_and_reverted_commits_come_last(clone: Clone, history: History) -> None:
@@ -23,3 +24,8 @@ def test_suspects_have_reasons_and_reverted_commits_come_last(clone: Clone, hist
     assert reverted.score == 1
     assert reverted.reasons[-1] == "but it was reverted within the range"
     assert by_stage[-1].commit.sha == clone.shas[5]
+
+
+def test_versions_that_differ_besides_torch() -> None:
+    old, new = Facts("2.8.0", "a", "3.11.7", "x", "12.8", "3.4.0"), Facts("2.9.0", "b", "3.11.7", "x", "12.8", "3.5.0")
+    assert [str(change) for change in changed_versions(old, new)] == ["triton went from 3.4.0 to 3.5.0"]

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.containers.docker.engine import Engine
-from torchbisect.containers.docker.limits import Confinement
-from torchbisect.containers.docker.processes import signal_status
+from torchbisect.containers.docker.processes import Confinement, signal_status
 from torchbisect.containers.docker.volume import archive
 from torchbisect.core.errors import MachineError
 

@@ -18,9 +18,8 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.core.build import Build
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
-from torchbisect.core.verdict import Answer
+from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.signature import Signature

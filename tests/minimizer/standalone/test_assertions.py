@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.assertions import standalone_candidates, with_comment
 from torchbisect.minimizer.standalone.named_inputs import with_named_inputs
 from torchbisect.minimizer.syntax.backend import with_backend

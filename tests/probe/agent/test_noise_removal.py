@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.judge.classify import find_untestable
 from torchbisect.probe.judge.observation import Observation

@@ -12,9 +12,8 @@ import pytest
 from releases import TORCHES
 
 from torchbisect.containers.environment import Environment
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
-from torchbisect.core.verdict import Answer
+from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.slowness import Bounds, find_slowness

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.classify import find_mismatch, find_untestable, same_exception_in_both
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.observation import Difference, Ending, Observation

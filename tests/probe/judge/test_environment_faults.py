@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.classify import find_untestable
 from torchbisect.probe.judge.environment_faults import environment_fault, missing_api, missing_module
 

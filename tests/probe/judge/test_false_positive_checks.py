@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.classify import find_mismatch
 from torchbisect.probe.judge.false_positive_checks import EMULATE_PRECISION_CASTS, may_be_rounding
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.matching import Strictness, explain, matches
 from torchbisect.probe.judge.observation import Difference, Raised
 from torchbisect.probe.judge.signature import Signature

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, find_slowness, slowdown

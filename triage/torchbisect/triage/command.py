@@ -16,8 +16,7 @@ from rich.console import Console
 
 from torchbisect.containers.store.disk import writable_directory
 from torchbisect.containers.store.locks import FileLock
-from torchbisect.core.errors import InputError
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit, InputError
 from torchbisect.core.repro import fingerprint
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display

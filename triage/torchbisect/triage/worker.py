@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from torchbisect.containers.store.disk import disk_errors
-from torchbisect.core.errors import InputError, InstallFailed, TorchbisectError
-from torchbisect.core.exit_codes import Exit
+from torchbisect.core.errors import Exit, InputError, InstallFailed, TorchbisectError
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.run import Pipeline

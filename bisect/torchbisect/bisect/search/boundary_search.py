@@ -10,12 +10,19 @@ that is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic
 
-from torchbisect.bisect.search.boundary import Preferences, Range, growing_step, narrowest_range, next_position
+from torchbisect.bisect.search.boundary import (
+    Preferences,
+    Range,
+    answers_needed,
+    growing_step,
+    narrowest_range,
+    next_position,
+)
 from torchbisect.bisect.search.evidence import (
     AskedBuild,
     Boundary,
@@ -27,8 +34,6 @@ from torchbisect.bisect.search.evidence import (
     SkippedBuild,
     T,
 )
-from torchbisect.bisect.search.midpoints import answers_needed
-from torchbisect.bisect.search.monotonicity import AnswerRun, answer_runs, is_monotone
 from torchbisect.bisect.search.options import SearchOptions
 
 #: After this many builds that answered differently the second time, no more builds are asked twice.
@@ -340,3 +345,35 @@ class BoundarySearch(Generic[T]):
             return f"{self.builds[position]} was given as {named} and is {status}"
         text = f"{self.builds[position]}, given as {named}, can't be tested ({self._reasons[position]})"
         return text if anchor is None else f"{text}: {self.builds[anchor]} was taken in its place"
+
+
+@dataclass(frozen=True)
+class AnswerRun:
+    """Neighboring testable builds with one answer; ``first`` and ``last`` are their outermost positions."""
+
+    status: BuildStatus
+    first: int
+    last: int
+
+    def describe(self, builds: Sequence[object]) -> str:
+        """Return the run as text, such as ``bad 2.4.1 to 2.6.0``."""
+        span = f" to {builds[self.last]}" if self.last > self.first else ""
+        return f"{self.status} {builds[self.first]}{span}"
+
+
+def answer_runs(answers: Mapping[int, BuildStatus]) -> list[AnswerRun]:
+    """Join neighbors with the same answer, oldest first; untestable builds are left out."""
+    runs: list[AnswerRun] = []
+    for position, status in sorted(answers.items()):
+        if not status.testable:
+            continue
+        if runs and runs[-1].status is status:
+            runs[-1] = AnswerRun(status, runs[-1].first, position)
+        else:
+            runs.append(AnswerRun(status, position, position))
+    return runs
+
+
+def is_monotone(runs: Sequence[AnswerRun]) -> bool:
+    """Return true if the tested builds show the bug in one run at most."""
+    return sum(run.status is BuildStatus.BAD for run in runs) <= 1

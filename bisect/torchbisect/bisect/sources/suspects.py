@@ -1,4 +1,4 @@
-"""The suspects among the commits of a range, with reasons, for ranges whose commits can't all be asked."""
+"""The suspects in a range of builds: its commits, ranked with reasons, and the dependencies that changed with torch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from torchbisect.bisect.sources.history import Commit
+from torchbisect.containers.environment import Facts
 
 _AOT = ("torch/_functorch/", "torch/_subclasses/", "torch/_higher_order_ops/", "functorch/")
 _TRITON = (".ci/docker/ci_commit_pins/triton.txt", ".ci/docker/triton_version.txt")
@@ -127,3 +128,29 @@ def _score(
 def _some(names: Sequence[str]) -> str:
     shown = ", ".join(names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
+@dataclass(frozen=True)
+class VersionChange:
+    """A dependency whose version differs between two environments; ``None`` where an environment lacks it."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"{self.name} was added ({self.after})"
+        if self.after is None:
+            return f"{self.name} is no longer needed (was {self.before})"
+        return f"{self.name} went from {self.before} to {self.after}"
+
+
+def changed_versions(before: Facts, after: Facts) -> tuple[VersionChange, ...]:
+    """Return the dependencies with different versions in two environments."""
+    pairs = [
+        ("Python", before.python, after.python),
+        ("CUDA", before.cuda, after.cuda),
+        ("triton", before.triton, after.triton),
+    ]
+    return tuple(VersionChange(name, old, new) for name, old, new in pairs if old != new)

@@ -20,8 +20,14 @@ from docker.models.containers import Container
 from torchbisect.containers.docker.engine import Engine, engine_errors
 from torchbisect.containers.docker.images import ImageOptions, find_image
 from torchbisect.containers.docker.install import ContainerInstaller
-from torchbisect.containers.docker.limits import SCRATCH, Confinement
-from torchbisect.containers.docker.processes import OUT_OF_MEMORY_MESSAGE, DockerProcess, Streams, kill_container
+from torchbisect.containers.docker.processes import (
+    OUT_OF_MEMORY_MESSAGE,
+    SCRATCH,
+    Confinement,
+    DockerProcess,
+    Streams,
+    kill_container,
+)
 from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME_NAME, Volume
 from torchbisect.containers.environment import Completed, Facts
 from torchbisect.containers.index.indexes import Indexes
@@ -31,8 +37,8 @@ from torchbisect.containers.python.variants import check_gpu
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.copies import copy_name, overlay_identity
 from torchbisect.containers.store.lease import Leases
+from torchbisect.containers.venv.installer import environment_key
 from torchbisect.containers.venv.readback import dump_facts, parse_facts, read_facts
-from torchbisect.containers.venv.recipes import environment_key
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError

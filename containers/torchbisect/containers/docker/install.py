@@ -20,8 +20,7 @@ from torchbisect.containers.index.indexes import Indexes, redact_url
 from torchbisect.containers.index.pages import file_path
 from torchbisect.containers.process.commands import Cancelled, CappedText
 from torchbisect.containers.store.disk import is_disk_full_message
-from torchbisect.containers.venv.installer import package_names, retry_install
-from torchbisect.containers.venv.recipes import requirements
+from torchbisect.containers.venv.installer import package_names, requirements, retry_install
 from torchbisect.containers.venv.uv_errors import error_from_uv, main_line
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, MachineError

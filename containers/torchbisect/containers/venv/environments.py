@@ -26,9 +26,8 @@ from torchbisect.containers.store.copies import copied_environment, overlaid_env
 from torchbisect.containers.store.disk import disk_errors, writable_directory
 from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.store.locks import FileLock
-from torchbisect.containers.venv.installer import Installer
+from torchbisect.containers.venv.installer import Installer, environment_key, requirements
 from torchbisect.containers.venv.readback import IMPORT_TIMEOUT, dump_facts, load_facts, read_facts
-from torchbisect.containers.venv.recipes import environment_key, requirements
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, TorchbisectError

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.eager_comparison import with_eager_comparisons
 from torchbisect.minimizer.standalone.named_inputs import with_named_inputs
 from torchbisect.minimizer.standalone.observed_mismatch import ObservedMismatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 
 FLAGS = ("requires_grad", "is_leaf", "dtype", "shape", "stride", "device", "layout", "is_contiguous")
 """Attributes of a tensor that a mismatch may name."""

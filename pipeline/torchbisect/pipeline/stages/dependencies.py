@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from torchbisect.bisect.search.evidence import Boundary, BuildAnswer, BuildStatus
-from torchbisect.bisect.sources.dependency_diff import VersionChange, changed_versions
-from torchbisect.bisect.sources.suspects import generates_code
+from torchbisect.bisect.sources.suspects import VersionChange, changed_versions, generates_code
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.python.variants import find_gpus
 from torchbisect.core.build import Build

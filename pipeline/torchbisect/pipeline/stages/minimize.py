@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torchbisect.bisect.search.evidence import BuildStatus
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
-from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
 from torchbisect.minimizer.repeat_check import require_every_run
 from torchbisect.minimizer.standalone.assertions import standalone_candidates

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.normalize import common_share, jaccard, keywords
 from torchbisect.probe.judge.signature import CAUGHT, Signature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 
 
 @dataclass(frozen=True)

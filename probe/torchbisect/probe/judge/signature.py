@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import fingerprint
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.failing_statement import (
     FailingStatement,

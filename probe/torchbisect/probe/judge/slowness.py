@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.normalize import normalize
 from torchbisect.probe.judge.observation import Ending, Observation

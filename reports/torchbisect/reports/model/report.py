@@ -26,7 +26,7 @@ class MismatchReport:
     """The difference between the compiled run and the eager one.
 
     Attributes:
-        kind: a value of ``torchbisect.core.mismatch.MismatchKind``.
+        kind: a value of ``torchbisect.core.verdict.MismatchKind``.
         summary: one line in words.
         signature: the facts that two mismatches of the same bug share; an object whose keys depend on the kind.
         fingerprint: a short stable name of the signature.

@@ -16,8 +16,8 @@ from releases import TORCHES
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.copies import overlaid_environment, site_packages_of
 from torchbisect.containers.venv.venv import Venv
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.judge.observation import Observation
 

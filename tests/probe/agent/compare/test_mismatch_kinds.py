@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from releases import TORCHES
 
-from torchbisect.core.mismatch import MismatchKind
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.observation import Observation
 
 pytestmark = pytest.mark.torch

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 from releases import TORCHES
 
-from torchbisect.core.mismatch import MismatchKind
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.judge.classify import find_mismatch
 from torchbisect.probe.judge.observation import Observation
