@@ -34,11 +34,9 @@ class Check:
     """Result of one check.
 
     Attributes:
-        name: the thing that was checked.
-        ok: whether the work can go on. A thing that only some work needs, such as a GPU, is ok when it is absent;
-            ``detail`` then says so.
-        detail: what was found.
-        advice: what to do if it isn't ok, else empty.
+        ok: the work can go on. A thing that only some work needs, such as a GPU, is ok when it is absent; ``detail``
+            then says so.
+        advice: the step to take if it isn't ok, else empty.
     """
 
     name: str
@@ -50,13 +48,7 @@ class Check:
 def run_checks(
     python: str | Path = sys.executable, *, cache: Path | None = None, indexes: Indexes | None = None
 ) -> list[Check]:
-    """Run all checks; nothing here raises, and nothing is changed.
-
-    Args:
-        python: the Python that environments would be made from.
-        cache: the cache's folder.
-        indexes: where packages would come from.
-    """
+    """Run all checks of this Python, cache folder and index; nothing here raises, and nothing is changed."""
     all_checks: list[Callable[[], Check]] = [
         lambda: python_check(python),
         uv_check,

@@ -90,12 +90,7 @@ class Environment(Protocol):
         """True if processes here see the files of this machine."""
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Process:
-        """Start this environment's Python in its own process group, with a clean set of variables.
-
-        Args:
-            arguments: the arguments after ``python``.
-            extra: variables to add to the few that every process gets.
-        """
+        """Start its Python in its own process group, with a few clean variables and ``extra``."""
 
     def run(
         self,
@@ -137,8 +132,7 @@ class Environments(Protocol):
             layer: new contents of files by their path in site-packages; ``None`` removes a file.
             commit: the commit that the Python files are from; the copy reports it as ``git_version``.
 
-        Raises:
-            InstallFailed, InputError, MachineError: as ``environment`` does.
+        Raise the errors of ``environment``.
         """
 
     @property
@@ -154,16 +148,13 @@ class Environments(Protocol):
 
         Raises:
             InstallFailed: if the index has no such package, or torch can't be imported beside it.
-            InputError: if packages can't be replaced here (see ``replaces_packages``), or as ``environment`` does.
-            MachineError: as ``environment`` does.
+            InputError: if packages can't be replaced here (see ``replaces_packages``).
         """
 
     def host_venv(self, build: Build) -> Venv:
         """Lease the environment of a build as a virtual environment on this machine.
 
-        Raises:
-            InputError: if these environments lie in containers.
-            InstallFailed, MachineError: as ``environment`` does.
+        Raise ``InputError`` if these environments lie in containers, and the errors of ``environment``.
         """
 
     def has(self, build: Build) -> bool:

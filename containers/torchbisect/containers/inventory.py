@@ -23,10 +23,9 @@ class StoredItem:
 
     Attributes:
         kind: ``environment``, ``wheels``, ``journal``, ``volume`` or ``image``.
-        name: the item's name.
         size: bytes; files that two items share through hard links count in both.
-        used: when it was last used, in seconds since the epoch, or ``None`` if that isn't known.
-        busy: whether a run uses it now, so that it can't be removed.
+        used: seconds since the epoch at its last use, or ``None`` if that isn't known.
+        busy: a run uses it now, so that it can't be removed.
     """
 
     kind: str
@@ -48,15 +47,9 @@ def list_cache(cache: Cache) -> list[StoredItem]:
 
 
 def prune_cache(cache: Cache, *, journal: bool = False, notify: Notify = silent) -> int:
-    """Remove all environments that no run uses, and the wheels that no other environment holds.
+    """Remove all environments that no run uses, and the wheels that no other environment holds; return the freed bytes.
 
-    Args:
-        cache: the cache folder.
-        journal: remove the earlier answers too; the same questions will be asked again.
-        notify: told of each item that is removed, and of each that stays because a run uses it.
-
-    Returns:
-        The bytes that became free.
+    With ``journal``, remove the earlier answers too; the same questions will be asked again.
     """
     before = cache.free()
     cache.sweep()
@@ -66,18 +59,14 @@ def prune_cache(cache: Cache, *, journal: bool = False, notify: Notify = silent)
         else:
             notify(f"kept the environment {kept.key}: a run uses it")
     remove_unused_bytecode(cache.bytecode)
-    lock = cache.wheels_lock(shared=False)
-    if lock.try_acquire():
-        try:
-            if cache.environments():
-                _clean(cache, cache.unlinked_packages())
-            else:
-                remove_tree(cache.wheels)
-                cache.wheels.mkdir(exist_ok=True)
-        finally:
-            lock.release()
-    else:
-        notify("kept the wheels: a run is installing")
+    with cache.wheels_lock(shared=False).if_free() as free:
+        if not free:
+            notify("kept the wheels: a run is installing")
+        elif cache.environments():
+            _clean(cache, cache.unlinked_packages())
+        else:
+            remove_tree(cache.wheels)
+            cache.wheels.mkdir(exist_ok=True)
     if journal:
         remove_tree(cache.journal)
         cache.journal.mkdir(exist_ok=True)
@@ -126,11 +115,8 @@ def prune_engine(engine: Engine, *, notify: Notify = silent) -> int:
 
 
 def _busy(cache: Cache, key: str) -> bool:
-    lock = cache.lease_lock(key, shared=False)
-    if lock.try_acquire():
-        lock.release()
-        return False
-    return True
+    with cache.lease_lock(key, shared=False).if_free() as free:
+        return not free
 
 
 def _clean(cache: Cache, packages: list[str]) -> None:

@@ -18,10 +18,7 @@ class Exit(enum.IntEnum):
 
 
 class TorchbisectError(Exception):
-    """Root of every error that torchbisect raises on purpose.
-
-    Its text is one line for the user: what happened, where, and what to do next.
-    """
+    """Root of every error raised on purpose; its text says what happened, where, and what to do next."""
 
     exit_code = Exit.MACHINE
 
@@ -47,11 +44,7 @@ class IndexUnreachable(MachineError):
 
 
 class InstallFailed(TorchbisectError):
-    """A build could not be installed here.
-
-    Attributes:
-        reason: a short named reason from ``docs/reference/exit-codes.md``, such as ``no-wheel``.
-    """
+    """A build could not be installed here, for a short named reason from ``docs/reference/exit-codes.md``."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

@@ -38,12 +38,12 @@ def raise_for_transient_status(status: int) -> None:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Waits between tries, and the time after which there is no further try.
+    """Waits between tries, in seconds.
 
     Attributes:
-        first_wait: seconds before the second try; each later wait is twice as long as the one before.
-        longest_wait: upper limit of a single wait, in seconds.
-        total: seconds after which there is no further try.
+        first_wait: the wait before the second try; each later wait is twice as long as the one before.
+        longest_wait: upper limit of a single wait.
+        total: the time after which there is no further try.
     """
 
     first_wait: float = 1.0
@@ -75,8 +75,7 @@ def retry_transient(
         retry: the waits, and when to stop.
         wait: sleeps for that many seconds; by default ``time.sleep``. It may raise to end the wait early.
 
-    Raises:
-        IndexUnreachable: if the last try fails.
+    Raise ``IndexUnreachable`` if the last try fails.
     """
 
     def tell(state: tenacity.RetryCallState) -> None:

@@ -85,7 +85,7 @@ def test_nothing_stays_leased_after_an_error(tmp_path: Path) -> None:
 def test_the_wait_for_another_install_ends_with_cancel_or_close(tmp_path: Path) -> None:
     cache, shelf, cancel = Cache(tmp_path), Shelf(), threading.Event()
     leases = Leases(cache)
-    with cache.install_lock(KEY):
+    with cache.install_lock(KEY).held():
         cancel.set()
         assert lease(leases, shelf, cancel) is None
         leases.close()

@@ -61,7 +61,7 @@ def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
 def test_a_wait_can_be_cancelled(tmp_path: Path) -> None:
     cancel = threading.Event()
     cancel.set()
-    with FileLock(tmp_path / "l"):
+    with FileLock(tmp_path / "l").held():
         assert not FileLock(tmp_path / "l").acquire(cancel=cancel)
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from torchbisect.bisect.search.evidence import AskedBuild, BoundaryKind, BuildAnswer
 from torchbisect.bisect.sources.commit_search import CommitRange, CommitSearchResult, search_commits
 from torchbisect.bisect.sources.history import Commit, History
-from torchbisect.containers.environment import Completed
 from torchbisect.containers.process.commands import run_command
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.installer import find_uv
@@ -58,18 +57,14 @@ class CommitBuilder:
                 ``other-version`` if the installed torch can't be imported or is another commit's.
             MachineError: the command can't be run at all.
         """
-        lock = self.cache.install_lock("build")
-        lock.acquire(waiting="waiting for another run that is building commits")
-        try:
-            tree, place = self.cache.root / "built" / "tree", self.cache.root / "built" / "environment"
+        tree, place = self.cache.root / "built" / "tree", self.cache.root / "built" / "environment"
+        with self.cache.install_lock("build").held("waiting for another run that is building commits"):
             self.history.check_out(commit.sha, tree)
             if not (place / "bin" / "python").exists():
                 self._make_environment(place)
             self.notify(f"building {commit}")
             self._build(commit, tree, place)
             yield self._read_back(commit, place)
-        finally:
-            lock.release()
 
     def _make_environment(self, place: Path) -> None:
         command = [find_uv(), "venv", "--seed", "--python", str(self.like.python), str(place)]
@@ -95,11 +90,7 @@ class CommitBuilder:
         """Return the environment with the facts of the torch that was built."""
         build = Build("0", Channel.COMMIT, commit=commit.sha)
         there = replace(self.like, build=build, python=place / "bin" / "python")
-
-        def run(arguments: list[str], timeout: float) -> Completed:
-            return there.run(arguments, timeout=timeout)
-
-        facts = read_facts(run, build)
+        facts = read_facts(there.run, build)
         if facts.git_version not in (None, "Unknown", commit.sha):
             raise InstallFailed("other-version", f"{commit.short} was built and torch says {facts.git_version}")
         return replace(there, build=replace(build, version=facts.torch), facts=facts)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import platform
+import tarfile
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,10 +40,7 @@ class Engine:
     """The engine that ``DOCKER_HOST`` names, or the local one."""
 
     def __init__(self) -> None:
-        """
-        Raises:
-        MachineError: if no engine answers. A stranger's script is never run outside a container instead.
-        """
+        """Connect. Raise ``MachineError`` if no engine answers: foreign code is never run without a container."""
         try:
             self.client = docker.from_env(timeout=30)
             self.information: dict[str, Any] = self.client.info()
@@ -88,12 +88,7 @@ def remove(container: Container) -> None:
 
 @contextlib.contextmanager
 def engine_errors(what: str) -> Iterator[None]:
-    """Turn an engine's errors into errors with a clear message.
-
-    Raises:
-        DiskFull: if the engine's disk is full.
-        MachineError: for any other failure of the engine.
-    """
+    """Turn an engine's errors into ``DiskFull`` if its disk is full, and else into ``MachineError``."""
     try:
         yield
     except ENGINE_EXCEPTIONS as error:
@@ -109,3 +104,14 @@ def volume_full() -> DiskFull:
         "the container engine's disk is full: free some space there, for example with `torchbisect cache --prune`, "
         "then give the same command again"
     )
+
+
+def archive(files: dict[str, bytes], mode: int = 0o644) -> bytes:
+    """Return a tar of these files, as the engine takes it; by default everybody may read them."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as packed:
+        for name, body in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode, entry.mtime = len(body), mode, int(time.time())
+            packed.addfile(entry, io.BytesIO(body))
+    return whole.getvalue()

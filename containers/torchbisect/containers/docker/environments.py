@@ -64,8 +64,6 @@ class DockerEnvironment:
     """A build in the volume, run in containers that may only compute; see ``Environment``.
 
     Attributes:
-        build: the build that was asked for.
-        facts: the facts read back after the install.
         python: the path of its Python in a container.
         volume: the volume, and the image to run in.
         confinement: the limits of its containers.
@@ -92,8 +90,7 @@ class DockerEnvironment:
     ) -> Completed:
         """Run this environment's Python until it ends, in a container of its own.
 
-        The files of ``directory`` are copied in, and its path in arguments and variables is replaced. Only the output
-        comes back.
+        The files of ``directory`` are copied in, and its path in arguments and variables is replaced.
         """
         packed: bytes | None = None
         if directory is not None:
@@ -113,14 +110,14 @@ class DockerEnvironment:
                     streams.send(struct.pack(">Q", len(packed)) + packed)
             in_time = streams.ended.wait(max(timeout - (time.monotonic() - begun), 0.0))
         finally:
-            ended = kill_container(container)
-        streams.join(2.0)
+            status, out_of_memory = kill_container(container)
+        streams.ended.wait(2.0)
         streams.close()
-        if ended.out_of_memory:
+        if out_of_memory:
             errors.add(OUT_OF_MEMORY_MESSAGE)
-        if in_time and ended.status is None:
+        if in_time and status is None:
             raise MachineError("the container engine went away while a script ran in it: see that it runs")
-        return Completed(ended.status if in_time else None, output.text(), errors.text(), time.monotonic() - begun)
+        return Completed(status if in_time else None, output.text(), errors.text(), time.monotonic() - begun)
 
     def _create(self, command: list[str], extra: Mapping[str, str] | None, *, stdin: bool) -> Container:
         with engine_errors("making a container"):
@@ -167,16 +164,15 @@ class DockerEnvironments:
         notify: Notify = silent,
         retry: RetryPolicy = DEFAULT_RETRY,
     ) -> None:
-        """
+        """Connect to the engine, and find or build the image.
+
         Args:
-            cache: where the lock files are.
-            indexes: where packages come from.
-            image: the image that environments are made and run in; by default torchbisect's own for the CPU.
+            cache: has the lock files.
+            indexes: the places that packages come from.
+            image: the image to make and run environments in; by default torchbisect's own for the CPU.
             packages: requirements that are installed in every environment beside torch.
             confinement: the limits that foreign code runs under.
             volume: the volume for environments and wheels.
-            notify: told of long operations.
-            retry: how long to try again when an index does not answer.
 
         Raises:
             MachineError: if no engine answers, or the image can't be built.
@@ -200,7 +196,7 @@ class DockerEnvironments:
 
     @property
     def interpreter(self) -> Interpreter:
-        """The image's Python; it decides which wheels fit, and not this machine's."""
+        """The image's Python; it decides which wheels fit."""
         return self.image.interpreter
 
     def environment(self, build: Build) -> DockerEnvironment:
@@ -240,18 +236,13 @@ class DockerEnvironments:
         base = self.environment(build)
         name = copy_name(commit, base.python)
         folder, lock = f"{MAKING}/{name}", self._cache.install_lock(self._lock_name(name))
+        waiting = f"another run uses the copy with the Python of {commit[:10]}: waiting for it"
         try:
-            lock.acquire(
-                waiting=f"another run uses the copy with the Python of {commit[:10]}: waiting for it",
-                notify=self._notify,
-            )
-            try:
+            with lock.held(waiting, self._notify), contextlib.ExitStack() as stack:
+                stack.callback(self._discard, folder)
                 self.volume.overlay_files(f"{VENVS}/{self.key(build)}", folder, layer, commit)
                 stands_for, facts = overlay_identity(build, base.facts, commit)
                 yield self._environment(stands_for, facts, folder)
-            finally:
-                self._discard(folder)
-                lock.release()
         finally:
             self.release(build)
 
@@ -266,15 +257,12 @@ class DockerEnvironments:
     def evict_oldest(self) -> bool:
         """Remove the environment unused longest among those that no run leases; return true if there was one."""
         for kept in self.volume.environments():
-            lock = self._cache.lease_lock(self._lock_name(kept.key), shared=False)
-            if lock.try_acquire():
-                try:
+            with self._cache.lease_lock(self._lock_name(kept.key), shared=False).if_free() as free:
+                if free:
                     self.volume.remove(f"{VENVS}/{kept.key}")
                     self.volume.remove_unused_wheels()
                     self._notify(f"made room: removed the environment {kept.key} from the engine")
                     return True
-                finally:
-                    lock.release()
         return False
 
     def _lease(self, build: Build, cancel: threading.Event | None) -> DockerEnvironment | None:
@@ -294,14 +282,9 @@ class DockerEnvironments:
             self._notify(f"installing torch {build} in a container")
             self._make(build, key, cancel)
 
+        name = self._lock_name(key)
         return self._leases.acquire(
-            self._lock_name(key),
-            build,
-            find=find,
-            exists=lambda: self.has(build),
-            make=make,
-            notify=self._notify,
-            cancel=cancel,
+            name, build, find=find, exists=lambda: self.has(build), make=make, notify=self._notify, cancel=cancel
         )
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
@@ -319,12 +302,12 @@ class DockerEnvironments:
                 raise
         try:
             trial = self._environment(build, Facts("", None, "", ""), folder)
-            facts = read_facts(lambda arguments, timeout: trial.run(arguments, timeout=timeout), build)
+            facts = read_facts(trial.run, build)
             if self._confinement.gpu is not None:
                 check_gpu(trial)
             self.volume.write_facts(folder, dump_facts(facts))
-            target = f"{VENVS}/{key}"
-            self.volume.run_program(["sh", "-c", f"mkdir -p {VENVS} && rm -rf {target} && mv {folder} {target}"])
+            script = f"mkdir -p {VENVS} && rm -rf {VENVS}/{key} && mv {folder} {VENVS}/{key}"
+            self.volume.run_program(["sh", "-c", script])
         except BaseException:
             self._discard(folder)
             raise

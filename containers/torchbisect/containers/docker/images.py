@@ -6,14 +6,13 @@ import hashlib
 import importlib.resources
 import io
 import json
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import docker.errors
 
-from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors, remove
+from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, remove
 from torchbisect.containers.python.interpreter import INTERPRETER_QUERY, Interpreter
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import InputError, MachineError
@@ -38,7 +37,7 @@ class ImageOptions:
     """Options that choose an image.
 
     Attributes:
-        name: an image that the user named, or ``None`` for torchbisect's own, built if it isn't there.
+        name: the image that the user named, or ``None`` for torchbisect's own.
         kind: which of torchbisect's own images: ``cpu`` or ``cuda``.
         base: the image that torchbisect's own is built on, in place of the Dockerfile's default.
     """
@@ -50,13 +49,7 @@ class ImageOptions:
 
 @dataclass(frozen=True)
 class Image:
-    """An image in which environments can be made and run.
-
-    Attributes:
-        name: its name or tag.
-        identity: the engine's id of it.
-        interpreter: its Python; the path is the one inside.
-    """
+    """An image in which environments can be made and run; the path of ``interpreter`` is the one inside."""
 
     name: str
     identity: str
@@ -65,11 +58,6 @@ class Image:
 
 def find_image(engine: Engine, options: ImageOptions | None = None, *, notify: Notify = silent) -> Image:
     """Return the image that was named, or torchbisect's own, which is built if it isn't there.
-
-    Args:
-        engine: the engine that has the image, or gets it.
-        options: which image; by default torchbisect's own for the CPU.
-        notify: told of downloads and builds.
 
     Raises:
         InputError: if a named image isn't there, or lacks something; the message says what.
@@ -97,14 +85,10 @@ def find_image(engine: Engine, options: ImageOptions | None = None, *, notify: N
 def build_image(engine: Engine, kind: str, *, base: str | None = None, notify: Notify = silent) -> str:
     """Build one of torchbisect's own images unless it is there, and return its tag.
 
-    Raises:
-        MachineError: if it can't be built: its base can't be fetched, or the engine's architecture is not uv's.
+    Raise ``MachineError`` if its base can't be fetched, or the engine's architecture is not uv's.
     """
-    dockerfile = (
-        importlib.resources.files("torchbisect.containers.docker")
-        .joinpath(f"dockerfiles/{kind}.Dockerfile")
-        .read_bytes()
-    )
+    folder = importlib.resources.files("torchbisect.containers.docker")
+    dockerfile = folder.joinpath(f"dockerfiles/{kind}.Dockerfile").read_bytes()
     uv = Path(find_uv()).read_bytes()
     digest = hashlib.sha256(b"\n".join([dockerfile, hashlib.sha256(uv).digest(), (base or "").encode()])).hexdigest()
     tag = f"torchbisect-{kind}:{digest[:12]}"
@@ -115,10 +99,9 @@ def build_image(engine: Engine, kind: str, *, base: str | None = None, notify: N
         except docker.errors.ImageNotFound:
             pass
         notify(f"building the image {tag}, once for this engine")
-        context = _tar({"Dockerfile": (dockerfile, 0o644), "uv": (uv, 0o755)})
         try:
             engine.client.images.build(
-                fileobj=io.BytesIO(context),
+                fileobj=io.BytesIO(archive({"Dockerfile": dockerfile, "uv": uv}, 0o755)),
                 custom_context=True,
                 tag=tag,
                 buildargs={"BASE": base} if base else {},
@@ -166,14 +149,3 @@ def check_image(engine: Engine, name: str) -> Image:
         raise InputError(f"the image {name} lacks {missing}: add it, or leave --image out to have one built")
     answer: dict[str, Any] = json.loads(lines[-1])
     return Image(name, identity, Interpreter.from_answer(Path("python3"), answer))
-
-
-def _tar(files: dict[str, tuple[bytes, int]]) -> bytes:
-    """Return a tar of these files, given by name as contents and permissions."""
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as archive:
-        for name, (body, mode) in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(body), mode
-            archive.addfile(entry, io.BytesIO(body))
-    return whole.getvalue()

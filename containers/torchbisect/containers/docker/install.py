@@ -13,8 +13,8 @@ from pathlib import Path
 from docker.models.containers import Container
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from torchbisect.containers.docker.engine import engine_errors, remove, volume_full
-from torchbisect.containers.docker.volume import MAKING, WHEELS, Volume, archive
+from torchbisect.containers.docker.engine import archive, engine_errors, remove, volume_full
+from torchbisect.containers.docker.volume import MAKING, WHEELS, Volume
 from torchbisect.containers.environment import Completed
 from torchbisect.containers.index.indexes import Indexes, redact_url
 from torchbisect.containers.index.pages import file_path
@@ -42,10 +42,8 @@ class ContainerInstaller:
 
     Attributes:
         volume: the volume, and the image to install with.
-        indexes: where packages come from; folders of this machine are copied into the container.
+        indexes: the places that packages come from; folders of this machine are copied into the container.
         packages: requirements that are installed beside torch.
-        notify: told of each wait for a network that fails.
-        retry: how long to try again when an index does not answer.
     """
 
     volume: Volume
@@ -57,8 +55,7 @@ class ContainerInstaller:
     def make(self, key: str, build: Build, cancel: threading.Event | None = None) -> str:
         """Make the environment of a build in the volume, and return its temporary path.
 
-        Raises:
-            InstallFailed, InputError, IndexUnreachable, DiskFull, MachineError, Cancelled: as ``Installer.make``.
+        Raise the errors of ``Installer.make``.
         """
         folder = f"{MAKING}/{key}"
         with engine_errors("making a container to install in"):
@@ -125,10 +122,8 @@ class ContainerInstaller:
     def _variables(self) -> dict[str, str]:
         """Return uv's variables in the container: the indexes, and this machine's proxies, which lead to them."""
         variables = self._reachable().uv_variables()
-        for name in _PROXIES:
-            for spelled in (name, name.lower()):
-                if spelled in os.environ:
-                    variables[spelled] = os.environ[spelled]
+        proxies = [*_PROXIES, *map(str.lower, _PROXIES)]
+        variables.update({name: os.environ[name] for name in proxies if name in os.environ})
         if _certificates() is not None:
             variables["SSL_CERT_FILE"] = _CERTIFICATES
         return {
@@ -143,8 +138,7 @@ class ContainerInstaller:
     def _reachable(self) -> Indexes:
         """Return the indexes as the container can use them: with folders of links, but without indexes on disk.
 
-        Raises:
-            InputError: if the main index is a folder on this machine.
+        Raise ``InputError`` if the main index is a folder on this machine.
         """
         if self.indexes.index_url.startswith("file://"):
             raise InputError(
@@ -162,17 +156,14 @@ class ContainerInstaller:
     def _copy_in(self, container: Container, build: Build) -> None:
         """Copy certificates, and wheels from this machine's disk, into the container."""
         certificates = _certificates()
-        files = {"certificates.pem": certificates} if certificates is not None else {}
         with engine_errors("copying into a container"), tempfile.TemporaryFile() as packed:
             with tarfile.open(fileobj=packed, mode="w") as tar:
                 for wheel in self._wheels(build):
                     tar.add(wheel, f"{_LOCAL.lstrip('/')}/{wheel.name}")
             packed.seek(0)
             container.put_archive("/", packed)
-            if files:
-                container.put_archive(
-                    "/", archive({f"{_LOCAL.lstrip('/')}/{name}": body for name, body in files.items()})
-                )
+            if certificates is not None:
+                container.put_archive("/", archive({_CERTIFICATES.lstrip("/"): certificates}))
 
     def _wheels(self, build: Build) -> list[Path]:
         """Return the wheels on this machine's disk for this build: its own, and packages other than torch."""

@@ -39,7 +39,7 @@ class Confinement:
     Attributes:
         memory: bytes, with the files in the scratch folder; there is no swap.
         scratch: bytes of files in the scratch folder.
-        processes: how many processes and threads there may be at a time.
+        processes: the number of processes and threads at a time.
         gpu: the number or UUID of the GPU that is let in; ``None`` for none.
     """
 
@@ -127,21 +127,11 @@ class Streams:
         with contextlib.suppress(OSError, AttributeError, ValueError):
             self._holder._response.close()
 
-    def join(self, timeout: float) -> None:
-        """Wait until all output has been read."""
-        self.ended.wait(timeout)
-
     def _pump(self) -> None:
         try:
-            while True:
-                header = self._exactly(8)
-                if header is None:
-                    return
+            while header := self._exactly(8):
                 stream, size = struct.unpack(">BxxxL", header)
-                while size:
-                    data = self._socket.recv(min(size, _CHUNK))
-                    if not data:
-                        return
+                while size and (data := self._socket.recv(min(size, _CHUNK))):
                     size -= len(data)
                     self._take.get(stream, self._take[_STDERR])(data)
         except (OSError, ValueError):
@@ -150,12 +140,13 @@ class Streams:
             self.ended.set()
             self._on_end()
 
-    def _exactly(self, size: int) -> bytes | None:
+    def _exactly(self, size: int) -> bytes:
+        """Return the next ``size`` bytes; none if the stream ends before."""
         got = b""
         while len(got) < size:
             data = self._socket.recv(size - len(got))
             if not data:
-                return None
+                return b""
             got += data
         return got
 
@@ -164,11 +155,7 @@ class DockerProcess:
     """A running container with its three streams held; see ``Process``. Used from one thread at a time."""
 
     def __init__(self, container: Container) -> None:
-        """Start a container that was created with an open standard input.
-
-        Raises:
-            MachineError: if the engine fails.
-        """
+        """Start a container that was created with an open standard input. Raise ``MachineError`` if that fails."""
         self._container = container
         self._lines = threading.Condition()
         self._buffer = bytearray()
@@ -216,11 +203,10 @@ class DockerProcess:
         """End the container and remove it; return the exit status. May be called twice."""
         if not self._killed:
             self._killed = True
-            ended = kill_container(self._container)
-            self._status = ended.status
-            if ended.out_of_memory:
+            self._status, out_of_memory = kill_container(self._container)
+            if out_of_memory:
                 self._tail.add(OUT_OF_MEMORY_MESSAGE)
-            self._streams.join(2.0)
+            self._streams.ended.wait(2.0)
             self._streams.close()
         return self._status
 
@@ -237,21 +223,11 @@ class DockerProcess:
             self._lines.notify_all()
 
 
-@dataclass(frozen=True)
-class ContainerExit:
-    """The end of a container.
+def kill_container(container: Container) -> tuple[int | None, bool]:
+    """Kill a container that may have ended by itself, and remove it.
 
-    Attributes:
-        status: the exit status as a host process's would be; ``None`` if the engine could not tell.
-        out_of_memory: whether a process in it was killed because the memory limit was reached.
+    Return its exit status, ``None`` if the engine could not tell, and true if it reached its limit on memory.
     """
-
-    status: int | None
-    out_of_memory: bool = False
-
-
-def kill_container(container: Container) -> ContainerExit:
-    """Kill a container that may have ended by itself, remove it, and return how it ended."""
     status: int | None = None
     out_of_memory = False
     try:
@@ -264,7 +240,7 @@ def kill_container(container: Container) -> ContainerExit:
         pass
     finally:
         remove(container)
-    return ContainerExit(status, out_of_memory)
+    return status, out_of_memory
 
 
 def signal_status(code: int) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 import docker.errors
 from docker.models.containers import Container
 
-from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors, remove, volume_full
+from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, remove, volume_full
 from torchbisect.containers.docker.images import Image
 from torchbisect.containers.store import overlay
 from torchbisect.containers.store.disk import is_disk_full_message
@@ -87,8 +87,8 @@ class Volume:
                 chunks, _ = self._copy_container().get_archive(f"{VENVS}/{key}/{FACTS_FILE}")
             except docker.errors.NotFound:
                 return None
-            with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
-                member = archive.extractfile(FACTS_FILE)
+            with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as packed:
+                member = packed.extractfile(FACTS_FILE)
                 return member.read().decode("utf-8") if member else None
 
     def write_facts(self, folder: str, facts: str) -> None:
@@ -129,9 +129,7 @@ class Volume:
     def run_program(self, command: list[str]) -> str:
         """Run a program of the image with write access to the volume only; return its output.
 
-        Raises:
-            DiskFull: if there was no room.
-            MachineError: if it fails.
+        Raise ``DiskFull`` if there was no room, and ``MachineError`` if it fails otherwise.
         """
         with engine_errors(f"running {command[0]} on the volume"):
             container = self.create(command, network_mode="none")
@@ -174,14 +172,3 @@ class Volume:
         if self._container_for_copies is None:
             self._container_for_copies = self.create(["true"], network_mode="none")
         return self._container_for_copies
-
-
-def archive(files: dict[str, bytes]) -> bytes:
-    """Return a tar of these files, as the engine takes it; everybody may read them."""
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as packed:
-        for name, body in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode, entry.mtime = len(body), 0o644, int(time.time())
-            packed.addfile(entry, io.BytesIO(body))
-    return whole.getvalue()

@@ -70,7 +70,7 @@ class Indexes:
         environ: Mapping[str, str] | None = None,
         python: str = sys.executable,
     ) -> Indexes:
-        """Return the indexes of the command line, else of uv's settings, else of pip's, else the public index.
+        """Return the places of the command line, else of uv's settings, else of pip's, else the public index.
 
         As with pip, ``--index-url`` does not turn off the configured extra indexes and links: a nightly's requirements
         may have to come from there.

@@ -53,8 +53,6 @@ def project_page(
     Args:
         url: the index, without the project: ``https://host/simple``, ``file:///folder/simple``.
         project: any spelling of the project's name.
-        notify: told of each wait before another try.
-        retry: how long to try again when the index does not answer.
         client: an open client; by default one for this call.
 
     Raises:
@@ -74,8 +72,7 @@ def packages(
 ) -> list[DistributionPackage]:
     """Return all files of a project in all these places, as an installer would see them; the main index's come first.
 
-    Raises:
-        IndexUnreachable: if one of the places gives no usable answer, since the list would then be incomplete.
+    Raise ``IndexUnreachable`` if a place gives no usable answer, since the list would then be incomplete.
     """
     found: list[DistributionPackage] = []
     with new_client() as client:

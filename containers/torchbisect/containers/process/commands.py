@@ -113,12 +113,9 @@ def run_command(
         directory: its working directory.
         timeout: seconds; ``None`` for no limit.
         cancel: ends it early.
-        cap: bytes of each stream that are kept.
         on_errors: given the chunks of standard error as they come.
 
-    Raises:
-        Cancelled: if ``cancel`` was set.
-        MachineError: if the command can't be started.
+    Raise ``Cancelled`` if ``cancel`` was set, and ``MachineError`` if the command can't be started.
     """
     begun = time.monotonic()
     mark = new_mark()

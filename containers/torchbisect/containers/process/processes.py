@@ -52,15 +52,9 @@ class HostProcess:
         directory: Path | str | None = None,
         after: Callable[[], None] | None = None,
     ) -> None:
-        """
-        Args:
-            command: the program and its arguments.
-            environment: all its variables; the mark is added.
-            directory: its working directory.
-            after: called once after the kill, to remove what was made for the process.
+        """Start the command with exactly these variables and the mark. Raise ``MachineError`` if that fails.
 
-        Raises:
-            MachineError: if it can't be started.
+        ``after`` is called once after the kill, to remove what was made for the process.
         """
         self._mark = new_mark()
         self._after = after
@@ -81,11 +75,7 @@ class HostProcess:
         return self._process.pid
 
     def send(self, data: bytes) -> None:
-        """Write to its standard input.
-
-        Raises:
-            BrokenPipeError: if the process has ended, or hasn't read for a minute.
-        """
+        """Write to its standard input. Raise ``BrokenPipeError`` if it has ended or reads nothing for a minute."""
         view = memoryview(data)
         while view:
             try:
@@ -186,8 +176,7 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, with pipes for its three streams and ``mark`` in its variables.
 
-    Raises:
-        MachineError: if it can't be started.
+    Raise ``MachineError`` if it can't be started.
     """
     try:
         return subprocess.Popen(

@@ -79,8 +79,7 @@ class Interpreter:
     def of(cls, path: str | Path) -> Interpreter:
         """Return the interpreter at ``path``: an executable, a virtual environment's folder, or a name on ``PATH``.
 
-        Raises:
-            InputError: if there is no CPython 3.8 or newer that starts.
+        Raise ``InputError`` if there is no CPython 3.8 or newer that starts.
         """
         place = _locate(path)
         return cls.from_answer(place, _ask(place))

@@ -35,13 +35,7 @@ _CAPABILITIES = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU, as the driver describes it.
-
-    Attributes:
-        name: ``NVIDIA H100 80GB HBM3``.
-        driver: the driver's version.
-        capability: the compute capability.
-    """
+    """One GPU, as the driver describes it: name, version of the driver, and compute capability."""
 
     name: str
     driver: Version
@@ -104,8 +98,7 @@ def incompatibility(variant: str, gpu: Gpu) -> str | None:
 def choose_variant(offered: Sequence[str], gpus: Sequence[Gpu]) -> str:
     """Return the newest offered CUDA variant that runs on the first GPU; ``cpu`` without a GPU.
 
-    Raises:
-        InputError: if there is a GPU and none of the offered variants runs on it.
+    Raise ``InputError`` if there is a GPU and none of the offered variants runs on it.
     """
     cuda = [variant for variant in offered if cuda_version(variant)]
     if not gpus or not cuda:

@@ -47,15 +47,9 @@ def bytecode_folder(root: Path, interpreter: Interpreter) -> Path:
 
 
 def link_known_bytecode(store: Path, site: Path, interpreter: Interpreter) -> float:
-    """Link known byte code into an environment that has none yet.
+    """Link the byte code that ``SAVE_BYTECODE`` stored into a site-packages that has none yet.
 
-    Args:
-        store: the folder that ``SAVE_BYTECODE`` filled.
-        site: the environment's site-packages, on the same filesystem.
-        interpreter: the environment's Python.
-
-    Returns:
-        The share of the modules that have byte code now, from 0 to 1.
+    Return the share of the modules that have byte code now, from 0 to 1. Both folders lie on one filesystem.
     """
     known = frozenset(os.listdir(store)) if store.is_dir() else frozenset[str]()
     if not known:

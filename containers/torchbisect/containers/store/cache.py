@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from torchbisect.containers.store.bytecode import remove_unused_bytecode
 from torchbisect.containers.store.disk import (
     disk_errors,
     disk_full,
+    file_statuses,
     folder_size,
     format_bytes,
     free_bytes,
@@ -40,13 +41,7 @@ _REMOVED = "gone-"
 
 @dataclass(frozen=True)
 class CachedEnvironment:
-    """One environment in the cache.
-
-    Attributes:
-        key: its name in the cache.
-        path: its folder.
-        used: when it was last used, in seconds since the epoch.
-    """
+    """One environment in the cache: its name, its folder, and its last use in seconds since the epoch."""
 
     key: str
     path: Path
@@ -54,54 +49,32 @@ class CachedEnvironment:
 
 
 class Cache:
-    """One folder on one filesystem, shared by all of this user's runs, at the same time too."""
+    """One folder on one filesystem, shared by all of this user's runs, at the same time too.
+
+    Attributes:
+        venvs: the finished environments, one folder each.
+        unfinished: environments that are being made or removed; nothing in here is ever used.
+        wheels: the installer's own cache.
+        bytecode: the byte code that environments share.
+        journal: the probe's earlier answers.
+        locks: the lock files; they are empty and never removed.
+    """
 
     def __init__(self, directory: Path | str | None = None, *, limit: int | None = None) -> None:
-        """
+        """Make the folder if necessary. Raise ``InputError`` if it can't be written to, ``DiskFull`` if it has no room.
+
         Args:
             directory: the folder; by default ``TORCHBISECT_CACHE_DIR``, else the system's folder for caches.
             limit: bytes that the folder may take; environments are removed to stay below it.
-
-        Raises:
-            InputError: if it can't be made or written to.
-            DiskFull: if there is no room in it at all.
         """
         self.limit = limit
         option = "--cache-dir" if directory else VARIABLE if os.environ.get(VARIABLE) else "--cache-dir"
         named = directory or os.environ.get(VARIABLE) or platformdirs.user_cache_path("torchbisect")
         self.root = writable_directory(Path(named).expanduser().absolute(), option=option)
+        self.venvs, self.unfinished, self.wheels = self.root / "venvs", self.root / "making", self.root / "uv"
+        self.bytecode, self.journal, self.locks = self.root / "bytecode", self.root / "journal", self.root / "locks"
         for place in (self.venvs, self.unfinished, self.wheels, self.journal, self.locks):
             writable_directory(place, option=option)
-
-    @property
-    def venvs(self) -> Path:
-        """The finished environments, one folder each."""
-        return self.root / "venvs"
-
-    @property
-    def unfinished(self) -> Path:
-        """Environments that are being made or removed; nothing in here is ever used."""
-        return self.root / "making"
-
-    @property
-    def wheels(self) -> Path:
-        """The installer's own cache."""
-        return self.root / "uv"
-
-    @property
-    def bytecode(self) -> Path:
-        """The byte code that environments share."""
-        return self.root / "bytecode"
-
-    @property
-    def journal(self) -> Path:
-        """The probe's earlier answers."""
-        return self.root / "journal"
-
-    @property
-    def locks(self) -> Path:
-        """The lock files; they are empty and never removed."""
-        return self.root / "locks"
 
     def lease_lock(self, key: str, *, shared: bool = True) -> FileLock:
         """Return the lock that users of an environment share, and that is held alone to remove the environment."""
@@ -142,26 +115,18 @@ class Cache:
 
     def evict(self, key: str) -> bool:
         """Remove one environment unless a run leases it; return true if it was removed."""
-        lock = self.lease_lock(key, shared=False)
-        if not lock.try_acquire():
-            return False
-        try:
-            moved = self.unfinished / f"{_REMOVED}{uuid.uuid4().hex}"
-            try:
+        moved = self.unfinished / f"{_REMOVED}{uuid.uuid4().hex}"
+        with self.lease_lock(key, shared=False).if_free() as free, contextlib.suppress(FileNotFoundError):
+            if free:
                 os.rename(self.venvs / key, moved)
-            except FileNotFoundError:
-                return False
-            remove_tree(moved)
-            return True
-        finally:
-            lock.release()
+                remove_tree(moved)
+                return True
+        return False
 
     def evict_oldest(self, notify: Notify = silent, *, sparing: str | None = None) -> bool:
         """Remove the environment that was unused longest among those that no run leases; return true if there was one.
 
-        Args:
-            notify: told which one.
-            sparing: the environment that will be leased next, which stays.
+        The environment ``sparing`` will be leased next and stays.
         """
         for kept in self.environments():
             if kept.key != sparing and self.evict(kept.key):
@@ -174,14 +139,8 @@ class Cache:
     ) -> None:
         """Remove environments, the one unused longest first, until ``needed`` bytes are free.
 
-        Args:
-            needed: bytes.
-            notify: told of each environment that is removed.
-            reclaim: removes these packages from the wheels. Most files of an environment are links to there, and their
-                room is free only after that.
-
-        Raises:
-            DiskFull: if nothing more can be removed and there is still too little room.
+        ``reclaim`` removes packages from the wheels. Most files of an environment are links to there, and their room is
+        free only after that. Raise ``DiskFull`` if nothing more can be removed and there is still too little room.
         """
         while self.free() < needed:
             if not self._evict_one(notify, reclaim):
@@ -221,7 +180,7 @@ class Cache:
         names: set[str] = set()
         for archive in (self.wheels / "archive-v0").glob("*"):
             infos = [place.name for place in archive.glob("*.dist-info")]
-            if infos and not _linked(archive):
+            if infos and all(status.st_nlink == 1 for status in file_statuses(archive)):
                 names.update(info.partition("-")[0] for info in infos)
         return sorted(names)
 
@@ -230,15 +189,12 @@ class Cache:
         with disk_errors(self.unfinished):
             for place in list(self.unfinished.iterdir()):
                 lock = self.install_lock("gone" if place.name.startswith(_REMOVED) else place.name)
-                if lock.try_acquire():
-                    remove_tree(place)
-                    lock.release()
-        lock = self.wheels_lock(shared=False)
-        if lock.try_acquire():
-            for pattern in (".tmp*", "*/.tmp*"):
-                for place in self.wheels.glob(pattern):
-                    remove_tree(place)
-            lock.release()
+                with lock.if_free() as free:
+                    if free:
+                        remove_tree(place)
+        with self.wheels_lock(shared=False).if_free() as free:
+            for place in [*self.wheels.glob(".tmp*"), *self.wheels.glob("*/.tmp*")] if free else ():
+                remove_tree(place)
 
 
 def remove_tree(place: Path) -> None:
@@ -251,18 +207,6 @@ def remove_tree(place: Path) -> None:
     else:
         with contextlib.suppress(OSError):
             place.unlink()
-
-
-def _linked(folder: Path) -> bool:
-    """Return true if any file in a folder has a hard link elsewhere."""
-    return any(status.st_nlink > 1 for status in _statuses(folder))
-
-
-def _statuses(folder: Path) -> Iterator[os.stat_result]:
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                yield os.lstat(os.path.join(place, name))
 
 
 def _ago(moment: float) -> str:

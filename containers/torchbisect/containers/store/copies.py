@@ -31,9 +31,7 @@ def overlaid_environment(
         commit: the commit that the Python files are from; it is written into ``torch/version.py`` and read back.
         build: the build that the copy represents; by default that commit with the version of ``base``.
 
-    Raises:
-        DiskFull: if there is no room.
-        MachineError: if the environment is not a virtual environment, which could be copied.
+    Raise ``DiskFull`` if there is no room, and ``MachineError`` if ``base`` is no virtual environment.
     """
     site_packages_of(base)
     with copied_environment(cache, base, copy_name(commit, str(base.python)), f"the Python of {commit[:10]}") as python:
@@ -48,29 +46,19 @@ def copied_environment(cache: Cache, base: Venv, name: str, what: str, notify: N
     """Make a copy of an environment out of hard links, and yield its Python, for as long as the context lasts.
 
     The copy lies among the cache's unfinished environments, under a lock. A killed run's copy is swept away from there,
-    and a living run's is not.
-
-    Args:
-        cache: the cache that ``base`` is in.
-        base: the environment to copy.
-        name: the name of the copy's folder; two copies of one name are made one after the other.
-        what: the purpose of the copy, for the message of a wait.
-        notify: told of the wait for another run's copy.
-
-    Raises:
-        DiskFull: if there is no room.
+    and a living run's is not. Two copies of one name are made one after the other; ``what`` names the copy in the
+    message of that wait. Raise ``DiskFull`` if there is no room.
     """
     lock, folder = cache.install_lock(name), cache.unfinished / name
-    lock.acquire(waiting=f"another run uses the copy with {what}: waiting for it", notify=notify)
     source = base.python.parents[1]
-    try:
-        remove_tree(folder)
-        with disk_errors(folder.parent):
-            link_tree(source, folder)
-        yield folder / base.python.relative_to(source)
-    finally:
-        remove_tree(folder)
-        lock.release()
+    with lock.held(f"another run uses the copy with {what}: waiting for it", notify):
+        try:
+            remove_tree(folder)
+            with disk_errors(folder.parent):
+                link_tree(source, folder)
+            yield folder / base.python.relative_to(source)
+        finally:
+            remove_tree(folder)
 
 
 def copy_name(commit: str, base: str) -> str:

@@ -41,9 +41,8 @@ def disk_full(where: Path | str) -> DiskFull:
 def disk_errors(where: Path | str) -> Iterator[None]:
     """Turn the system's refusals to write at ``where`` into errors that a user can act on.
 
-    Raises:
-        DiskFull: for a full disk or a spent quota.
-        MachineError: if writing isn't allowed, something else is in the way, or the device fails.
+    Raise ``DiskFull`` for a full disk or a spent quota. Raise ``MachineError`` if writing isn't allowed, something else
+    is in the way, or the device fails.
     """
     try:
         yield
@@ -66,28 +65,23 @@ def free_bytes(where: Path) -> int:
 
 def folder_size(folder: Path) -> int:
     """Return the bytes that a folder's files take on disk; a file with several names counts once."""
-    seen: set[tuple[int, int]] = set()
-    size = 0
+    sizes = {(status.st_dev, status.st_ino): status.st_blocks for status in file_statuses(folder)}
+    return sum(sizes.values()) * 512
+
+
+def file_statuses(folder: Path) -> Iterator[os.stat_result]:
+    """Yield the status of each file below a folder; files that vanish meanwhile are left out."""
     for place, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
-                status = os.lstat(os.path.join(place, name))
-                if (status.st_dev, status.st_ino) not in seen:
-                    seen.add((status.st_dev, status.st_ino))
-                    size += status.st_blocks * 512
-    return size
+                yield os.lstat(os.path.join(place, name))
 
 
 def writable_directory(where: Path, *, option: str) -> Path:
     """Make a directory if it isn't there, and try to write to it.
 
-    Args:
-        where: the directory.
-        option: the command-line option or variable that names it, for the message.
-
-    Raises:
-        InputError: if this user can't make the directory or write to it.
-        DiskFull: if there is no room even for an empty file.
+    Raise ``InputError``, which names ``option`` as the way to another place, if this user can't write there. Raise
+    ``DiskFull`` if there is no room even for an empty file.
     """
     trial = where / f".trial-{os.getpid()}"
     try:
@@ -103,11 +97,7 @@ def writable_directory(where: Path, *, option: str) -> Path:
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes of a written size: ``20GB``, ``500 MB``, ``1.5T``; units are powers of 1000.
-
-    Raises:
-        ValueError: if it is no size above zero.
-    """
+    """Return the bytes of ``20GB``, ``500 MB``, ``1.5T`` (powers of 1000). Raise ``ValueError`` for other texts."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", text.lower())
     size = int(float(found[1]) * 1000 ** " kmgt".index(found[2] or " ")) if found else 0
     if size <= 0:

@@ -22,10 +22,6 @@ class Leases:
     """The leases that one run holds. Safe to use from several threads."""
 
     def __init__(self, cache: Cache) -> None:
-        """
-        Args:
-            cache: where the lock files are.
-        """
         self._cache = cache
         self._held: dict[str, list[FileLock]] = {}
         self._guard = threading.Lock()
@@ -55,8 +51,7 @@ class Leases:
             notify: told of waits for other runs.
             cancel: ends the wait for another run's install; by default ``close`` does.
 
-        Returns:
-            What ``find`` returned, or ``None`` if the wait was ended.
+        Return the environment that ``find`` returned, or ``None`` if the wait was ended.
         """
         while True:
             lease = self._cache.lease_lock(key)

@@ -13,8 +13,9 @@ import fcntl
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.errors import MachineError
@@ -26,17 +27,12 @@ _QUIET_SECONDS = 1.0
 
 
 class FileLock:
-    """One holding of a lock file, by one thread; another ``FileLock`` of the same path excludes it.
+    """One holding of a lock file, by one thread; another ``FileLock`` of the same path excludes it unless both share.
 
     The file itself stays: if it were removed, two holders could lock two different files of one name.
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        """
-        Args:
-        path: the lock file; made if it isn't there.
-        shared: whether other holders that also share are let in.
-        """
         self.path = path
         self._mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         self._descriptor: int | None = None
@@ -61,10 +57,7 @@ class FileLock:
     def acquire(self, *, waiting: str = "", notify: Notify = silent, cancel: threading.Event | None = None) -> bool:
         """Wait for the lock and take it; return false if ``cancel`` was set first.
 
-        Args:
-            waiting: the reason for the wait, told to the user after a second.
-            notify: told ``waiting``.
-            cancel: ends the wait.
+        After a second, ``notify`` is told ``waiting``, the reason for the wait.
         """
         begun = time.monotonic()
         notified = not waiting
@@ -83,11 +76,20 @@ class FileLock:
         if descriptor is not None:
             os.close(descriptor)
 
-    def __enter__(self) -> FileLock:
-        self.acquire()
-        return self
+    @contextmanager
+    def held(self, waiting: str = "", notify: Notify = silent) -> Iterator[None]:
+        """Wait for the lock, and hold it as long as the context lasts."""
+        self.acquire(waiting=waiting, notify=notify)
+        try:
+            yield
+        finally:
+            self.release()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
+    @contextmanager
+    def if_free(self) -> Iterator[bool]:
+        """Hold the lock as long as the context lasts, if it is free; yield true if it is held."""
+        taken = self.try_acquire()
+        try:
+            yield taken
+        finally:
+            self.release()

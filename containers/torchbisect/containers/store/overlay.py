@@ -39,8 +39,7 @@ def overlay_files(environment: Path, layer: Mapping[str, bytes | None], commit: 
         layer: new contents of files by their path in site-packages; ``None`` removes a file.
         commit: the commit that the Python files are from; it is written into ``torch/version.py`` and read back.
 
-    Raises:
-        FileNotFoundError: if it is no virtual environment with a torch in it.
+    Raise ``FileNotFoundError`` if it is no virtual environment with a torch in it.
     """
     site = site_packages(environment)
     for path, contents in layer.items():

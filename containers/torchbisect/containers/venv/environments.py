@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import os
@@ -15,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from torchbisect.containers.environment import Completed, Facts
+from torchbisect.containers.environment import Facts
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.process.commands import Cancelled, clean_environment, run_command
+from torchbisect.containers.process.commands import Cancelled
 from torchbisect.containers.process.processes import sweep_processes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.bytecode import SAVE_BYTECODE, bytecode_folder, link_known_bytecode
@@ -56,15 +57,14 @@ class VenvEnvironments:
         retry: RetryPolicy = DEFAULT_RETRY,
         free_space: int = FREE_SPACE_TARGET,
     ) -> None:
-        """
+        """Remove what dead runs left.
+
         Args:
-        cache: where environments are kept.
-        interpreter: the Python they are made from.
-        indexes: where packages come from.
-        packages: requirements that are installed in every environment beside torch.
-        notify: told of long operations.
-        retry: how long to try again when an index does not answer.
-        free_space: bytes to keep free for an install; unused environments are removed for that.
+            cache: keeps the environments.
+            interpreter: the Python they are made from.
+            indexes: the places that packages come from.
+            packages: requirements that are installed in every environment beside torch.
+            free_space: bytes to keep free for an install; unused environments are removed for that.
         """
         self._cache = cache
         self._interpreter = interpreter
@@ -86,13 +86,7 @@ class VenvEnvironments:
         return self._interpreter
 
     def environment(self, build: Build) -> Venv:
-        """Return the environment of a build, made if it isn't there; leased until ``release`` or ``close``.
-
-        Raises:
-            InstallFailed: if the build can't be installed here, with the reason.
-            InputError: if the interpreter has no torch (for an ``installed`` build), or a package doesn't exist.
-            IndexUnreachable, DiskFull, MachineError: if this machine fails; no build is at fault.
-        """
+        """Return the environment of a build, made if it isn't there, and lease it; see ``Environments``."""
         if build.channel is Channel.INSTALLED:
             return self._installed(build)
         made = self._lease(build, None, notify=self._notify)
@@ -101,10 +95,7 @@ class VenvEnvironments:
         return made
 
     def prefetch(self, build: Build, cancel: threading.Event) -> None:
-        """Make an environment that may be needed soon, without a lease.
-
-        Failures are not reported here: a later call of ``environment`` will raise them, if there is one.
-        """
+        """Make an environment that may be needed soon, without a lease; failures are not reported."""
         if build.channel is Channel.INSTALLED or self.has(build):
             return
         with contextlib.suppress(TorchbisectError, Cancelled):
@@ -121,12 +112,7 @@ class VenvEnvironments:
 
     @contextlib.contextmanager
     def with_package(self, build: Build, requirement: str) -> Iterator[Venv]:
-        """Make a copy of a build's environment with one package in another version, for as long as the context lasts.
-
-        Raises:
-            InstallFailed: if the index has no such package, or torch can't be imported beside it.
-            InputError, IndexUnreachable, DiskFull, MachineError: as ``environment`` does.
-        """
+        """Make a copy of a build's environment with one package in another version; see ``Environments``."""
         base = self.environment(build)
         name = f"altered-{hashlib.sha256(f'{self.key(build)} {requirement}'.encode()).hexdigest()[:12]}"
         try:
@@ -181,15 +167,8 @@ class VenvEnvironments:
             notify(f"installing torch {build}")
             self._make(build, key, cancel)
 
-        return self._leases.acquire(
-            key,
-            build,
-            find=find,
-            exists=lambda: self._cache.has_environment(key),
-            make=make,
-            notify=notify,
-            cancel=cancel,
-        )
+        exists = functools.partial(self._cache.has_environment, key)
+        return self._leases.acquire(key, build, find=find, exists=exists, make=make, notify=notify, cancel=cancel)
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
         """Make an environment under a temporary name, and rename it when it is complete."""
@@ -201,9 +180,8 @@ class VenvEnvironments:
         try:
             for attempt in itertools.count():
                 remove_tree(folder)
-                shared.acquire(
-                    waiting="another run is removing wheels from the cache: waiting for it", notify=self._notify
-                )
+                waiting = "another run is removing wheels from the cache: waiting for it"
+                shared.acquire(waiting=waiting, notify=self._notify)
                 try:
                     self._fill(folder, build, cancel)
                     break
@@ -236,14 +214,14 @@ class VenvEnvironments:
 
     def _fill(self, folder: Path, build: Build, cancel: threading.Event | None) -> None:
         self._installer.make(folder, build, requirements(build, self._packages), cancel)
+        python = folder / "bin" / "python"
         site, store = _site_packages(folder), bytecode_folder(self._cache.bytecode, self._interpreter)
         lent = link_known_bytecode(store, site, self._interpreter)
-        facts = self._read(build, folder / "bin" / "python", cancel=cancel, warm=lent < _ENOUGH_BYTECODE)
+        facts = self._read(build, python, cancel, warm=lent < _ENOUGH_BYTECODE)
         if lent < _ENOUGH_BYTECODE:
             writable_directory(store, option="--cache-dir")
-            self._run(
-                folder / "bin" / "python", ["-c", SAVE_BYTECODE, str(site), str(store)], IMPORT_TIMEOUT, cancel=cancel
-            )
+            save = ["-c", SAVE_BYTECODE, str(site), str(store)]
+            self._trial(build, python).run(save, timeout=IMPORT_TIMEOUT, cancel=cancel)
         with disk_errors(folder):
             (folder / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
 
@@ -256,48 +234,20 @@ class VenvEnvironments:
                 (folder / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
         return facts
 
-    def _read(
-        self,
-        build: Build,
-        python: Path,
-        user_base: str = "",
-        *,
-        cancel: threading.Event | None = None,
-        warm: bool = False,
-    ) -> Facts:
+    def _read(self, build: Build, python: Path, cancel: threading.Event | None = None, *, warm: bool = False) -> Facts:
         """Import torch with this Python, as a run would, and return the facts."""
+        return read_facts(functools.partial(self._trial(build, python).run, cancel=cancel), build, warm=warm)
 
-        def run(arguments: list[str], timeout: float) -> Completed:
-            return self._run(python, arguments, timeout, user_base, cancel=cancel)
-
-        return read_facts(run, build, warm=warm)
-
-    def _run(
-        self,
-        python: Path,
-        arguments: list[str],
-        timeout: float,
-        user_base: str = "",
-        *,
-        cancel: threading.Event | None = None,
-    ) -> Completed:
-        """Run a Python until it ends, in a home folder of its own."""
-        homes = self._homes_folder()
-        with disk_errors(homes):
-            home = Path(tempfile.mkdtemp(prefix="home-", dir=homes))
-        variables = clean_environment(home, {"PYTHONUSERBASE": user_base} if user_base else None)
-        command = [str(python), *arguments]
-        try:
-            return run_command(command, environment=variables, directory=home, timeout=timeout, cancel=cancel)
-        finally:
-            remove_tree(home)
+    def _trial(self, build: Build, python: Path) -> Venv:
+        """Return an environment whose facts are not known yet."""
+        user_base = self._interpreter.user_base if build.channel is Channel.INSTALLED else ""
+        return Venv(build, Facts("", None, "", ""), python, self._homes_folder(), user_base)
 
     def _installed(self, build: Build) -> Venv:
         interpreter = self._interpreter
         if interpreter.installed_torch is None:
             raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
-        facts = self._read(build, interpreter.path, interpreter.user_base)
-        return Venv(build, facts, interpreter.path, self._homes_folder(), interpreter.user_base)
+        return replace(self._trial(build, interpreter.path), facts=self._read(build, interpreter.path))
 
     def _homes_folder(self) -> Path:
         """Return the folder of this run's home folders; its lock tells other runs that this one is alive."""
@@ -324,8 +274,6 @@ def remove_stale_homes() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_HOMES}*"):
         mark = folder / _ALIVE
         if mark.exists() and folder.stat().st_uid == os.getuid():
-            lock = FileLock(mark)
-            with contextlib.suppress(TorchbisectError, OSError):
-                if lock.try_acquire():
+            with contextlib.suppress(TorchbisectError, OSError), FileLock(mark).if_free() as free:
+                if free:
                     shutil.rmtree(folder, ignore_errors=True)
-                    lock.release()

@@ -8,6 +8,7 @@ the ``packaging`` in it, and later versions removed it. torch requires setuptool
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -49,12 +50,11 @@ class Installer:
     """Makes environments for one Python from one set of indexes.
 
     Attributes:
-        cache: where the wheels are kept.
+        cache: keeps the wheels.
         interpreter: the Python that environments are made from.
-        indexes: where packages come from.
+        indexes: the places that packages come from.
         packages: requirements that are installed beside torch.
         notify: told of long downloads, and of each wait for a network that fails.
-        retry: how long to try again when an index does not answer.
     """
 
     cache: Cache
@@ -80,37 +80,18 @@ class Installer:
         """
         self._venv(folder, build, cancel)
         command = ["pip", "install", "--python", str(folder / "bin" / "python"), "--only-binary", "torch"]
-        retry_install(
-            lambda: self._try([*command, *requirements], folder, build, cancel),
-            build,
-            notify=self.notify,
-            retry=self.retry,
-            cancel=cancel,
-        )
+        self._install([*command, *requirements], build, cancel)
 
     def replace_package(self, python: Path, build: Build, requirement: str) -> None:
-        """Install one package in place of its other version, whatever torch requires.
-
-        Raises: as ``make`` does.
-        """
+        """Install one package in place of its other version, whatever torch requires. Raise the errors of ``make``."""
         command = ["pip", "install", "--python", str(python), "--no-deps", "--only-binary", ":all:", requirement]
-        retry_install(
-            lambda: self._try(command, python.parent.parent, build, None),
-            build,
-            notify=self.notify,
-            retry=self.retry,
-            cancel=None,
-        )
+        self._install(command, build, None)
 
     def remove_wheels(self, packages: list[str]) -> None:
         """Remove these packages from the wheels, unless an install is running."""
-        lock = self.cache.wheels_lock(shared=False)
-        if not lock.try_acquire():
-            return
-        try:
-            self._run(["cache", "clean", *packages], None)
-        finally:
-            lock.release()
+        with self.cache.wheels_lock(shared=False).if_free() as free:
+            if free:
+                self._run(["cache", "clean", *packages], None)
 
     def _venv(self, folder: Path, build: Build, cancel: threading.Event | None) -> None:
         done = self._run(["venv", "--relocatable", "--python", str(self.interpreter.path), str(folder)], cancel)
@@ -123,10 +104,14 @@ class Installer:
             )
             raise failed if isinstance(error, (InstallFailed, Transient)) else error
 
-    def _try(self, arguments: list[str], folder: Path, build: Build, cancel: threading.Event | None) -> Completed:
+    def _install(self, arguments: list[str], build: Build, cancel: threading.Event | None) -> None:
+        ask = functools.partial(self._try, arguments, build, cancel)
+        retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
+
+    def _try(self, arguments: list[str], build: Build, cancel: threading.Event | None) -> None:
         done = self._run(arguments, cancel, self._report_downloads)
         if done.status == 0:
-            return done
+            return
         if done.status is not None and done.status < 0:
             raise MachineError(
                 f"uv was ended by signal {-done.status} while it installed torch {build}: is memory short?"
@@ -162,18 +147,11 @@ class Installer:
 
 
 def retry_install(
-    install: Callable[[], object],
-    build: Build,
-    *,
-    notify: Notify,
-    retry: RetryPolicy,
-    cancel: threading.Event | None,
+    install: Callable[[], None], build: Build, *, notify: Notify, retry: RetryPolicy, cancel: threading.Event | None
 ) -> None:
     """Call ``install`` until it succeeds or fails for good, with growing waits while the network fails.
 
-    Raises:
-        IndexUnreachable: if the network still fails after the last try.
-        Cancelled: if ``cancel`` is set during a wait.
+    Raise ``IndexUnreachable`` if it still fails after the last try, ``Cancelled`` if ``cancel`` is set during a wait.
     """
     broken: list[InstallFailed] = []
 
@@ -225,8 +203,8 @@ def environment_key(build: Build, abi: str, base: str, packages: Sequence[str], 
         build: the build in it.
         abi: the tag of the Python's binary interface, such as ``cp311``.
         base: the identity of the Python or the image that the environment is made from.
-        packages: what the user wants beside torch.
-        indexes: where packages come from.
+        packages: the user's requirements beside torch.
+        indexes: the places that packages come from.
     """
     parts = [build.requirement, base, *packages, RECIPE, indexes.urls, indexes.find_links]
     digest = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:10]
@@ -234,11 +212,9 @@ def environment_key(build: Build, abi: str, base: str, packages: Sequence[str], 
 
 
 def requirements(build: Build, packages: tuple[str, ...] = ()) -> list[str]:
-    """Return the requirements of an environment.
+    """Return the requirements of an environment: the build, pinned exactly, and its companions.
 
-    Args:
-        build: always pinned exactly, so that the installer fails and does not take another build.
-        packages: the user's requirements; versions of ``numpy`` or ``setuptools`` in them are combined with ours.
+    Versions of ``numpy`` or ``setuptools`` in ``packages``, the user's requirements, are combined with ours.
     """
     if build.minor < (2, 7):
         setuptools = "setuptools<70"

@@ -49,18 +49,18 @@ print("torchbisect-facts:" + json.dumps({
 """
 
 
-def read_facts(run: Callable[[list[str], float], Completed], build: Build, *, warm: bool = False) -> Facts:
+def read_facts(run: Callable[..., Completed], build: Build, *, warm: bool = False) -> Facts:
     """Import torch in an environment and return its facts.
 
     Args:
-        run: runs the environment's Python with these arguments for at most that many seconds.
+        run: the environment's ``run``.
         build: the build that should be there.
         warm: import the compile stack too, so that its byte code is written.
 
     Raises:
         InstallFailed: ``import-failed`` if torch can't be imported, ``other-version`` if it is another version.
     """
-    done = run(["-c", FACTS_QUERY, *(["warm"] if warm else [])], IMPORT_TIMEOUT)
+    done = run(["-c", FACTS_QUERY, *(["warm"] if warm else [])], timeout=IMPORT_TIMEOUT)
     answers = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not answers:
         raise InstallFailed("import-failed", f"torch {build} was installed but can't be imported ({_why(done)})")

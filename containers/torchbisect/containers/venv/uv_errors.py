@@ -44,16 +44,15 @@ def error_from_uv(
 ) -> Transient | TorchbisectError:
     """Return the error that uv's message means for this build.
 
+    That is ``Transient``, or ``InstallFailed`` if the build is at fault, ``InputError`` if one of the user's packages
+    is, ``MachineError`` or a subclass if this machine is.
+
     Args:
         message: everything that uv wrote to standard error.
         build: the build that was being installed.
         where: the folder it was written to, for the message of a full disk.
         packages: the names of the packages that the user asked for.
         indexes: the places that were searched, for messages.
-
-    Returns:
-        ``Transient``, or a ``TorchbisectError``: ``InstallFailed`` if the build is at fault, ``InputError`` if one of
-        the user's packages is, ``MachineError`` or a subclass if this machine is.
     """
     text = re.sub(r"\s+", " ", redact_urls(message).translate(_FRAME)).strip()
     last = main_line(message)

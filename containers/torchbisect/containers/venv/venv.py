@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,6 @@ class Venv:
     """A build in a virtual environment on this machine, or in the one that an interpreter had already.
 
     Attributes:
-        build: the build that was asked for.
-        facts: the facts read back after the install.
         python: the Python to start.
         homes: the folder that gets a home folder for each process.
         user_base: the user's own packages, for an interpreter that has its torch there.
@@ -52,6 +51,7 @@ class Venv:
         timeout: float,
         directory: str | None = None,
         extra: Mapping[str, str] | None = None,
+        cancel: threading.Event | None = None,
     ) -> Completed:
         """Run this environment's Python until it ends or ``timeout`` seconds pass; see ``Environment``."""
         home = self._home()
@@ -61,6 +61,7 @@ class Venv:
                 environment=self._variables(home, extra),
                 directory=directory or home,
                 timeout=timeout,
+                cancel=cancel,
             )
         finally:
             remove_tree(home)
