@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import psutil
 from torchbisect.containers.docker.engine import ENGINE_EXCEPTIONS
 from torchbisect.containers.index.indexes import Indexes, redact_url
 from torchbisect.containers.index.pages import project_page
+from torchbisect.containers.process.commands import output_of
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.disk import format_bytes, free_bytes
 from torchbisect.containers.venv.installer import find_uv
@@ -79,10 +79,9 @@ def uv_check() -> Check:
         program = find_uv()
     except TorchbisectError as error:
         return Check("uv", False, str(error), "pip install uv")
-    found = _first_line([program, "--version"])
-    return Check(
-        "uv", bool(found), found or f"{program} does not start", "" if found else "pip install --force-reinstall uv"
-    )
+    if found := _first_line([program, "--version"]):
+        return Check("uv", True, found)
+    return Check("uv", False, f"{program} does not start", "pip install --force-reinstall uv")
 
 
 def compiler_check() -> Check:
@@ -102,13 +101,10 @@ def disk_check(cache: Path) -> Check:
         free = free_bytes(cache)
     except OSError as error:
         return Check("disk", False, f"{cache}: {error}", "name another folder with --cache-dir")
-    advice = "" if free >= RECOMMENDED_DISK else "free some, or name a folder on a larger disk with --cache-dir"
-    return Check(
-        "disk",
-        free >= RECOMMENDED_DISK,
-        f"{format_bytes(free)} free for {cache}; {format_bytes(RECOMMENDED_DISK)} wanted",
-        advice,
-    )
+    found = f"{format_bytes(free)} free for {cache}; {format_bytes(RECOMMENDED_DISK)} wanted"
+    if free >= RECOMMENDED_DISK:
+        return Check("disk", True, found)
+    return Check("disk", False, found, "free some, or name a folder on a larger disk with --cache-dir")
 
 
 def memory_check() -> Check:
@@ -117,13 +113,10 @@ def memory_check() -> Check:
     limit, used = _cgroup_number("memory.max"), _cgroup_number("memory.current")
     if limit is not None:
         free = min(free, limit - (used or 0))
-    advice = "" if free >= RECOMMENDED_MEMORY else "end other programs, or use --jobs 1"
-    return Check(
-        "memory",
-        free >= RECOMMENDED_MEMORY,
-        f"{format_bytes(free)} available; {format_bytes(RECOMMENDED_MEMORY)} wanted",
-        advice,
-    )
+    found = f"{format_bytes(free)} available; {format_bytes(RECOMMENDED_MEMORY)} wanted"
+    if free >= RECOMMENDED_MEMORY:
+        return Check("memory", True, found)
+    return Check("memory", False, found, "end other programs, or use --jobs 1")
 
 
 def limits_check() -> Check:
@@ -179,11 +172,7 @@ def docker_check() -> Check:
 
 
 def _first_line(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else ""
+    return next(iter(output_of(command, 20).strip().splitlines()), "")
 
 
 def _cgroup_text(name: str) -> str:

@@ -54,10 +54,8 @@ def prune_cache(cache: Cache, *, journal: bool = False, notify: Notify = silent)
     before = cache.free()
     cache.sweep()
     for kept in cache.environments():
-        if cache.evict(kept.key):
-            notify(f"removed the environment {kept.key}")
-        else:
-            notify(f"kept the environment {kept.key}: a run uses it")
+        removed = cache.evict(kept.key)
+        notify(f"removed the environment {kept.key}" if removed else f"kept the environment {kept.key}: a run uses it")
     remove_unused_bytecode(cache.bytecode)
     with cache.wheels_lock(shared=False).if_free() as free:
         if not free:
@@ -87,9 +85,8 @@ def list_engine(engine: Engine) -> list[StoredItem]:
     for image in usage_data.get("Images") or ():
         if LABEL in (image.get("Labels") or {}):
             name = (image.get("RepoTags") or [image["Id"]])[0]
-            things.append(
-                StoredItem("image", str(name), int(image.get("Size", 0)), busy=int(image.get("Containers", 0)) > 0)
-            )
+            busy = int(image.get("Containers", 0)) > 0
+            things.append(StoredItem("image", str(name), int(image.get("Size", 0)), busy=busy))
     return things
 
 

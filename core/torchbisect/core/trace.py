@@ -59,14 +59,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Value:
-    """Last value that an assignment on a line of the script gave to a name.
+    """Last value that an assignment on a line of the script gave to a name; ``text`` and ``exact`` as for an argument.
 
     Attributes:
         line: the last line of the assignment.
         function: the qualified name of the scope; ``<module>`` at module level.
         name: the name, or a dotted ``self.x``.
-        text: an expression that rebuilds the value.
-        exact: whether the expression rebuilds the same value, and not only one of the same form.
     """
 
     line: int
@@ -78,12 +76,9 @@ class Value:
 
 @dataclass(frozen=True)
 class Trace:
-    """Record of one eager run.
+    """Record of one eager run: the script's lines that ran, from 1, its calls, and the values of assigned names.
 
-    Attributes:
-        lines: the numbers of the script's lines that ran, from 1.
-        calls: the calls in the order they began; at most a fixed number for each function.
-        values: the values of assigned names.
+    The calls are in the order they began, at most a fixed number for each function.
     """
 
     lines: frozenset[int]

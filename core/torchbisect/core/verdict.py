@@ -20,13 +20,9 @@ class Answer(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """An answer with its reason.
+    """An answer, one line that describes the observation, and the seconds that the question took.
 
-    Attributes:
-        answer: the answer.
-        reason: a short named reason for ``UNTESTABLE`` and ``OTHER`` (``import-failed``, ``timed-out``), else ``None``.
-        detail: one line that describes the observation.
-        seconds: the time the question took.
+    ``reason`` is a short name for ``UNTESTABLE`` and ``OTHER`` (``import-failed``, ``timed-out``), else ``None``.
     """
 
     answer: Answer

@@ -39,7 +39,7 @@ def test_shared_locks_exclude_an_exclusive_one(tmp_path: Path) -> None:
     for lock in sharers:
         assert not alone.try_acquire()
         lock.release()
-    with alone:
+    with alone.held():
         assert not sharers[0].try_acquire()
 
 

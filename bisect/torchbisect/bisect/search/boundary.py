@@ -35,7 +35,7 @@ class Preferences:
     """Rules for the choice among positions that are equally informative.
 
     Attributes:
-        rank: a number for a position that does not depend on the ends of the list.
+        rank: a number for a position that does not depend on the ends of the list, such as a date's ordinal.
         cached: true for a position that needs no install.
         first_step: the length of the first growing step, in builds.
         patience: after this many untestable builds in one range, builds between untestable ones are not asked.
@@ -49,12 +49,7 @@ class Preferences:
 
 @dataclass(frozen=True)
 class Range:
-    """The evidence around a boundary.
-
-    Attributes:
-        low: the last good position; -1 while none is known.
-        high: the first bad position.
-    """
+    """The last good position, -1 while none is known, and the first bad position."""
 
     low: int
     high: int
@@ -176,14 +171,10 @@ def choose(
     cached: Callable[[int], bool] = lambda _: False,
     slack: int = 0,
 ) -> int:
-    """Return the position to ask next.
+    """Return the position to ask next among ``candidates``, which are unasked, ascending and not none.
 
-    Args:
-        candidates: the unasked positions, ascending; not empty.
-        untestable: the positions of the same range that were asked and are untestable.
-        rank: a number for a position that does not depend on the ends of the list, such as a date's ordinal.
-        cached: true for a position that needs no install.
-        slack: the number of answers that the range may cost above the minimum.
+    ``untestable`` are the positions of the same range that were asked and are untestable. ``slack`` is the number of
+    answers that the range may cost above the minimum.
     """
     total = len(candidates)
     allowed = answers_needed(total) + slack

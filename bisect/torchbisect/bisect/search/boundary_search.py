@@ -66,14 +66,9 @@ class _State:
 
 
 class BoundarySearch(Generic[T]):
-    """A search in progress over an ordered list of builds.
+    """A search in progress over builds, oldest first; see ``SearchOptions``.
 
-    Args:
-        builds: the builds, oldest first.
-        options: what to look for, and how to choose.
-
-    Raises:
-        ValueError: for ends outside of the builds or on the wrong side of each other.
+    Raise ``ValueError`` for ends outside of the builds or on the wrong side of each other.
     """
 
     def __init__(self, builds: Sequence[T], options: SearchOptions[T] | None = None) -> None:
@@ -88,21 +83,17 @@ class BoundarySearch(Generic[T]):
     # Questions
 
     def next(self, count: int = 1, pending: Collection[int] = ()) -> tuple[BuildQuestion[T], ...]:
-        """Return the next questions, the most useful first; none when the search is over.
+        """Return the next questions, ``count`` at most, the most useful first; none when the search is over.
 
         With ``count`` above one, questions follow to which the possible answers of the first ones would lead.
-
-        Args:
-            count: the number of questions at most.
-            pending: positions that are being asked now.
+        Positions in ``pending`` are being asked now.
         """
         return tuple(islice(self._questions_ahead(pending), count))
 
     def likely(self, pending: Collection[int] | None = None) -> tuple[T, ...]:
-        """Return the builds, two at most, that may be asked after the builds that are being asked now.
+        """Return the builds, two at most, that may be asked after those at the ``pending`` positions.
 
-        Args:
-            pending: positions that are being asked; by default that of the next question.
+        By default, the next question is pending.
         """
         asking = {question.position for question in self.next()} if pending is None else set(pending)
         if len(asking) != 1:

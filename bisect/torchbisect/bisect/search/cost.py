@@ -15,11 +15,9 @@ _PLACES = 150
 
 @dataclass(frozen=True)
 class Footprint:
-    """The size of one build, in bytes.
+    """The size of one build, in bytes: of its wheel, and of the files in it.
 
     Attributes:
-        download: its wheel.
-        installed: the files in the wheel.
         shared_download: the wheels of its dependencies, fetched once for all builds that need the same.
         shared_installed: the files of these dependencies, hard-linked between environments.
     """
@@ -126,12 +124,11 @@ def _good_end(options: SearchOptions[T], kind: BoundaryKind, anchor: int) -> int
 
 def _places(kind: BoundaryKind, anchor: int, size: int) -> list[tuple[BoundaryKind, range]]:
     """Return for each boundary the positions of the first build after it; 0: always bad, ``size``: never fixed."""
-    found = []
-    if kind in (BoundaryKind.REGRESSION, BoundaryKind.BOTH):
-        found.append((BoundaryKind.REGRESSION, range(0, anchor + 1, 1 + (anchor + 1) // _PLACES)))
-    if kind in (BoundaryKind.FIX, BoundaryKind.BOTH):
-        found.append((BoundaryKind.FIX, range(anchor + 1, size + 1, 1 + (size - anchor) // _PLACES)))
-    return found
+    places = {
+        BoundaryKind.REGRESSION: range(0, anchor + 1, 1 + (anchor + 1) // _PLACES),
+        BoundaryKind.FIX: range(anchor + 1, size + 1, 1 + (size - anchor) // _PLACES),
+    }
+    return [(one, where) for one, where in places.items() if kind in (one, BoundaryKind.BOTH)]
 
 
 def _asked_builds(builds: Sequence[T], options: SearchOptions[T], place: int) -> list[T]:

@@ -42,13 +42,7 @@ class BoundaryKind(str, enum.Enum):
 
 @dataclass(frozen=True)
 class BuildQuestion(Generic[T]):
-    """A build to ask.
-
-    Attributes:
-        item: the build.
-        position: its position among the builds of the search.
-        recheck: the build has answered before and is asked a second time, as the end of a boundary.
-    """
+    """A build to ask, and its position; with ``recheck`` a second time, as the end of a boundary."""
 
     item: T
     position: int
@@ -60,7 +54,6 @@ class BuildAnswer:
     """The answer of one build.
 
     Attributes:
-        status: good, bad or untestable.
         reason: for an untestable build a short named reason, such as ``import-failed``; else ``None``.
         detail: one line for a reader: what the build showed.
         seconds: the time the question took.

@@ -21,7 +21,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Generic
 
 from torchbisect.bisect.search.boundary_search import BoundarySearch
@@ -144,17 +143,13 @@ class Prefetcher(Generic[T]):
     def __enter__(self) -> Prefetcher[T]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __call__(self, likely: Sequence[T], asking: Sequence[T]) -> None:
-        """Fetch these builds from now on, and stop all other fetches.
+        """Fetch the likely builds from now on, the likelier first, and stop all other fetches.
 
-        Args:
-            likely: the builds that may be asked next, the likelier first.
-            asking: builds that are being asked now; a fetch of one of these continues, because it is waited for.
+        A fetch of a build that is being asked continues, because it is waited for.
         """
         for item in [item for item in self._running if item not in likely and item not in asking]:
             self._stop(item)

@@ -23,7 +23,7 @@ from torchbisect.bisect.search.evidence import (
     T,
 )
 from torchbisect.bisect.search.options import FlakySearchOptions
-from torchbisect.bisect.search.posterior import GOOD_BUILD, UNKNOWN, BetaRate, Posterior
+from torchbisect.bisect.search.posterior import UNKNOWN, BetaRate, Posterior
 
 #: Builds whose gain differs by less than this are equally informative; the first of them is asked.
 _EQUAL_GAIN = 1e-9
@@ -36,12 +36,8 @@ class FlakySearch(Generic[T]):
         builds: the builds, the good end first; the last one is known to be bad.
         good_known: the first build is known to be good.
         bad_rate: the prior of how often a bad build shows the mismatch.
-        good_rate: the prior of how often a good build shows it.
-        confidence: the probability that the answer must reach.
+        confidence: the probability that the answer must reach; ``ValueError`` below 0.5 and from 1 on.
         cost: the cost of one question about a build; an install costs more than a run.
-
-    Raises:
-        ValueError: for a confidence below 0.5 or not below 1.
     """
 
     def __init__(
@@ -50,7 +46,6 @@ class FlakySearch(Generic[T]):
         *,
         good_known: bool = False,
         bad_rate: BetaRate = UNKNOWN,
-        good_rate: BetaRate = GOOD_BUILD,
         confidence: float = 0.95,
         cost: Callable[[T], float] = lambda _: 1.0,
     ) -> None:
@@ -59,7 +54,7 @@ class FlakySearch(Generic[T]):
         self.builds = tuple(builds)
         self._first = 1 if good_known else 0
         first_culprit = self._first if len(self.builds) > 1 else 0
-        self._posterior = Posterior(len(self.builds), first_culprit, good_rate, bad_rate)
+        self._posterior = Posterior(len(self.builds), first_culprit, bad_rate=bad_rate)
         self._confidence = confidence
         self._cost = cost
         self._untestable: dict[int, str] = {}
@@ -141,12 +136,9 @@ def find_flaky_boundaries(
     Args:
         builds: the builds, oldest first.
         ask: runs a build once: bad if the mismatch showed, good if not. The same build may be asked many times.
-        options: what to look for, and how certain to be.
+        options: what to look for, and how certain to be; ``ValueError`` if it is impossible.
         known: the answers of a build's runs in an earlier search; all of them are evidence from the start.
         on_answer: called with each answer.
-
-    Raises:
-        ValueError: for ends that are not two positions among the builds, or an impossible confidence.
     """
     options.check(builds)
     tested = [AskedBuild.of(build, answer) for build in builds for answer in known(build)]

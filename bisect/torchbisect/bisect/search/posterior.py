@@ -35,8 +35,7 @@ UNKNOWN = BetaRate(1.0, 1.0)
 class Posterior:
     """The posterior over the culprits 0 to ``size`` - 1. The culprit is the first build with the bug.
 
-    Attributes:
-        weights: the probability of each culprit.
+    ``weights`` has the probability of each culprit.
 
     Args:
         size: the number of builds.

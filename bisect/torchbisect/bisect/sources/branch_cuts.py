@@ -80,19 +80,12 @@ def first_nightly_day(minor: tuple[int, int], listed: Sequence[Build]) -> tuple[
 
 
 def days_between_branch_cuts(older: Build, newer: Build, listing: Listing | None = None) -> DayRange:
-    """Return the days on main between the branch cuts of two releases.
+    """Return the days on main between the branch cuts of two releases. Raise ``NoDayRange`` if there are none.
 
     A release is cut from main about when the nightlies change to the next minor version. A change that ``newer`` has
     and ``older`` lacks came to main between the two cuts, or was cherry-picked to a release branch. A change picked to
-    the branch of ``older`` may be found a few days early, for which the tolerance allows.
-
-    Args:
-        older: the release at the older end of the range.
-        newer: the release at the newer end.
-        listing: the nightlies on the index's page.
-
-    Raises:
-        NoDayRange: there are no days to search.
+    the branch of ``older`` may be found a few days early, for which the tolerance allows. ``listing`` has the nightlies
+    on the index's page.
     """
     if older.channel is not Channel.RELEASE or newer.channel is not Channel.RELEASE:
         raise NoDayRange("only a pair of releases stands for the days between their branch cuts")

@@ -33,12 +33,7 @@ _OnAnswer = Callable[[AskedBuild[Commit]], None]
 
 @dataclass(frozen=True)
 class CommitRange:
-    """The commits on main between two builds.
-
-    Attributes:
-        base: the commit of the older build.
-        commits: the commits after it up to the newer build's commit, oldest first.
-    """
+    """The commit of an older build, and the commits on main after it up to a newer build's, oldest first."""
 
     base: Commit
     commits: tuple[Commit, ...]
@@ -73,8 +68,7 @@ class CommitSearchResult:
 def commits_between(history: History, older: Facts, newer: Facts) -> CommitRange:
     """Return the commits on main between two builds, by what was read back from the builds.
 
-    Raises:
-        InputError: if the clone lacks one of them, or they are not on one line.
+    Raise ``InputError`` if the clone lacks one of them, or they are not on one line.
     """
     ends = []
     for facts in (older, newer):
@@ -93,8 +87,6 @@ class PythonOverlay:
     """Asks commits by their Python files, laid over the installation of the range's older build.
 
     Attributes:
-        history: the clone that has the commits.
-        commits: the range.
         environments: makes the copies of the installation, each for one question.
         build: the older build, whose binaries are used.
         ask: asks an environment; untestable, with no exception, if torch does not start in it.
@@ -109,16 +101,9 @@ class PythonOverlay:
     def find_culprit(
         self, kind: BoundaryKind = BoundaryKind.REGRESSION, *, jobs: int = 1, on_answer: _OnAnswer = lambda _: None
     ) -> CommitSearchResult:
-        """Find the commit whose Python changes the answer.
+        """Find the commit whose Python changes the answer; see ``find_culprit``.
 
-        Args:
-            kind: the older build is good (a regression) or bad (a fix).
-            jobs: the number of commits that are asked at once.
-            on_answer: called with each answer.
-
-        Raises:
-            DiskFull: if there is no room for the copies.
-            InputError: if the clone can't give a file's contents.
+        Raise ``DiskFull`` if there is no room for the copies, ``InputError`` if the clone can't give a file's contents.
         """
         return find_culprit(
             self.commits.base, self.commits.commits, self._ask_commit, kind, jobs=jobs, on_answer=on_answer
@@ -148,7 +133,6 @@ def find_culprit(
         ask: asks the installation with a commit's Python.
         kind: the older end is good (a regression) or bad (a fix).
         jobs: the number of commits that are asked at once.
-        on_answer: called with each answer.
     """
     line = [base, *python_changes(commits)]
     if len(line) == 1:
@@ -179,15 +163,9 @@ def search_commits(
     jobs: int = 1,
     on_answer: _OnAnswer = lambda _: None,
 ) -> CommitSearchResult:
-    """Search commits whose first and last are known to answer differently.
+    """Search commits, oldest first, whose first and last are known to answer differently.
 
-    Args:
-        line: the commits, oldest first.
-        ask: asks a commit.
-        kind: the oldest is good and the newest bad (a regression), or the reverse (a fix).
-        nothing_found: the reason to give if no two commits are found.
-        jobs: the number of commits that are asked at once.
-        on_answer: called with each answer.
+    The arguments are those of ``find_culprit``; ``nothing_found`` is the reason to give if no two commits are found.
     """
     bad, good = (len(line) - 1, 0) if kind is BoundaryKind.REGRESSION else (0, len(line) - 1)
     options: SearchOptions[Commit] = SearchOptions(bad=bad, good=good, kind=kind)

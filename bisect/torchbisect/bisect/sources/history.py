@@ -45,7 +45,6 @@ class Commit:
     Attributes:
         sha: its full name.
         subject: the first line of its message.
-        date: the date of the commit.
         reverts: the full name of the commit that it reverts, or ``None``.
         files: the paths it changes, from the repository's root.
     """
@@ -119,9 +118,7 @@ class History:
     def main_commit(self, git_version: str) -> str | None:
         """Return the commit on main that a build was made from; ``None`` if this clone doesn't have it.
 
-        Args:
-            git_version: ``torch.version.git_version``: for a nightly a commit on the nightly branch, else a commit on
-                main or on a release branch.
+        ``git_version`` is a commit on the nightly branch for a nightly, else one on main or on a release branch.
         """
         sha = self._resolve(git_version)
         if sha is None:
@@ -137,38 +134,27 @@ class History:
     def between(self, older: str, newer: str) -> tuple[Commit, ...]:
         """Return the commits after ``older`` up to ``newer``, oldest first, along main's first parents.
 
-        Raises:
-            InputError: if the clone lacks one of them, or ``older`` is no ancestor of ``newer``.
+        Raise ``InputError`` if the clone lacks one of them, or ``older`` is no ancestor of ``newer``.
         """
         start, end = self._known(older), self._known(newer)
-        if not self._is_ancestor(start, end):
+        ancestry = ("--is-ancestor", start, end)
+        if self._repository.git.merge_base(*ancestry, with_exceptions=False, with_extended_output=True)[0] != 0:
             raise InputError(
                 f"{older[:10]} is not in the history of {newer[:10]}: no commits lie between builds of two branches"
             )
         text = self._log("-m", "--first-parent", "--reverse", *_AS_RECORDS, f"{start}..{end}")
         return tuple(_commits(text))
 
-    def _is_ancestor(self, older: str, newer: str) -> bool:
-        status, _, _ = self._repository.git.merge_base(
-            "--is-ancestor", older, newer, with_exceptions=False, with_extended_output=True
-        )
-        return bool(status == 0)
-
     def changed(self, older: str, newer: str) -> dict[str, bool]:
         """Return the paths that differ between two commits' trees; true for those that ``newer`` has."""
-        text = str(
-            self._repository.git.diff(
-                "--no-renames", "--name-status", "-z", self._known(older), self._known(newer), stdout_as_string=True
-            )
-        )
-        fields = text.split("\0")
+        ends = self._known(older), self._known(newer)
+        fields = str(self._repository.git.diff("--no-renames", "--name-status", "-z", *ends)).split("\0")
         return {path: status != "D" for status, path in zip(fields[::2], fields[1::2])}
 
     def prefetch_changes(self, older: str, newer: str) -> None:
-        """Fetch all contents at once that a partial clone lacks of the files that differ between two commits.
+        """Fetch at once all contents that a partial clone lacks of the files that differ between two commits.
 
-        Reading the files one by one takes a request for each. To show a difference, git fetches all that it
-        needs at once.
+        Reading the files one by one takes a request for each. To show a difference, git fetches all at once.
         """
         promised = self._repository.git.config("--get", "remote.origin.promisor", with_exceptions=False)
         if promised == "true":
@@ -188,11 +174,7 @@ class History:
         return blob
 
     def check_out(self, sha: str, tree: Path) -> None:
-        """Check a commit out into a work tree of this clone, which is made if necessary; untracked files stay.
-
-        Raises:
-            MachineError: git fails.
-        """
+        """Check a commit out into a work tree; untracked files in it stay. Raise ``MachineError`` if git fails."""
         with disk_errors(tree.parent), _git_errors(_git(), f"{sha[:10]} can't be checked out at {tree}"):
             tree.parent.mkdir(parents=True, exist_ok=True)
             if (tree / ".git").exists():

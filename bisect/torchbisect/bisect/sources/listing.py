@@ -31,7 +31,6 @@ class Wheel:
     Attributes:
         version: the version in its name, with the local part.
         tags: the Pythons and platforms that accept it.
-        url: its absolute address.
         size: its bytes, if the index says.
         package: its entry in the index.
     """

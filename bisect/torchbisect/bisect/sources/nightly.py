@@ -12,7 +12,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from types import TracebackType
 from urllib.parse import quote
 
 import httpx
@@ -87,22 +86,16 @@ def nightlies(
 ) -> Listing:
     """Return the nightlies on a page that can be asked with this Python on this platform, by date.
 
-    Args:
-        page: the index's page of torch for the variant, or files from several places.
-        interpreter: the Python of the environments.
-        variant: the local part of the wheels' versions; wheels without one (for macOS) are accepted too.
+    ``variant`` is the local part of the wheels' versions; wheels without one (for macOS) are accepted too.
     """
-    found: list[tuple[datetime.date, Version, list[Wheel]]] = []
     dated = [(date, wheel) for wheel in wheels_of(page) if (date := date_of(wheel.version)) is not None]
     ours = [(date, wheel.version, wheel) for date, wheel in dated if wheel.version.local in (variant, None)]
     ours.sort(key=lambda entry: entry[:2])
-    for (date, version), group in groupby(ours, key=lambda entry: entry[:2]):
-        found.append((date, version, [wheel for _, _, wheel in group]))
     builds: list[Build] = []
     left_out: list[LeftOut] = []
     chosen: dict[str, Wheel] = {}
-    for date, version, wheels in found:
-        fitting = [wheel for wheel in wheels if not interpreter.tags.isdisjoint(wheel.tags)]
+    for (date, version), group in groupby(ours, key=lambda entry: entry[:2]):
+        fitting = [wheel for _, _, wheel in group if not interpreter.tags.isdisjoint(wheel.tags)]
         reason = compile_unsupported_reason((version.major, version.minor), interpreter.major_minor)
         if not fitting or reason:
             left_out.append(LeftOut(str(version), reason or no_wheel_reason(interpreter)))
@@ -128,13 +121,8 @@ def candidate_urls(
 ) -> list[str]:
     """Return the possible addresses of a nightly that no page lists, the likeliest first.
 
-    Args:
-        date: the day.
-        minors: the minor versions it may have, the likeliest first (``branch_cuts.likely_minors``).
-        interpreter: the Python that must accept the wheel.
-        variant: the local part of the version.
-        index: the index; the other hosts are tried only for PyTorch's own index.
-        hosts: the hosts of PyTorch's index.
+    ``minors`` are the minor versions it may have, the likeliest first (``branch_cuts.likely_minors``). ``variant`` is
+    the local part of the version. The ``hosts`` beside that of ``index`` are tried only for PyTorch's own index.
     """
     path = index.rstrip("/")
     bases = [path]
@@ -164,16 +152,8 @@ def nightlies_of_days(
 ) -> Listing:
     """Return the nightlies of all days from ``first`` to ``last``; those that no page lists are looked for one by one.
 
-    A day without a file at any possible address is left out as missing.
-
-    Args:
-        first: the first day.
-        last: the last day.
-        listed: the nightlies on the page.
-        exists: returns true if there is a file at an address.
-        interpreter: the Python that must accept the wheels.
-        variant: the local part of their versions.
-        index: the index.
+    ``listed`` has the nightlies on the page; ``exists`` returns true if there is a file at an address. A day without a
+    file at any possible address is left out as missing.
     """
     known = {build.date: build for build in listed if build.date is not None}
     builds: list[Build] = []
@@ -189,29 +169,15 @@ def nightlies_of_days(
         if url is None:
             left_out.append(LeftOut(f"dev{date:%Y%m%d}", "missing from the index"))
             continue
-        builds.append(_build_at(url, date))
+        version = parse_wheel_filename(url.rpartition("/")[2].replace("%2B", "+"))[1]
+        builds.append(Build(str(version), Channel.NIGHTLY, date=date, wheel=url))
     return Listing(tuple(builds), tuple(left_out))
 
 
-def _build_at(url: str, date: datetime.date) -> Build:
-    version = parse_wheel_filename(url.rpartition("/")[2].replace("%2B", "+"))[1]
-    return Build(str(version), Channel.NIGHTLY, date=date, wheel=url)
-
-
 class UrlProbe:
-    """Checks for files over one connection, and never asks again for a file that is missing.
+    """Checks for files by ``HEAD`` requests over one connection, and never asks again for a file that is missing."""
 
-    Args:
-        notify: called before each wait for a host that does not answer.
-        retry: the time to go on asking a host.
-    """
-
-    def __init__(
-        self,
-        *,
-        notify: Notify = silent,
-        retry: RetryPolicy = DEFAULT_RETRY,
-    ) -> None:
+    def __init__(self, *, notify: Notify = silent, retry: RetryPolicy = DEFAULT_RETRY) -> None:
         self._missing: set[str] = set()
         self._notify = notify
         self._retry = retry
@@ -220,9 +186,7 @@ class UrlProbe:
     def __enter__(self) -> UrlProbe:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -232,8 +196,7 @@ class UrlProbe:
     def exists(self, url: str) -> bool:
         """Return true if there is a file at an address.
 
-        Raises:
-            IndexUnreachable: if its host does not answer, also after the retries. That does not mean "no".
+        Raise ``IndexUnreachable`` if its host does not answer, also after the retries. That does not mean "no".
         """
         if url in self._missing:
             return False
@@ -247,8 +210,7 @@ class UrlProbe:
             return status
 
         host = httpx.URL(url).host
-        status = retry_transient(ask, f"the host {host}", notify=self._notify, retry=self._retry)
-        there = status == 200
-        if not there:
-            self._missing.add(url)
-        return there
+        if retry_transient(ask, f"the host {host}", notify=self._notify, retry=self._retry) == 200:
+            return True
+        self._missing.add(url)
+        return False

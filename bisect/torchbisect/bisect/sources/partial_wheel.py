@@ -52,12 +52,7 @@ _GIT_VERSION = re.compile(r"^git_version = ['\"]([0-9a-f]+)['\"]", re.MULTILINE)
 class RemoteFile(io.RawIOBase):
     """A seekable file on a web server that is read by ranges; bytes are fetched once and kept.
 
-    Attributes:
-        url: its address.
-        client: the client for the requests.
-        notify: called before each wait for a host that does not answer.
-        retry: the time to go on asking the host.
-        fetched: the number of bytes that came over the network.
+    ``fetched`` is the number of bytes that came over the network.
     """
 
     url: str
@@ -143,13 +138,7 @@ class RemoteFile(io.RawIOBase):
 
 @dataclass(frozen=True)
 class PartialWheel:
-    """The Python files of a wheel.
-
-    Attributes:
-        files: the contents by path.
-        names: the paths of all files in the wheel.
-        fetched: the number of bytes that came over the network.
-    """
+    """The contents of a wheel's Python files by path, the paths of all its files, and the number of bytes fetched."""
 
     files: dict[str, bytes]
     names: frozenset[str]
@@ -163,13 +152,7 @@ def fetch_python_files(
     notify: Notify = silent,
     retry: RetryPolicy = DEFAULT_RETRY,
 ) -> PartialWheel:
-    """Fetch the Python files of a wheel without the rest of it.
-
-    Args:
-        url: the address of the wheel.
-        wanted: returns true for the paths to fetch.
-        notify: called before each wait for a host that does not answer.
-        retry: the time to go on asking the host.
+    """Fetch the files of a wheel whose paths are ``wanted``, without the rest of it.
 
     Raises:
         InstallFailed: ``no-ranges`` if the host doesn't send parts of files, ``bad-wheel`` if it is no zip archive.
@@ -210,11 +193,9 @@ def _joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def python_difference(wheel: PartialWheel, site: Path) -> dict[str, bytes | None]:
-    """Return what turns the Python of an installation into that of a wheel: contents by path, ``None`` to remove one.
+    """Return what turns an installation's Python into that of a wheel: contents by path, ``None`` to remove one.
 
-    Args:
-        wheel: the wheel.
-        site: the installation's site-packages.
+    ``site`` is the installation's site-packages.
     """
     layer: dict[str, bytes | None] = {}
     for path, contents in wheel.files.items():
@@ -242,12 +223,8 @@ def partial_wheel_environment(
         build: the build whose Python is used.
         url: the address of its wheel.
         base: the installed build whose binaries are used.
-        notify: called before each wait for a host that does not answer.
-        retry: the time to go on asking the host.
 
-    Raises:
-        InstallFailed, IndexUnreachable: as ``fetch_python_files`` does.
-        DiskFull: if there is no room.
+    Raise the errors of ``fetch_python_files``, and ``DiskFull`` if there is no room.
     """
     wheel = fetch_python_files(
         url, wanted=lambda path: is_replaceable(path) or path == _VERSION, notify=notify, retry=retry

@@ -34,8 +34,7 @@ def is_native(path: str) -> bool:
 def changed_python(history: History, base: str, commit: str) -> dict[str, bytes | None]:
     """Return what turns the Python of ``base`` into that of ``commit``: contents by path, ``None`` for a removed file.
 
-    Raises:
-        InputError: if the clone can't give a file's contents.
+    Raise ``InputError`` if the clone can't give a file's contents.
     """
     history.prefetch_changes(base, commit)
     return {

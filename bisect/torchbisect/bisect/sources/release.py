@@ -48,11 +48,8 @@ def releases(
 ) -> Listing:
     """Return the releases on an index's page that can be asked with this Python on this platform, by version.
 
-    Args:
-        page: the index's page, or the files of several places together.
-        interpreter: the Python of the environments.
-        variant: accept only wheels with this local version (``cpu``, ``cu126``), as PyTorch's own index has them; a
-            build is then exactly that wheel. By default a build is the public version, and the index decides.
+    With a ``variant``, only wheels with this local version (``cpu``, ``cu126``) are accepted, as on PyTorch's own
+    index; a build is then exactly that wheel. By default a build is the public version, and the index decides.
     """
     wheels = [wheel for wheel in wheels_of(page) if variant in (None, wheel.version.local)]
     builds: list[Build] = []

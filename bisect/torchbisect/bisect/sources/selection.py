@@ -52,11 +52,7 @@ class BuildSelector:
 
 
 def parse_build(text: str) -> BuildSelector:
-    """Parse the text for a build.
-
-    Raises:
-        InputError: if it has none of the known forms, or names a day that isn't in the calendar.
-    """
+    """Parse the text for a build. Raise ``InputError`` if it has no known form, or its day isn't in the calendar."""
     typed = text.strip()
     if typed == "installed":
         return BuildSelector(typed, installed=True)
@@ -83,8 +79,7 @@ def _date(digits: str, typed: str) -> datetime.date:
 def find_build(builds: Sequence[Build], text: str) -> Build:
     """Return the build that was typed.
 
-    Raises:
-        InputError: if the text is no build, or the build is not among ``builds``; the message names the nearest.
+    Raise ``InputError`` if the text is no build, or names none of ``builds``; the message names the nearest.
     """
     selector = parse_build(text)
     found = [build for build in builds if selector.matches(build)]
@@ -122,9 +117,8 @@ def sort_key(build: Build) -> tuple[datetime.date, Version] | Version:
 def check_ends(good: Build, bad: Build, kind: BoundaryKind = BoundaryKind.BOTH) -> None:
     """Check that the good and the bad end fit the kind of boundary; builds of two channels are not compared.
 
-    Raises:
-        InputError: if they are the same build, or the good end of a regression is newer than its bad end, or the good
-            end of a fix is older.
+    Raise ``InputError`` if they are the same build, or the good end of a regression is newer than its bad end, or the
+    good end of a fix is older.
     """
     if good == bad:
         raise InputError(f"--good and --bad are both {good}: a search needs two different builds")

@@ -16,10 +16,10 @@ from pathlib import Path
 from torchbisect.bisect.search.evidence import AskedBuild, BoundaryKind, BuildAnswer
 from torchbisect.bisect.sources.commit_search import CommitRange, CommitSearchResult, search_commits
 from torchbisect.bisect.sources.history import Commit, History
+from torchbisect.containers.environment import read_facts
 from torchbisect.containers.process.commands import run_command
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.installer import find_uv
-from torchbisect.containers.venv.readback import read_facts
 from torchbisect.containers.venv.uv_errors import main_line
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
@@ -105,11 +105,8 @@ def find_culprit_by_building(
 ) -> CommitSearchResult:
     """Find the commit that changes the answer by building commits.
 
-    Args:
-        commits: the range.
-        ask: builds a commit and asks it; untestable if it can't be built.
-        kind: the older end is good (a regression) or bad (a fix).
-        on_answer: called with each answer.
+    ``ask`` builds a commit and asks it; untestable if it can't be built. The older end is good (a regression) or bad
+    (a fix).
     """
     nothing_found = "no two commits could be built between which the answer changes"
     return search_commits([commits.base, *commits.commits], ask, kind, nothing_found, on_answer=on_answer)

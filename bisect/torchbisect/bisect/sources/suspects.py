@@ -148,9 +148,6 @@ class VersionChange:
 
 def changed_versions(before: Facts, after: Facts) -> tuple[VersionChange, ...]:
     """Return the dependencies with different versions in two environments."""
-    pairs = [
-        ("Python", before.python, after.python),
-        ("CUDA", before.cuda, after.cuda),
-        ("triton", before.triton, after.triton),
-    ]
-    return tuple(VersionChange(name, old, new) for name, old, new in pairs if old != new)
+    names = ("Python", "CUDA", "triton")
+    values = zip(names, (before.python, before.cuda, before.triton), (after.python, after.cuda, after.triton))
+    return tuple(VersionChange(name, old, new) for name, old, new in values if old != new)

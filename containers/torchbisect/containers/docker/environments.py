@@ -29,7 +29,7 @@ from torchbisect.containers.docker.processes import (
     kill_container,
 )
 from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME_NAME, Volume
-from torchbisect.containers.environment import Completed, Facts
+from torchbisect.containers.environment import Completed, Facts, dump_facts, parse_facts, read_facts
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.process.commands import OUTPUT_LIMIT, Cancelled, CappedText
 from torchbisect.containers.python.interpreter import Interpreter
@@ -38,7 +38,6 @@ from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.copies import copy_name, overlay_identity
 from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.venv.installer import environment_key
-from torchbisect.containers.venv.readback import dump_facts, parse_facts, read_facts
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
@@ -63,10 +62,7 @@ os.execv(sys.executable, [sys.executable] + sys.argv[1:])
 class DockerEnvironment:
     """A build in the volume, run in containers that may only compute; see ``Environment``.
 
-    Attributes:
-        python: the path of its Python in a container.
-        volume: the volume, and the image to run in.
-        confinement: the limits of its containers.
+    ``python`` is the path of its Python in a container.
     """
 
     build: Build
@@ -164,19 +160,10 @@ class DockerEnvironments:
         notify: Notify = silent,
         retry: RetryPolicy = DEFAULT_RETRY,
     ) -> None:
-        """Connect to the engine, and find or build the image.
+        """Connect to the engine, and find or build the image; ``cache`` has the lock files.
 
-        Args:
-            cache: has the lock files.
-            indexes: the places that packages come from.
-            image: the image to make and run environments in; by default torchbisect's own for the CPU.
-            packages: requirements that are installed in every environment beside torch.
-            confinement: the limits that foreign code runs under.
-            volume: the volume for environments and wheels.
-
-        Raises:
-            MachineError: if no engine answers, or the image can't be built.
-            InputError: if the named image lacks something.
+        ``packages`` are requirements that are installed in every environment beside torch. Raise ``MachineError`` if no
+        engine answers or the image can't be built, ``InputError`` if the named image lacks something.
         """
         self._cache = cache
         self._packages = tuple(packages)

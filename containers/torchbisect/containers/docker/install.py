@@ -38,12 +38,9 @@ _LIFETIME = "14400"
 
 @dataclass(frozen=True)
 class ContainerInstaller:
-    """Makes environments in the volume.
+    """Makes environments in the volume, with ``packages`` beside torch.
 
-    Attributes:
-        volume: the volume, and the image to install with.
-        indexes: the places that packages come from; folders of this machine are copied into the container.
-        packages: requirements that are installed beside torch.
+    The folders of this machine among the indexes are copied into the container.
     """
 
     volume: Volume

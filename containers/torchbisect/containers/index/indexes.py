@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import platformdirs
 import pypi_simple
+
+from torchbisect.containers.process.commands import output_of
 
 if sys.version_info >= (3, 11):
     from tomllib import loads as read_toml
@@ -73,13 +74,9 @@ class Indexes:
         """Return the places of the command line, else of uv's settings, else of pip's, else the public index.
 
         As with pip, ``--index-url`` does not turn off the configured extra indexes and links: a nightly's requirements
-        may have to come from there.
-
-        Args:
-            index_url: the value of ``--index-url``.
-            extra: the values of ``--extra-index-url``; used together with the configured ones.
-            environ: the variables to read; by default the process's own.
-            python: the interpreter whose pip is asked for its configuration.
+        may have to come from there. ``extra``, the values of ``--extra-index-url``, are used beside the configured
+        ones. ``environ`` are the variables to read, by default the process's own; ``python``'s pip is asked for its
+        settings.
         """
         variables = os.environ if environ is None else environ
         sources = [_uv_variables(variables), _uv_files(variables), _pip_settings(variables, python)]
@@ -177,7 +174,8 @@ def _read_uv(settings: Mapping[str, Any]) -> _IndexSettings:
 
 def _pip_settings(environ: Mapping[str, str], python: str) -> _IndexSettings:
     """Read pip's variables, and its files through ``pip config list``, which finds them on every system."""
-    settings = parse_pip_config(_pip_config(environ, python))
+    command = [python, "-m", "pip", "config", "list", "--disable-pip-version-check"]
+    settings = parse_pip_config(output_of(command, 30, dict(environ)))
     for option in ("index-url", "extra-index-url", "find-links"):
         value = environ.get("PIP_" + option.upper().replace("-", "_"))
         if value and value.strip():
@@ -188,15 +186,6 @@ def _pip_settings(environ: Mapping[str, str], python: str) -> _IndexSettings:
         tuple(settings.get("extra-index-url", "").split()),
         tuple(settings.get("find-links", "").split()),
     )
-
-
-def _pip_config(environ: Mapping[str, str], python: str) -> str:
-    command = [python, "-m", "pip", "config", "list", "--disable-pip-version-check"]
-    try:
-        done = subprocess.run(command, env=dict(environ), capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
 
 
 def parse_pip_config(listing: str) -> dict[str, str]:

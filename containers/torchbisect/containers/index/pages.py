@@ -50,13 +50,8 @@ def project_page(
 ) -> ProjectPage | None:
     """Return an index's page of one project, or ``None`` if the index doesn't have the project.
 
-    Args:
-        url: the index, without the project: ``https://host/simple``, ``file:///folder/simple``.
-        project: any spelling of the project's name.
-        client: an open client; by default one for this call.
-
-    Raises:
-        IndexUnreachable: if the index is down, refuses, or sends something that isn't a page.
+    ``url`` is the index without the project: ``https://host/simple``, ``file:///folder/simple``. The name of the
+    project may have any spelling. Raise ``IndexUnreachable`` if the index is down, refuses, or sends no page.
     """
     name = canonicalize_name(project)
     page_url = f"{url.rstrip('/')}/{name}/"

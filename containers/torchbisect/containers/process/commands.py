@@ -50,13 +50,9 @@ def clean_environment(
 ) -> dict[str, str]:
     """Return the variables of a repro's process: a few of the user's, its own folders, and ``extra``.
 
-    Only ``extra`` can bring in a secret, a ``PYTHON*`` or a ``TORCH*`` variable. A verdict must not depend on the
-    user's shell.
-
-    Args:
-        home: an empty folder, used as home and as temporary folder.
-        extra: more variables; they win.
-        base: the variables to select from; by default the process's own.
+    Only ``extra``, which wins, can bring in a secret, a ``PYTHON*`` or a ``TORCH*`` variable. A verdict must not depend
+    on the user's shell. ``home`` is an empty folder, used as home and as temporary folder. ``base`` has the variables
+    to select from, by default the process's own.
     """
     own = os.environ if base is None else base
     environment = {name: own[name] for name in PASSED_VARIABLES if name in own}
@@ -64,6 +60,15 @@ def clean_environment(
     environment.update(HOME=str(home), TMPDIR=str(home), LANG="C.UTF-8", LC_ALL="C.UTF-8", USER="torchbisect")
     environment.update(extra or {})
     return environment
+
+
+def output_of(command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None) -> str:
+    """Return the output of a trusted program; empty if it can't be started, fails or takes longer."""
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
 
 
 class CappedText:
@@ -112,10 +117,11 @@ def run_command(
         environment: all its variables.
         directory: its working directory.
         timeout: seconds; ``None`` for no limit.
-        cancel: ends it early.
+        cancel: ends it early, with ``Cancelled``.
+        cap: bytes of each stream that are kept.
         on_errors: given the chunks of standard error as they come.
 
-    Raise ``Cancelled`` if ``cancel`` was set, and ``MachineError`` if the command can't be started.
+    Raise ``MachineError`` if the command can't be started.
     """
     begun = time.monotonic()
     mark = new_mark()

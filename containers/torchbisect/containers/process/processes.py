@@ -197,14 +197,8 @@ def drain(stream: IO[bytes], take: Callable[[bytes], None]) -> threading.Thread:
     """Read a stream to its end in a thread, so that its writer never waits; the thread closes the stream."""
 
     def pump() -> None:
-        with stream:
-            while True:
-                try:
-                    data = os.read(stream.fileno(), _CHUNK)
-                except (OSError, ValueError):
-                    return
-                if not data:
-                    return
+        with stream, contextlib.suppress(OSError, ValueError):
+            while data := os.read(stream.fileno(), _CHUNK):
                 take(data)
 
     thread = threading.Thread(target=pump, daemon=True, name="torchbisect-drain")
@@ -311,11 +305,9 @@ def _marked(mark: str) -> list[psutil.Process]:
     """Return all live processes that carry the mark, without zombies."""
     found = []
     for one in psutil.process_iter():
-        try:
+        with contextlib.suppress(psutil.Error, OSError):
             if one.environ().get(MARK) == mark and one.status() != psutil.STATUS_ZOMBIE:
                 found.append(one)
-        except (psutil.Error, OSError):
-            continue
     return found
 
 

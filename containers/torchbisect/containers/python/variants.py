@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
 from torchbisect.containers.environment import Environment
+from torchbisect.containers.process.commands import output_of
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, InstallFailed
 
@@ -48,11 +48,7 @@ def find_gpus() -> list[Gpu]:
     if program is None:
         return []
     command = [program, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return parse_gpus(done.stdout) if done.returncode == 0 else []
+    return parse_gpus(output_of(command, 30))
 
 
 def parse_gpus(listing: str) -> list[Gpu]:

@@ -63,9 +63,8 @@ class Cache:
     def __init__(self, directory: Path | str | None = None, *, limit: int | None = None) -> None:
         """Make the folder if necessary. Raise ``InputError`` if it can't be written to, ``DiskFull`` if it has no room.
 
-        Args:
-            directory: the folder; by default ``TORCHBISECT_CACHE_DIR``, else the system's folder for caches.
-            limit: bytes that the folder may take; environments are removed to stay below it.
+        ``directory`` is by default ``TORCHBISECT_CACHE_DIR``, else the system's folder for caches. Environments are
+        removed to keep it below ``limit`` bytes.
         """
         self.limit = limit
         option = "--cache-dir" if directory else VARIABLE if os.environ.get(VARIABLE) else "--cache-dir"

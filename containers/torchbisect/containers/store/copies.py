@@ -22,16 +22,11 @@ from torchbisect.core.retry import Notify, silent
 def overlaid_environment(
     cache: Cache, base: Venv, layer: Mapping[str, bytes | None], commit: str, build: Build | None = None
 ) -> Iterator[Venv]:
-    """Make a copy of an environment with these files in its site-packages, for as long as the context lasts.
+    """Make a copy of an environment with other files in its site-packages, for as long as the context lasts.
 
-    Args:
-        cache: the cache that ``base`` is in.
-        base: the environment that provides the binaries; nothing in it is changed.
-        layer: new contents of files by their path in site-packages; ``None`` removes a file.
-        commit: the commit that the Python files are from; it is written into ``torch/version.py`` and read back.
-        build: the build that the copy represents; by default that commit with the version of ``base``.
-
-    Raise ``DiskFull`` if there is no room, and ``MachineError`` if ``base`` is no virtual environment.
+    ``base`` stays as it is; ``layer`` and ``commit`` are those of ``overlay_files``. The copy represents ``build``, by
+    default that commit with the version of ``base``. Raise ``DiskFull`` if there is no room, and ``MachineError`` if
+    ``base`` is no virtual environment.
     """
     site_packages_of(base)
     with copied_environment(cache, base, copy_name(commit, str(base.python)), f"the Python of {commit[:10]}") as python:

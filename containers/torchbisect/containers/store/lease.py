@@ -38,7 +38,7 @@ class Leases:
         notify: Notify,
         cancel: threading.Event | None = None,
     ) -> Found | None:
-        """Lease an environment, making it first if it isn't there.
+        """Lease an environment, making it first if it isn't there; return ``None`` if the wait was ended.
 
         Another run may remove the environment between the making and the leasing; then it is made again.
 
@@ -46,12 +46,10 @@ class Leases:
             key: the environment's name.
             build: the build in it, for messages.
             find: returns the finished environment or ``None``; called while the lease is held.
-            exists: tells whether the finished environment is there; called while the install lock is held.
+            exists: returns true for a finished environment; called while the install lock is held.
             make: makes the environment; called while the install lock is held.
             notify: told of waits for other runs.
             cancel: ends the wait for another run's install; by default ``close`` does.
-
-        Return the environment that ``find`` returned, or ``None`` if the wait was ended.
         """
         while True:
             lease = self._cache.lease_lock(key)

@@ -32,14 +32,11 @@ def link_tree(source: Path, target: Path) -> None:
 
 
 def overlay_files(environment: Path, layer: Mapping[str, bytes | None], commit: str) -> None:
-    """Put files into the site-packages of a virtual environment whose files are links to another's.
+    """Put files into the site-packages of a virtual environment; every file there may be a hard link to another's.
 
-    Args:
-        environment: the environment's folder; everything in it may be a hard link.
-        layer: new contents of files by their path in site-packages; ``None`` removes a file.
-        commit: the commit that the Python files are from; it is written into ``torch/version.py`` and read back.
-
-    Raise ``FileNotFoundError`` if it is no virtual environment with a torch in it.
+    ``layer`` has new contents of files by their path in site-packages; ``None`` removes a file. The files are from
+    ``commit``, which is written into ``torch/version.py`` and read back. Raise ``FileNotFoundError`` if it is no
+    virtual environment with a torch in it.
     """
     site = site_packages(environment)
     for path, contents in layer.items():

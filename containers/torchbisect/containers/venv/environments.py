@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from torchbisect.containers.environment import Facts
+from torchbisect.containers.environment import IMPORT_TIMEOUT, Facts, dump_facts, load_facts, read_facts
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.process.commands import Cancelled
 from torchbisect.containers.process.processes import sweep_processes
@@ -28,7 +28,6 @@ from torchbisect.containers.store.disk import disk_errors, writable_directory
 from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.store.locks import FileLock
 from torchbisect.containers.venv.installer import Installer, environment_key, requirements
-from torchbisect.containers.venv.readback import IMPORT_TIMEOUT, dump_facts, load_facts, read_facts
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
@@ -59,12 +58,8 @@ class VenvEnvironments:
     ) -> None:
         """Remove what dead runs left.
 
-        Args:
-            cache: keeps the environments.
-            interpreter: the Python they are made from.
-            indexes: the places that packages come from.
-            packages: requirements that are installed in every environment beside torch.
-            free_space: bytes to keep free for an install; unused environments are removed for that.
+        ``packages`` are requirements that are installed in every environment beside torch. Unused environments are
+        removed to keep ``free_space`` bytes free for an install.
         """
         self._cache = cache
         self._interpreter = interpreter

@@ -47,14 +47,9 @@ def find_uv() -> str:
 
 @dataclass(frozen=True)
 class Installer:
-    """Makes environments for one Python from one set of indexes.
+    """Makes environments for one Python from one set of indexes, with ``packages`` beside torch.
 
-    Attributes:
-        cache: keeps the wheels.
-        interpreter: the Python that environments are made from.
-        indexes: the places that packages come from.
-        packages: requirements that are installed beside torch.
-        notify: told of long downloads, and of each wait for a network that fails.
+    ``notify`` is told of long downloads, and of each wait for a network that fails.
     """
 
     cache: Cache
@@ -68,15 +63,10 @@ class Installer:
     def make(self, folder: Path, build: Build, requirements: list[str], cancel: threading.Event | None = None) -> None:
         """Make an environment at ``folder`` and install these requirements in it.
 
-        It is relocatable, so that it can be made under a temporary name.
-
-        Raises:
-            InstallFailed: if the build can't be installed here, with the reason.
-            InputError: if a package that the user asked for does not exist.
-            IndexUnreachable: if an index doesn't answer, even after retries.
-            DiskFull: if there is no room.
-            MachineError: if this machine fails in another way.
-            Cancelled: if ``cancel`` was set.
+        It is relocatable, so that it can be made under a temporary name. Raise ``InstallFailed`` if the build can't be
+        installed here, and ``InputError`` if a package that the user asked for does not exist. Raise
+        ``IndexUnreachable``, ``DiskFull`` or ``MachineError`` if this machine fails, and ``Cancelled`` if ``cancel``
+        was set.
         """
         self._venv(folder, build, cancel)
         command = ["pip", "install", "--python", str(folder / "bin" / "python"), "--only-binary", "torch"]
@@ -199,12 +189,8 @@ RECIPE = 1
 def environment_key(build: Build, abi: str, base: str, packages: Sequence[str], indexes: Indexes) -> str:
     """Return the name of a build's environment: the build, and a digest of all that decides the contents.
 
-    Args:
-        build: the build in it.
-        abi: the tag of the Python's binary interface, such as ``cp311``.
-        base: the identity of the Python or the image that the environment is made from.
-        packages: the user's requirements beside torch.
-        indexes: the places that packages come from.
+    ``base`` is the identity of the Python or the image that it is made from, ``abi`` the tag of that Python's binary
+    interface, such as ``cp311``.
     """
     parts = [build.requirement, base, *packages, RECIPE, indexes.urls, indexes.find_links]
     digest = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:10]

@@ -49,7 +49,6 @@ def error_from_uv(
 
     Args:
         message: everything that uv wrote to standard error.
-        build: the build that was being installed.
         where: the folder it was written to, for the message of a full disk.
         packages: the names of the packages that the user asked for.
         indexes: the places that were searched, for messages.

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.containers.environment import Completed, Facts
+from torchbisect.containers.environment import Completed, Facts, dump_facts, parse_facts, read_facts, same_version
 from torchbisect.containers.venv.installer import requirements
-from torchbisect.containers.venv.readback import dump_facts, parse_facts, read_facts, same_version
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 
