@@ -38,8 +38,8 @@ from torchbisect.minimizer.minimize import Reduction
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.run import Pipeline
 from torchbisect.pipeline.stages import minimize as stage
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "covariance_head.py"

@@ -34,8 +34,7 @@ from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.probe import Probe
-from torchbisect.probe.probe_options import ProbeOptions
+from torchbisect.probe.probe import Probe, ProbeOptions
 
 # What a script's own backend gets wrong is wrong on every torch.
 _WRONG = """\

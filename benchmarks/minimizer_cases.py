@@ -17,8 +17,8 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 
 LARGE = Path(__file__).resolve().parent / "large"
 BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")

@@ -16,7 +16,7 @@ from torchbisect.cli.main import main
 from torchbisect.core.errors import InputError
 from torchbisect.minimizer.budget import Budget
 from torchbisect.pipeline.options import Options, repeat_command
-from torchbisect.pipeline.script_input import read_script
+from torchbisect.pipeline.run import read_script
 
 SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
 

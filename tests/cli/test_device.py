@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import Tool
 
-from torchbisect.pipeline.script_input import with_default_device
+from torchbisect.pipeline.run import with_default_device
 
 LINE = "import torch; torch.set_default_device('cuda')"
 

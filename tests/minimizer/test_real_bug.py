@@ -7,8 +7,8 @@ import pytest
 from torchbisect.core.repro import Repro
 from torchbisect.minimizer.minimize import Budget, minimize
 from torchbisect.minimizer.syntax.tree import count_nodes, parse
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 
 # Compiled keeps what a deque of no length is given: true of torch up to 2.14.
 PROGRAM = '''

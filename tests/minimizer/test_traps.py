@@ -11,8 +11,8 @@ from torchbisect.core.repro import Repro
 from torchbisect.minimizer.defects import count_defects
 from torchbisect.minimizer.minimize import Budget, Reduction, minimize
 from torchbisect.minimizer.syntax.tree import parse
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 from torchbisect.probe.standalone_run import run_plain
 
 # Compiled keeps what a deque of no length is given: true of torch up to 2.14.

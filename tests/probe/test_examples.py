@@ -14,8 +14,8 @@ from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.judge.slowness import Bounds
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 from torchbisect.probe.test_command import NO_SCRIPT, CommandProbe
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

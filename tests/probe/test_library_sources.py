@@ -11,8 +11,7 @@ import pytest
 from torchbisect.containers.environment import Facts
 from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
-from torchbisect.probe.library_sources import Library
-from torchbisect.probe.local_modules import module_source
+from torchbisect.probe.module_sources import Library, module_source
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from torchbisect.probe.local_modules import siblings_digest
+from torchbisect.probe.module_sources import siblings_digest
 
 SOURCE = "import torch\nfrom model import Net\n"
 

@@ -12,11 +12,9 @@ from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.oracle import Oracle
+from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
-from torchbisect.probe.probe import Probe
-from torchbisect.probe.probe_options import ProbeOptions
-from torchbisect.probe.question import Question
+from torchbisect.probe.probe import Probe, ProbeOptions
 
 pytestmark = pytest.mark.torch
 

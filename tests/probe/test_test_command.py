@@ -15,7 +15,7 @@ from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.test_command import NO_SCRIPT, CommandProbe
 
 

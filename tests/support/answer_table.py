@@ -31,7 +31,7 @@ from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 
 SIGNATURE = Signature(MismatchKind.RAISES, exception="RuntimeError", message="wrong")
 MISMATCH = Mismatch(MismatchKind.RAISES, "the compiled script raises RuntimeError: wrong", SIGNATURE)

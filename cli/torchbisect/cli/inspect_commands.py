@@ -1,10 +1,11 @@
-"""The commands that run no script: report, builds, cache and doctor."""
+"""The commands that run no script: report, builds, cache, doctor, and the option ``--plan``."""
 
 from __future__ import annotations
 
 import datetime
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -16,10 +17,14 @@ from torchbisect.containers.doctor import run_checks
 from torchbisect.containers.inventory import list_cache, list_engine, prune_cache, prune_engine
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import format_bytes
+from torchbisect.core.build import Channel
 from torchbisect.core.errors import Exit, InputError
 from torchbisect.pipeline.build_sources import LocalBuildSources
+from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.run import read_script
+from torchbisect.pipeline.search_plan import plan_searches
 from torchbisect.reports import files
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.terminal import summary
@@ -101,3 +106,28 @@ def doctor(python: str, cache_dir: Path | None) -> int:
             table.add_row("", "", f"→ {check.advice}")
     Console(highlight=False, soft_wrap=True).print(table)
     return Exit.FINISHED if all(check.ok for check in found) else Exit.MACHINE
+
+
+def show_plan(options: Options) -> int:
+    """Print the steps, the downloads and the disk space that the search takes, and return the exit code.
+
+    Raises:
+        InputError: an option can't be used.
+        IndexUnreachable: the list of builds can't be read.
+    """
+    if options.script is not None:
+        read_script(options.script)
+    provider = LocalProvider(options, Display(options.verbosity))
+    try:
+        plans = plan_searches(options, provider.sources)
+    finally:
+        provider.close()
+    if options.as_json:
+        click.echo(json.dumps({str(channel): asdict(plan) for channel, plan in plans.items()}, indent=2))
+        return Exit.FINISHED
+    first, *_ = plans
+    click.echo(f"{first}s, {plans[first].summary}")
+    if len(plans) > 1:
+        summary = plans[Channel.NIGHTLY].summary
+        click.echo(f"then for each boundary the nightlies between two releases, at the widest {summary}")
+    return Exit.FINISHED

@@ -13,7 +13,6 @@ import click
 
 from torchbisect.cli import inspect_commands, issue_command
 from torchbisect.cli.click_options import SEARCH_OPTIONS, options_from, shared_options
-from torchbisect.cli.plan_command import show_plan
 from torchbisect.core.errors import Exit, TorchbisectError
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.options import CHANNELS, Options
@@ -67,7 +66,7 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> No
     def command(**given: Any) -> None:
         options = options_from(name, given)
         if options.plan:
-            code = show_plan(options)
+            code = inspect_commands.show_plan(options)
         else:
             pipeline = Pipeline(options)
             code = pipeline.execute()

@@ -17,9 +17,8 @@ from torchbisect.core.verdict import Verdict
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.agent_client import AgentFailed
-from torchbisect.probe.local_modules import repro_identity
-from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.question import Question
+from torchbisect.probe.module_sources import repro_identity
+from torchbisect.probe.oracle import Oracle, Question
 
 
 class BuildOracle:

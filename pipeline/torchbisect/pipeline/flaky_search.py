@@ -13,8 +13,7 @@ from torchbisect.core.build import Build
 from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.search_scope import Scope
 from torchbisect.pipeline.session import Session
-from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Oracle, Question
 
 #: The cost of a build that is not installed yet, in runs of an installed one.
 INSTALL_COST = 20.0

@@ -18,8 +18,7 @@ from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.probe import Probe
-from torchbisect.probe.probe_options import ProbeOptions
+from torchbisect.probe.probe import Probe, ProbeOptions
 from torchbisect.probe.test_command import CommandProbe
 
 COLLECT_ENV_SECONDS = 120.0

@@ -16,7 +16,7 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.build import Build, Channel
 from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.session import Session
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 
 #: The kind of these environments in the journal's keys.
 _KIND = "thin"

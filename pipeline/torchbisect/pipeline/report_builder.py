@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import datetime
+import importlib.metadata
+import platform
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from torchbisect.bisect.search.evidence import BoundaryKind
+from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, SearchResult
+from torchbisect.bisect.sources.history import PYTORCH, Commit
 from torchbisect.containers.environment import Facts
 from torchbisect.core.build import Build
-from torchbisect.core.repro import Repro
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.version import __version__
 from torchbisect.minimizer.explain.conditions import MeasuredCondition
 from torchbisect.pipeline.options import Options, repeat_command
-from torchbisect.pipeline.report_parts import (
-    bisect_part,
-    build_facts_part,
-    commit_fields,
-    confirmation_part,
-    environment_part,
-    localization_part,
-    logs_part,
-    minimal_part,
-    mismatch_part,
-    original_part,
-    version_part,
-)
 from torchbisect.pipeline.stages.bisect import Level
+from torchbisect.pipeline.stages.commits import BoundaryCommits
 from torchbisect.pipeline.stages.minimize import ShrunkScript
 from torchbisect.pipeline.stages.observe import Observed
 from torchbisect.pipeline.stages.refine import Refinement
 from torchbisect.probe.localize.backends import Localization
 from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.probe.standalone_run import PlainRun
+from torchbisect.reports import files
 from torchbisect.reports.model import report as shapes
-from torchbisect.reports.model.search_results import BisectReport, BuildFacts
+from torchbisect.reports.model.search_results import (
+    BisectReport,
+    BuildFacts,
+    BuildVerdict,
+    Fix,
+    Regression,
+    SkippedBuild,
+    SuspectCommit,
+)
+from torchbisect.reports.sanitize import without_machine_paths
 
 
 class ReportBuilder:
@@ -185,3 +189,216 @@ class ReportBuilder:
         if self._bisect is None or not self._remarks:
             return self._bisect
         return dataclasses.replace(self._bisect, notices=(*self._bisect.notices, *self._remarks))
+
+
+#: The commits that a report names; a day of nightlies has many more, and the compare link lists them all.
+MOST_SUSPECTS = 5
+
+
+def mismatch_part(observed: Observed) -> shapes.MismatchReport | None:
+    """Return the mismatch of an observation, if it has one."""
+    if observed.mismatch is None:
+        return None
+    found, signature = observed.mismatch, observed.mismatch.signature
+    return shapes.MismatchReport(
+        kind=str(found.kind),
+        summary=found.summary,
+        signature=signature.to_json(),
+        fingerprint=signature.fingerprint,
+        place=found.place or None,
+        attribute=found.attribute or None,
+        eager=found.eager or None,
+        compiled=found.compiled or None,
+        details=dict(found.detail),
+        runs=observed.runs,
+        shown=observed.shown,
+    )
+
+
+def logs_part(observed: Observed) -> shapes.Logs:
+    """Return the last part of the two runs' standard error, without the paths of this machine."""
+    return shapes.Logs(without_machine_paths(observed.eager_log), without_machine_paths(observed.compiled_log))
+
+
+def environment_part(facts: Facts) -> shapes.EnvironmentReport:
+    """Return the facts of the environment where the script failed."""
+    return shapes.EnvironmentReport(
+        facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton
+    )
+
+
+def localization_part(found: Localization) -> shapes.LocalizationReport:
+    """Return the part of the compiler that shows the mismatch, with every question that led to it."""
+    return shapes.LocalizationReport(
+        backend=found.backend,
+        component=found.component,
+        settings=_set_values(found.settings),
+        fixed_by=tuple(found.fixed_by),
+        table=tuple(
+            shapes.AblationRow(row.backend, row.text, str(row.verdict.answer), row.verdict.reason, row.verdict.seconds)
+            for row in found.table
+        ),
+    )
+
+
+def minimal_part(shrunk: ShrunkScript, original: str, build: str) -> shapes.MinimalScript:
+    """Return the shrunk script and the runs that showed that it stands alone.
+
+    Args:
+        shrunk: the shrunk script.
+        original: the source of the original.
+        build: the name of the failing build.
+    """
+    size, made = script_size(shrunk.text), shrunk.reduction
+    return shapes.MinimalScript(
+        path=files.MINIMAL,
+        bytes=size.bytes,
+        lines=size.lines,
+        nodes=size.nodes,
+        original=script_size(original),
+        candidates=made.asked,
+        seconds=made.seconds,
+        source=shrunk.text,
+        confirmed=tuple(confirmation_part(build, run, eager) for run, eager in shrunk.runs),
+        trajectory=tuple(
+            shapes.ReductionStep(asked, round(seconds, 2), size) for asked, seconds, size in made.trajectory
+        ),
+        stands_alone=shrunk.stands_alone,
+    )
+
+
+def confirmation_part(build: str, run: PlainRun, eager: bool) -> shapes.Confirmation:
+    """Return one run of the shrunk script under plain Python."""
+    return shapes.Confirmation(build, run.status, run.last_words, round(run.seconds, 2), eager)
+
+
+def bisect_part(levels: Sequence[Level]) -> BisectReport:
+    """Return the results of the searches, from the coarsest channel to the finest."""
+    first = levels[0]
+    regression, fix = _finest(levels, BoundaryKind.REGRESSION), _finest(levels, BoundaryKind.FIX)
+    return BisectReport(
+        regression=None if regression is None else _regression(*regression),
+        fix=None if fix is None else _fix(*fix),
+        tested=tuple(_tested(one) for level in levels for one in level.result.tested),
+        notices=_all_notices(levels),
+        left_out=tuple(SkippedBuild(one.version, one.reason) for one in first.listing.left_out),
+        listed=tuple(build.name for build in first.listing.builds),
+        channel=levels[-1].channel.value,
+    )
+
+
+def commit_fields(found: BoundaryCommits) -> dict[str, Any]:
+    """Return the fields of a boundary that the commits between its ends add."""
+    culprit = found.culprit.commit
+    suspects = [_suspect(one.commit, one.reasons) for one in found.suspects[:MOST_SUSPECTS]]
+    if culprit is not None:
+        means = "Python files laid over the older build" if found.how == "Python" else found.how
+        reason = f"the answer changes with this commit's {means}"
+        suspects = [_suspect(culprit, (reason,)), *(one for one in suspects if one.commit != culprit.sha)]
+    return {
+        "compare": found.span.compare,
+        "suspects": tuple(suspects),
+        "commit": culprit.sha if culprit is not None else None,
+    }
+
+
+def original_part(repro: Repro) -> shapes.OriginalScript:
+    """Return the script as the user gave it."""
+    size = script_size(repro.source)
+    return shapes.OriginalScript(repro.name, size.bytes, size.lines, size.nodes, repro.source)
+
+
+def script_size(source: str) -> shapes.ScriptSize:
+    """Return the size of a script."""
+    nodes = sum(1 for _ in ast.walk(ast.parse(source)))
+    return shapes.ScriptSize(len(source.encode()), len(source.splitlines()), nodes)
+
+
+def version_part() -> dict[str, str]:
+    """Return the versions of torchbisect, Python and uv."""
+    return {
+        "torchbisect": __version__,
+        "python": platform.python_version(),
+        "uv": importlib.metadata.version("uv"),
+    }
+
+
+def _finest(levels: Sequence[Level], kind: BoundaryKind) -> tuple[Boundary[Build], Level] | None:
+    """Return the boundary in the finest channel that has it."""
+    for level in reversed(levels):
+        boundary = level.boundary(kind)
+        if boundary is not None:
+            return boundary, level
+    return None
+
+
+def _regression(boundary: Boundary[Build], level: Level) -> Regression:
+    return Regression(_name(boundary.before), _name(boundary.after), **_shared_fields(boundary, level))
+
+
+def _fix(boundary: Boundary[Build], level: Level) -> Fix:
+    return Fix(_name(boundary.before), _name(boundary.after), **_shared_fields(boundary, level))
+
+
+def _shared_fields(boundary: Boundary[Build], level: Level) -> dict[str, Any]:
+    """Return the fields that both kinds of boundary have."""
+    between, skipped = _inside(boundary, level.result)
+    return {
+        "between": between,
+        "skipped": skipped,
+        "exact": boundary.exact,
+        "words": boundary.sentence,
+        "confidence": boundary.confidence,
+    }
+
+
+def _inside(boundary: Boundary[Build], result: SearchResult[Build]) -> tuple[tuple[str, ...], tuple[SkippedBuild, ...]]:
+    between = tuple(skipped.item.name for skipped in boundary.between)
+    skipped = {one.item.name: one.reason for one in boundary.between}
+    skipped.update({one.item.name: one.reason or "" for one in result.tested if not one.status.testable})
+    return between, tuple(SkippedBuild(name, reason) for name, reason in skipped.items())
+
+
+def _tested(one: AskedBuild[Build]) -> BuildVerdict:
+    return BuildVerdict(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
+
+
+def _all_notices(levels: Sequence[Level]) -> tuple[str, ...]:
+    notices: list[str] = []
+    for level in levels:
+        notices += level.result.notices
+        for boundary in (level.result.regression, level.result.fix):
+            notices += boundary.notices if boundary else ()
+    if len(levels) > 1:
+        boundaries = (levels[0].result.regression, levels[0].result.fix)
+        notices += [
+            f"among {levels[0].channel}s: {boundary.sentence}" for boundary in boundaries if boundary is not None
+        ]
+    return tuple(dict.fromkeys(notices))
+
+
+def _suspect(commit: Commit, reasons: tuple[str, ...]) -> SuspectCommit:
+    return SuspectCommit(commit.sha, commit.subject, f"{PYTORCH}/commit/{commit.sha}", reasons)
+
+
+def _name(build: Build | None) -> str | None:
+    return None if build is None else build.name
+
+
+def _set_values(settings: Settings) -> dict[str, object]:
+    """Return the settings that are set, compiler flags by their full name."""
+    values = {name: value for name, value in settings.to_json().items() if name != "knobs" and value is not None}
+    return {**values, **{f"torch.{name}": value for name, value in settings.knobs}}
+
+
+def build_facts_part(build: Build, facts: Facts) -> BuildFacts:
+    """Return the facts of a build."""
+    return BuildFacts(
+        facts.torch,
+        build.channel.value,
+        build.date.isoformat() if build.date else None,
+        build.commit or facts.git_version,
+        facts.git_version,
+        facts.triton,
+        facts.cuda,
+    )

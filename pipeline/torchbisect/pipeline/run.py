@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import signal
+import tokenize
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from torchbisect.core.build import Build
-from torchbisect.core.errors import Exit, TorchbisectError
+from torchbisect.core.errors import Exit, InputError, TorchbisectError
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider
@@ -17,7 +19,6 @@ from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Provider
 from torchbisect.pipeline.report_builder import ReportBuilder
-from torchbisect.pipeline.script_input import read_script, with_default_device
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds
@@ -29,8 +30,7 @@ from torchbisect.pipeline.stages.minimize import ShrunkScript, Subject, Witness,
 from torchbisect.pipeline.stages.observe import Observed, count_runs, observe
 from torchbisect.pipeline.stages.refine import refine
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.test_command import NO_SCRIPT
 from torchbisect.reports.model.report import Report
 
@@ -58,6 +58,65 @@ def stages_of(options: Options) -> Stages:
         "explain": Stages(compared, True, False, True),
         "bisect": Stages(False, False, True),
     }[options.command]
+
+
+# The most bytes of a script. A larger file is named by mistake: a checkpoint, say.
+_MOST_BYTES = 2_000_000
+
+
+def read_script(path: Path) -> str:
+    """Return the text of the script, decoded as Python does it.
+
+    Raises:
+        InputError: the file does not exist, can't be read, or is not Python.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder: name the script in it")
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path} has more than {_MOST_BYTES // 1_000_000} MB: is it a Python script?")
+        with tokenize.open(path) as file:
+            source = file.read()
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file; name the script that fails") from None
+    except OSError as error:
+        raise InputError(f"{path} can't be read: {error.strerror}") from error
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not text that Python can read: {error}") from error
+    _check_syntax(path, source)
+    return source
+
+
+def with_default_device(source: str, device: str | None) -> str:
+    """Return the script with a line that sets its default device, so that plain Python uses that device too.
+
+    The line follows the docstring and the ``__future__`` imports.
+    """
+    if device in (None, "cpu"):
+        return source
+    body = ast.parse(source).body
+    first = 0
+    for number, statement in enumerate(body):
+        is_docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not is_docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+            break
+        first = statement.end_lineno or 0
+    lines = source.splitlines(keepends=True)
+    if first and not lines[first - 1].endswith("\n"):
+        lines[first - 1] += "\n"
+    return "".join([*lines[:first], f"import torch; torch.set_default_device({device!r})\n", *lines[first:]])
+
+
+def _check_syntax(path: Path, source: str) -> None:
+    """Check that this Python can parse the script: the minimizer works on its syntax tree."""
+    try:
+        ast.parse(source, str(path))
+    except SyntaxError as error:
+        raise InputError(f"{path}, line {error.lineno}: {error.msg}; correct the script") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise InputError(f"{path} can't be parsed: {error}") from None
+    if not source.strip():
+        raise InputError(f"{path} is empty: name the script that fails")
 
 
 def repro_of(options: Options) -> Repro:

@@ -8,14 +8,50 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from torchbisect.containers.environment import Environment
+from torchbisect.containers.store.disk import writable_directory
 from torchbisect.core.build import Build
 from torchbisect.core.repro import fingerprint
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import BuildSources, Notify, Provider
-from torchbisect.pipeline.workspace import Workspace
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.oracle import Oracle
+from torchbisect.reports import files
+from torchbisect.reports.model.report import Report
+
+JOURNAL = "journal.jsonl"
+TRAJECTORY = "trajectory"
+
+
+class Workspace:
+    """The folder ``--out``.
+
+    Raises:
+        InputError: the folder can't be made or written to.
+        DiskFull: there is no room in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = writable_directory(folder, option="--out")
+
+    @property
+    def journal(self) -> Path:
+        """The file of all answers, from which the same command continues where it stopped."""
+        return self.folder / JOURNAL
+
+    def save_minimal(self, source: str) -> None:
+        """Save the smallest script so far; a reader sees either the old text or the new one."""
+        files.replace_text(self.folder / files.MINIMAL, source)
+
+    def save_step(self, number: int, source: str) -> None:
+        """Save one of the scripts on the way to the smallest, by its number."""
+        folder = self.folder / TRAJECTORY
+        folder.mkdir(exist_ok=True)
+        files.replace_text(folder / f"{number:04}.py", source)
+
+    def save(self, report: Report) -> tuple[Path, ...]:
+        """Write the report in all its formats, and return the files."""
+        return files.write(report, self.folder)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.trace import Trace
 from torchbisect.probe.agent_bundle import BOOT, payload
 from torchbisect.probe.judge.observation import Ending, Observation
-from torchbisect.probe.local_modules import siblings
+from torchbisect.probe.module_sources import siblings
 
 START_SECONDS = 400.0
 PREWARM_SECONDS = 120.0

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.verdict import Verdict
-from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Oracle, Question
 
 _T = TypeVar("_T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -28,12 +28,31 @@ from torchbisect.probe.judge.false_positive_checks import (
 from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.sanity_check import SanityChecks, sanity_backend
-from torchbisect.probe.judge.slowness import RUN_TIME, find_slowness
-from torchbisect.probe.local_modules import repro_identity, siblings
-from torchbisect.probe.probe_options import ProbeOptions
-from torchbisect.probe.question import Question
+from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, find_slowness
+from torchbisect.probe.module_sources import repro_identity, siblings
+from torchbisect.probe.oracle import Question
 
 _TIMING_REPEATS = 2
+
+
+@dataclass(frozen=True)
+class ProbeOptions:
+    """Options of a probe.
+
+    Attributes:
+        limits: the limits of each run.
+        repeat: the number of runs behind each answer; runs that disagree are ``untestable``, reason ``flaky``.
+        scope: a text for whatever else decides how a script runs here and is not in the environment's facts:
+            packages installed beside torch, a container's image. It is part of every key of the journal.
+        bounds: on time and recompiles, for scripts that are right but slow.
+        check_every: after this many answers one is compared with that of a fresh process; 0 for never.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    repeat: int = 1
+    scope: str = ""
+    bounds: Bounds = field(default_factory=Bounds)
+    check_every: int = 100
 
 
 @dataclass

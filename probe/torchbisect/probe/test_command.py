@@ -16,8 +16,10 @@ comes back.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shlex
+import shutil
 import signal
 import tempfile
 import time
@@ -26,7 +28,7 @@ from pathlib import Path
 from types import TracebackType
 
 from torchbisect.containers.environment import Completed, Environment
-from torchbisect.core.errors import DiskFull
+from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
@@ -40,9 +42,8 @@ from torchbisect.probe.judge.matching import matches
 from torchbisect.probe.judge.normalize import normalize
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
-from torchbisect.probe.local_modules import siblings_digest, write_siblings
-from torchbisect.probe.question import Question
-from torchbisect.probe.script_folder import copy_folder
+from torchbisect.probe.module_sources import siblings_digest, write_siblings
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.standalone_run import check_disk, last_words
 
 SKIP = 125
@@ -290,6 +291,43 @@ class CommandProbe:
         copy = Path(scratch, ".folder")
         copy_folder(Path(self._directory), copy)
         return str(copy)
+
+
+#: It is copied for each run, into memory.
+LARGEST_FOLDER = 256 << 20
+_LEFT_BEHIND = frozenset({".git", "__pycache__"})
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy the files and folders below ``source``, without links, special files and git's own folder.
+
+    Raises:
+        InputError: if there is more than ``LARGEST_FOLDER`` bytes of it, or a file that can't be read.
+        OSError: if there is no room for it.
+    """
+    size = 0
+    for folder, folders, files in os.walk(source):
+        left = _left_behind(folder, folders + files)
+        folders[:] = [name for name in folders if name not in left]
+        size += sum(os.lstat(os.path.join(folder, name)).st_size for name in files if name not in left)
+        if size > LARGEST_FOLDER:
+            raise InputError(
+                f"{source} holds more than {LARGEST_FOLDER >> 20} MB, and each run of --test takes a copy of it into a "
+                "container: start torchbisect in a folder with only what the test needs"
+            )
+    try:
+        shutil.copytree(source, target, ignore=_left_behind)
+    except shutil.Error as error:
+        _, _, why = error.args[0][0]
+        raise InputError(f"{source} can't be copied for a container ({why}): make that file readable") from error
+
+
+def _left_behind(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if name in _LEFT_BEHIND or not _copied(os.path.join(folder, name))}
+
+
+def _copied(path: str) -> bool:
+    return not os.path.islink(path) and (os.path.isfile(path) or os.path.isdir(path))
 
 
 def _named_files(command: str, directory: str | None) -> list[str]:

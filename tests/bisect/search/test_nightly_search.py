@@ -33,8 +33,8 @@ from torchbisect.probe.agent_client import AgentFailed
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 
 pytestmark = pytest.mark.long
 

@@ -22,9 +22,8 @@ from torchbisect.containers.inventory import list_engine
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError, InstallFailed
 from torchbisect.core.repro import Repro
-from torchbisect.probe import script_folder
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.test_command import CommandProbe
+from torchbisect.probe.test_command import LARGEST_FOLDER, CommandProbe
 
 pytestmark = pytest.mark.long
 
@@ -233,6 +232,6 @@ def test_a_users_test_command_finds_its_folder(tree: Any, in_docker: Make, tmp_p
         assert (done.status, done.errors) == (4, "")
         assert not (folder / "written").exists()
         (folder / "large").touch()
-        os.truncate(folder / "large", script_folder.LARGEST + 1)
+        os.truncate(folder / "large", LARGEST_FOLDER + 1)
         with pytest.raises(InputError, match="more than 256 MB"):
             probe.run(Repro("another"))

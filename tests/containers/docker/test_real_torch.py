@@ -23,9 +23,9 @@ from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 
 pytestmark = [pytest.mark.torch, pytest.mark.e2e]
 

@@ -13,8 +13,8 @@ from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.explain.conditions import find_conditions
 from torchbisect.minimizer.explain.neighbors import changed, properties
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 
 SOURCE = """import torch
 

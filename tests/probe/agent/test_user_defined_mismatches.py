@@ -17,7 +17,7 @@ from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.slowness import Bounds, find_slowness
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.test_command import CommandProbe
 
 pytestmark = pytest.mark.torch

@@ -14,8 +14,8 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.sanity_check import KNOWN_GOOD_SCRIPT, SanityChecks, sanity_backend
+from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.question import Question
 
 NAMES_NONE = "torch.compile(f)"
 NAMES_EAGER = "torch.compile(f, backend='eager')"

@@ -12,7 +12,7 @@ from typing import Any
 
 from torchbisect.core.errors import InputError
 from torchbisect.core.retry import Notify
-from torchbisect.pipeline.script_input import read_script
+from torchbisect.pipeline.run import read_script
 from torchbisect.triage.github import API, GitHub, Post
 from torchbisect.triage.issues.body import read_issue
 from torchbisect.triage.issues.script import installable

@@ -25,7 +25,7 @@ from torchbisect.pipeline.partial_wheel_midpoints import (
 )
 from torchbisect.pipeline.search_scope import Scope, first_scope
 from torchbisect.pipeline.session import Session
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 
 
 @dataclass(frozen=True)

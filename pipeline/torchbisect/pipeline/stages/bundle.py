@@ -8,10 +8,8 @@ from dataclasses import replace
 from torchbisect.minimizer.bundle.bundle import bundled
 from torchbisect.minimizer.bundle.module_parts import Lookup, Module
 from torchbisect.minimizer.minimize import Budget, Reduction
-from torchbisect.probe.library_sources import Library
-from torchbisect.probe.local_modules import module_source, siblings
-from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.question import Question
+from torchbisect.probe.module_sources import Library, module_source, siblings
+from torchbisect.probe.oracle import Oracle, Question
 
 #: The most nodes of a script with a library's code in it, about sixty lines. A maintainer would rather install the
 #: library than read more, unless the original was longer.

@@ -18,7 +18,7 @@ from torchbisect.core.errors import InputError, MachineError
 from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.judge.signature import Signature
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 
 
 @dataclass(frozen=True)

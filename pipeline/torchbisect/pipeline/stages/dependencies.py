@@ -13,7 +13,7 @@ from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.session import Session
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 
 #: The name of the nightlies' triton until the end of 2025.
 _OLD_NAME = "pytorch-triton"

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.explain.conditions import MeasuredCondition, find_conditions
 from torchbisect.pipeline.session import Session
-from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Oracle, Question
 
 
 def explain_mismatch(session: Session, oracle: Oracle, question: Question) -> Sequence[MeasuredCondition]:

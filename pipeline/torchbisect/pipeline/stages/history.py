@@ -16,7 +16,7 @@ from torchbisect.core.build import Build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, Level, telling_builds
 from torchbisect.pipeline.stages.minimize import ShrunkScript, Witness
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 
 #: The most witnesses; if the shrunk script still has another history, the builds are asked with the original.
 MOST_WITNESSES = 2

@@ -19,9 +19,8 @@ from torchbisect.pipeline.stages.confirm import confirm_standalone
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
-from torchbisect.probe.oracle import Oracle
+from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
-from torchbisect.probe.question import Question
 from torchbisect.probe.standalone_run import PlainRun
 
 # The scripts that are run under plain Python although the probe did not see them end badly.

@@ -8,8 +8,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable, ended_badly, environment_fault
-from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.reports.model.report import ReportVerdict
 
 #: The runs that must show a mismatch before a day is spent on it; one run is a fork and costs little.

@@ -11,7 +11,7 @@ from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, Level
 from torchbisect.pipeline.stages.commits import BoundaryCommits, CommitSearch
 from torchbisect.pipeline.stages.dependencies import DependencyCheck
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Question
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchbisect.core.verdict import MismatchKind
-from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.environment_faults import (
     Untestable,
     ended_badly,
@@ -16,6 +15,7 @@ from torchbisect.probe.judge.environment_faults import (
     missing_module,
 )
 from torchbisect.probe.judge.matching import Strictness, matches
+from torchbisect.probe.judge.normalize import global_name, happens_in_call
 from torchbisect.probe.judge.observation import Difference, Ending, Observation, Raised
 from torchbisect.probe.judge.signature import CAUGHT, Signature, own_statement
 
@@ -206,12 +206,12 @@ def _independent_differences(observation: Observation, ending: Mismatch | None, 
         return []
     if failed.raised is not None and _inside_compiled_call(failed.raised):
         # The call that was cut short has no record, so what earlier calls show came first; the rest followed from it.
-        return [item for item in differences if locations.happens_in_call(item.place)]
+        return [item for item in differences if happens_in_call(item.place)]
     if failed.raised is not None:
         # What the script would have done after its assertion is missing from its globals, which tells nothing.
         asked = own_statement(failed.raised, source)
         words = set(re.findall(r"\w+", asked.text)) if asked is not None else set()
-        return [item for item in differences if locations.global_name(item.place) in (None, *words)]
+        return [item for item in differences if global_name(item.place) in (None, *words)]
     return differences
 
 

@@ -11,8 +11,7 @@ import enum
 from collections.abc import Iterator
 
 from torchbisect.core.verdict import MismatchKind
-from torchbisect.probe.judge import locations
-from torchbisect.probe.judge.normalize import common_share, jaccard, keywords
+from torchbisect.probe.judge.normalize import common_share, jaccard, keywords, same_role
 from torchbisect.probe.judge.signature import CAUGHT, Signature
 
 
@@ -88,7 +87,7 @@ def _crash_difference(left: Signature, right: Signature, strictness: Strictness)
 def _observed_difference(left: Signature, right: Signature, strictness: Strictness) -> str | None:
     if left.attribute != right.attribute:
         return f"{right.attribute} differs, not {left.attribute}"
-    if not locations.same_role(left.place, right.place):
+    if not same_role(left.place, right.place):
         return f"seen in an {right.place}, not in an {left.place}"
     ours, theirs = (left.eager, left.compiled), (right.eager, right.compiled)
     if ours != theirs:

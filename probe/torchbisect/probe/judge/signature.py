@@ -10,7 +10,6 @@ from typing import Any
 
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.verdict import MismatchKind
-from torchbisect.probe.judge import locations
 from torchbisect.probe.judge.failing_statement import (
     FailingStatement,
     assertions_with_message,
@@ -18,7 +17,7 @@ from torchbisect.probe.judge.failing_statement import (
     statement_at,
     statement_in_text,
 )
-from torchbisect.probe.judge.normalize import normalize
+from torchbisect.probe.judge.normalize import attribute_class, normalize, role, value_class
 from torchbisect.probe.judge.observation import Difference, Ending, Frame, Raised
 
 CAUGHT = "caught"
@@ -100,8 +99,8 @@ class Signature:
             return cls._of_caught(difference)
         return cls(
             kind=difference.kind,
-            place=locations.role(difference.place),
-            attribute=locations.attribute_class(difference.attribute),
+            place=role(difference.place),
+            attribute=attribute_class(difference.attribute),
             eager=_side(difference, difference.eager),
             compiled=_side(difference, difference.compiled),
             relative=_relative(difference),
@@ -221,7 +220,7 @@ def own_statement(raised: Raised, source: str = "") -> FailingStatement | None:
 
 
 def _side(difference: Difference, text: str) -> str:
-    return "text" if difference.attribute == "text" else locations.value_class(text)
+    return "text" if difference.attribute == "text" else value_class(text)
 
 
 def _relative(difference: Difference) -> float | None:

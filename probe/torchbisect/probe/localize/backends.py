@@ -14,8 +14,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.localize.compiler_flags import Flag, flag_text, flags_for
-from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.question import Question
+from torchbisect.probe.oracle import Oracle, Question
 
 LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 """The backends, from the least work of the compiler to all of it."""
