@@ -117,7 +117,6 @@ def options_from(command: str, given: dict[str, Any]) -> Options:
     """Return the checked options of a command.
 
     Args:
-        command: the name of the command.
         given: the values that click collected, by parameter.
 
     Raises:

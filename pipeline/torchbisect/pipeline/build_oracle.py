@@ -36,8 +36,6 @@ class BuildOracle:
         """Ask a whole install of a build, or return the journal's answer.
 
         Args:
-            build: the build.
-            question: the question.
             again: ask a second time, in an environment that is started anew; its answer has its own journal entry.
         """
         status = f"torch {build}" + (" once more" if again else "")
@@ -53,8 +51,6 @@ class BuildOracle:
         """Run a build once, for a flaky script, or return the journal's answer.
 
         Args:
-            build: the build.
-            question: the question.
             number: the number of the run, from 1.
             oracle: gives the oracle of the build; called if the journal has no answer.
         """
@@ -77,7 +73,6 @@ class BuildOracle:
             kind: the kind of the environment, such as ``thin`` or ``commit``.
             name: its name; together with ``kind`` it is unique in a run.
             opened: makes the environment; a failure there is no evidence.
-            question: the question.
         """
 
         def ask() -> BuildAnswer:

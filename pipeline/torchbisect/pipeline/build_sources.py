@@ -37,12 +37,7 @@ _VARIANT = re.compile(r"cpu|xpu|cu\d+|rocm[\d.]+")
 
 @dataclass(frozen=True)
 class LocalBuildSources:
-    """Lists builds from indexes, and makes environments on this machine. See ``provider.BuildSources``.
-
-    Attributes:
-        options: the options of the run.
-        display: shows installs and waits.
-    """
+    """Lists builds from indexes, and makes environments on this machine. See ``provider.BuildSources``."""
 
     options: Options
     display: Display
@@ -62,8 +57,6 @@ class LocalBuildSources:
     def cache(self) -> Cache:
         """The folder in which environments are kept."""
         return Cache(self.options.cache_dir, limit=self.options.cache_limit)
-
-    # Releases
 
     @functools.cached_property
     def indexes(self) -> Indexes:
@@ -89,8 +82,6 @@ class LocalBuildSources:
     @functools.cached_property
     def _release_maker(self) -> Environments:
         return self._maker(self.indexes)
-
-    # Nightlies
 
     @functools.cached_property
     def variant(self) -> str:
@@ -196,8 +187,6 @@ class LocalBuildSources:
     @functools.cached_property
     def _nightly_maker(self) -> Environments:
         return self._maker(self.nightly_indexes)
-
-    # Both
 
     def maker(self, build: Build) -> Environments:
         """Return the maker of environments of builds like this one."""

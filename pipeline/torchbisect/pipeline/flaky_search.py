@@ -85,10 +85,6 @@ def search_flaky(
     """Find the boundaries of a mismatch that shows only in some runs.
 
     Args:
-        session: the run.
-        build_oracle: asks the builds.
-        scope: the builds and their ends.
-        question: the question.
         rate: how often the failing build showed the mismatch.
     """
 

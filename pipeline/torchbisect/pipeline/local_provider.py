@@ -28,8 +28,6 @@ class LocalProvider:
     """Installs builds and runs scripts in them. See ``provider.Provider``.
 
     Args:
-        options: the options of the run.
-        display: shows installs and waits.
         shared: the resources that consecutive runs share; their owner closes them.
 
     Raises:

@@ -129,7 +129,6 @@ def repeat_command(options: Options, script: str | None) -> str:
     """Return the command line that repeats a run, quoted for a shell, with only what differs from the defaults.
 
     Args:
-        options: the options of the run.
         script: the script's path as it is written; ``None`` for a run without a script.
     """
     defaults = {field.name: field.default for field in fields(Options)}

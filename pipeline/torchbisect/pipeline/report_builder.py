@@ -47,10 +47,6 @@ class ReportBuilder:
     Attributes:
         part: the part of the run that is at work, for the list of unfinished parts.
         interrupted: the user has ended the run.
-
-    Args:
-        options: the options of the run.
-        repro: the script.
     """
 
     def __init__(self, options: Options, repro: Repro) -> None:
@@ -245,8 +241,6 @@ def minimal_part(shrunk: ShrunkScript, original: str, build: str) -> shapes.Mini
     """Return the shrunk script and the runs that showed that it stands alone.
 
     Args:
-        shrunk: the shrunk script.
-        original: the source of the original.
         build: the name of the failing build.
     """
     size, made = script_size(shrunk.text), shrunk.reduction

@@ -139,7 +139,6 @@ class Pipeline:
         written: the files of the last report that was saved.
 
     Args:
-        options: the options of the run.
         display: shows the progress; on standard error by default.
         open_provider: opens the provider of builds and answers. A test passes one that answers from a table.
 

@@ -22,10 +22,6 @@ def plan_searches(options: Options, sources: BuildSources) -> dict[Channel, Sear
 
     The plan of the nightlies is for the widest gap between two releases, and for one boundary.
 
-    Args:
-        options: the options of the run.
-        sources: the lists of builds.
-
     Raises:
         InputError: an option names a build that does not exist.
         IndexUnreachable: an index did not answer.

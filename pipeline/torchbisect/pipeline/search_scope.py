@@ -20,7 +20,6 @@ class Scope:
 
     Attributes:
         channel: the channel of the builds.
-        listing: the builds that it offers.
         bad: the position of the build believed to be bad.
         good: the position of the build believed to be good, or ``None`` where the user named none.
         kind: the boundaries that are searched for.
@@ -69,8 +68,6 @@ def first_scope(options: Options, sources: BuildSources, failing: Build) -> Scop
     """Return the scope that is searched first: the builds of the coarsest channel that was asked for.
 
     Args:
-        options: the options of the run.
-        sources: the lists of builds.
         failing: the build where the script is known to fail.
 
     Raises:

@@ -59,8 +59,6 @@ class Session:
     """The things that every stage of one run uses.
 
     Attributes:
-        options: the options of the run.
-        display: shows the progress.
         provider: gives builds, and answers questions about them.
         workspace: the folder of the results.
         journal: keeps every answer, so that the same command continues where it stopped.

@@ -61,7 +61,6 @@ class NightlyFinder:
         """Find the nightlies of a range, and the sources of those that are not of the run's own source.
 
         Args:
-            first: the first day.
             last: the last day, included.
             listed: the nightlies that the index lists for the run's own Python and variant.
 

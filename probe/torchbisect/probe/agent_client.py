@@ -113,10 +113,6 @@ class Agent:
 
     The first question starts it. If it has ended, the next question starts it again.
 
-    Args:
-        environment: where torch is installed.
-        limits: the limits of each run.
-
     Attributes:
         started: the number of times that the agent was started.
     """
@@ -173,8 +169,6 @@ class Agent:
         """Run a script with compile turned off and with compile honored, and compare the runs.
 
         Args:
-            repro: the script.
-            settings: the settings to compile with.
             eager_key: names the eager runs of the script, which are then reused for every question with this name. By
                 default the name is derived from the repro.
             prewarm: compile a small function first, so that the times do not include the first compile of a process.

@@ -51,7 +51,6 @@ class Journal:
         the answers of the last seconds, which are then asked again.
 
         Args:
-            key: the question.
             value: anything that JSON can hold and that isn't ``None``.
 
         Raises:

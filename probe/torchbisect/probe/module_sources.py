@@ -157,11 +157,7 @@ _ANSWER_SECONDS = 30.0
 
 
 class Library:
-    """The source text of what is installed in an environment beside torch.
-
-    Args:
-        environment: where to look.
-    """
+    """The source text of what is installed in an environment beside torch."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment

@@ -23,7 +23,6 @@ class Question:
     """A question about an environment.
 
     Attributes:
-        repro: the script.
         signature: the mismatch that counts.
         settings: the settings of ``torch.compile``; the script's own choices if left out.
         strictness: how much of the signature must match. ``STRICT`` while a script is shrunk on one build;
@@ -58,8 +57,6 @@ class Oracle(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None: ...
 
-    # Properties -----------------------------------------------------------------------------------------------------
-
     @property
     def environment(self) -> Environment:
         """The environment that is asked about."""
@@ -88,8 +85,6 @@ class Oracle(Protocol):
     def pass_summary(self) -> str:
         """A phrase for the user that says what was seen where nothing is wrong."""
 
-    # Life cycle -----------------------------------------------------------------------------------------------------
-
     def clone(self) -> Oracle:
         """Return an oracle of the same kind with the same journal, for another thread; the caller closes it."""
 
@@ -98,8 +93,6 @@ class Oracle(Protocol):
 
     def close(self) -> None:
         """End all processes; the next question starts them again."""
-
-    # Questions ------------------------------------------------------------------------------------------------------
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return the two runs of a script. Where only a test runs, the eager run is ``not-run``.

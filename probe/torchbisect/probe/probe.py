@@ -40,7 +40,6 @@ class ProbeOptions:
     """Options of a probe.
 
     Attributes:
-        limits: the limits of each run.
         repeat: the number of runs behind each answer; runs that disagree are ``untestable``, reason ``flaky``.
         scope: a text for whatever else decides how a script runs here and is not in the environment's facts:
             packages installed beside torch, a container's image. It is part of every key of the journal.
@@ -72,9 +71,7 @@ class Probe:
         asked: the number of observations that were run here, and not read from the journal.
 
     Args:
-        environment: where scripts run.
         journal: answers from earlier runs; receives every answer that will be the same the next time.
-        options: the options.
         agent: a warm agent of this environment; it is used, and not closed.
         notify: receives a line for the user about how the answers came about.
     """
@@ -116,8 +113,6 @@ class Probe:
         """The number of runs behind each answer."""
         return max(1, self.options.repeat)
 
-    # Life cycle -----------------------------------------------------------------------------------------------------
-
     def __enter__(self) -> Probe:
         return self
 
@@ -151,8 +146,6 @@ class Probe:
         other = Probe(self.environment, Journal(), replace(self.options, repeat=1, check_every=0))
         other._sanity = self._sanity
         return other
-
-    # Observations ---------------------------------------------------------------------------------------------------
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return both runs of a script, side by side.
@@ -207,8 +200,6 @@ class Probe:
         The script runs once for each backend and build. If it fails, nothing compiled here is evidence.
         """
         return self._sanity.result(backend, self.observe)
-
-    # Questions ------------------------------------------------------------------------------------------------------
 
     def ask(self, question: Question) -> Verdict:
         """Answer whether a script still shows a mismatch; from the journal if it was asked before.
@@ -287,8 +278,6 @@ class Probe:
         )
         return False
 
-    # Runs -----------------------------------------------------------------------------------------------------------
-
     def _started_agent(self) -> Agent:
         if self._agent is None:
             self._agent = Agent(self.environment, self.limits)
@@ -340,8 +329,6 @@ class Probe:
                 shown = sum(answer is Answer.SAME for answer in answers)
                 return Verdict(Answer.UNTESTABLE, "flaky", f"shown in {shown} of {len(answers)} runs"), False
         return verdict, transient
-
-    # Judging --------------------------------------------------------------------------------------------------------
 
     def _verdict(self, observation: Observation, question: Question) -> tuple[Verdict, bool]:
         """Return the verdict on an observation, and True if another time it may be another one."""
@@ -404,8 +391,6 @@ class Probe:
                 break
             found = find_slowness(self._run(repro, settings), bounds)
         return found
-
-    # Keys of the journal --------------------------------------------------------------------------------------------
 
     def _question_key(self, what: str, question: Question, *more: Any) -> str:
         signature = question.signature.to_json()

@@ -25,7 +25,6 @@ class PlainRun:
         status: the exit status; the negative number of the signal that ended it; ``None`` if its time ran out.
         output: what it wrote to standard output, then to standard error, capped by the environment.
         last_words: the last informative line: the exception, where there is a traceback.
-        seconds: wall time.
     """
 
     status: int | None
@@ -51,8 +50,6 @@ def run_plain(
     """Run a script with the environment's ``python`` in an empty folder of its own, with compiler caches of its own.
 
     Args:
-        environment: whose Python.
-        source: the script.
         arguments: what follows its name.
         timeout: seconds until it is ended.
         name: the script's file name.

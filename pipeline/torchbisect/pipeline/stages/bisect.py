@@ -30,13 +30,7 @@ from torchbisect.probe.oracle import Question
 
 @dataclass(frozen=True)
 class Level:
-    """The result of a search in one channel.
-
-    Attributes:
-        channel: the channel.
-        listing: the builds that it offered.
-        result: the boundaries that were found.
-    """
+    """The result of a search in one channel."""
 
     channel: Channel
     listing: Listing
@@ -55,7 +49,6 @@ class Bisection:
         flaky: not every run shows the mismatch, so that builds are asked by single runs.
 
     Args:
-        session: the session of the run.
         failing: the build where the script is known to fail.
         component: the compiler stage that was localized.
         rate: the share of the failing build's runs that showed the mismatch.

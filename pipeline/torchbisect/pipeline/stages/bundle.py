@@ -44,8 +44,6 @@ def without_libraries(
 
     Args:
         oracle: the oracle of the environment that has the libraries.
-        question: the question about the shrunk script.
-        made: the reduction so far.
         reduced: shrinks a script within a budget.
         budget: the budget of the whole.
 

@@ -26,9 +26,7 @@ class BoundaryCommits:
     """The commits between two nightlies.
 
     Attributes:
-        span: the commits on main.
         suspects: the same commits, the likeliest first, each with its reasons.
-        culprit: the result of asking them.
         how: the way they were asked: by their ``Python`` over the older build, or by a ``build`` of each.
     """
 
@@ -56,7 +54,6 @@ class CommitSearch:
     """Searches for the commit of a boundary.
 
     Args:
-        session: the session of the run.
         build_oracle: answers for builds, and holds their facts.
         component: the compiler stage that was localized.
     """

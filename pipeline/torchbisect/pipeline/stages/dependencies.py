@@ -23,7 +23,6 @@ class DependencyCheck:
     """Reports the packages that changed together with torch at a boundary.
 
     Args:
-        session: the session of the run.
         build_oracle: answers for builds, and holds their facts.
         component: the compiler stage that was localized.
     """

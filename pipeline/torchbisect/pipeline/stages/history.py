@@ -27,7 +27,6 @@ class History:
     """The result of a search, and the question that got it.
 
     Attributes:
-        level: the result of the search.
         question: the question that the builds were asked.
         shrunk: the shrunk script in that question, or ``None`` if it is about the original.
     """
@@ -50,8 +49,6 @@ def search_history(
     """Search the builds with the shrunk script if it has the history of the original, else with the original.
 
     Args:
-        session: the session of the run.
-        bisection: searches the builds.
         original: the question about the original script.
         shrunk: the shrunk script, or ``None`` to ask about the original.
         shrink_again: shrinks the script once more with these witnesses.

@@ -61,7 +61,6 @@ def find_compiler_pass(
     An answer for another backend than the measured one is dropped: the script failed there for another reason.
 
     Args:
-        session: the session of the run.
         environment: the environment of the failing build.
         localization: the part of the compiler that was measured.
         script: a script that fails when it is compiled, and passes when it is not.

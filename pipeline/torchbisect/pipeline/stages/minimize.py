@@ -143,9 +143,6 @@ class _Reducer:
     """Reduces scripts.
 
     Attributes:
-        session: the session of the run.
-        oracle: the oracle of the failing build.
-        question: the question about the script; a candidate gets the same.
         witnesses: the builds whose verdict has to stay.
         save: receives each new smallest script.
     """

@@ -84,9 +84,6 @@ def count_runs(session: Session, oracle: Oracle, repro: Repro, observed: Observe
     """Check that every run shows a mismatch, and a fresh process as well as a warm one.
 
     Args:
-        session: the session of the run.
-        oracle: the oracle of the failing build.
-        repro: the script.
         observed: the first observation; it is returned unchanged if it is no mismatch.
         settings: the settings on which runs cost least.
 

@@ -37,8 +37,6 @@ def refine(
     """Narrow each boundary as far as its builds can be reached and the user asked for.
 
     Args:
-        session: the session of the run.
-        bisection: searches the builds.
         level: the result of the first search.
         question: the question that its builds were asked.
         component: the compiler stage that was localized.

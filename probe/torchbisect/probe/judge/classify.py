@@ -25,13 +25,9 @@ class Mismatch:
     """The difference between the compiled run and the eager one.
 
     Attributes:
-        kind: the kind.
-        summary: one line for the user.
         signature: what makes another mismatch the same bug.
         place: where it is seen: ``call 0 output[1]``; for an ending ``the script's end``.
         attribute: what differs there.
-        eager: the eager side in a few words.
-        compiled: the compiled side in a few words.
         detail: figures of a difference in values.
         others: the signatures of every other difference.
         consequence: how the compiled run ended because of it, where the script itself notices; else empty.

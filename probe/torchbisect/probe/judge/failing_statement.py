@@ -69,7 +69,6 @@ def statement_at(source: str, line: int) -> FailingStatement | None:
     The condition of a ``raise`` and of a ``sys.exit`` is that of the innermost ``if`` or ``while`` around it.
 
     Args:
-        source: the script.
         line: from 1, as a traceback has it; any line of the statement.
     """
     tree = _parsed(source)

@@ -58,7 +58,6 @@ class Ending:
         raised: the exception, when ``how`` is ``raised``.
         status: the exit status, when ``how`` is ``exited``.
         signal: the signal's name (``SIGSEGV``), when ``how`` is ``signalled``.
-        seconds: wall time.
         output: the last part of what it printed.
         errors: the last part of what it wrote to standard error.
         compiled: how many regions ``torch.compile`` was asked to compile and that were then called.
@@ -99,12 +98,9 @@ class Difference:
     """One difference between the compiled run and the eager one.
 
     Attributes:
-        kind: which kind of mismatch it is.
         place: where, in the structure of what crossed the boundary: ``call 0 output[1]``, ``global loss``,
             ``call 2 argument x.grad``, ``printed line 3``.
         attribute: what differs there: ``requires_grad``, ``dtype``, ``value``, ``shared storage with argument 0``.
-        eager: the eager side in a few words.
-        compiled: the compiled side in a few words.
         detail: figures for a value difference: ``index``, ``count``, ``numel``, ``largest``, ``error``, ``bound``.
     """
 

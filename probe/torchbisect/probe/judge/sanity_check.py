@@ -38,7 +38,6 @@ class SanityChecks:
         """Return why the environment is no evidence on a backend, or ``None``; the script runs there only once.
 
         Args:
-            backend: the backend to compile with.
             observe: runs a script both ways in the environment.
         """
         with self._lock:
@@ -56,7 +55,6 @@ def sanity_backend(stage: str, sources: Iterable[str], settings: Settings) -> st
     Args:
         stage: how far into the compiler an exception came from; empty if unknown.
         sources: the texts of the script and of the modules beside it.
-        settings: the settings of the question.
 
     Returns:
         The backend of the settings, else the first that reaches the stage, else the most demanding one that the

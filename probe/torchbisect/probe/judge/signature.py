@@ -54,7 +54,6 @@ class Signature:
     """The identity of a bug; which attributes are set depends on the kind.
 
     Attributes:
-        kind: the kind of mismatch.
         exception: the class of the exception without its module, wrappers such as ``BackendCompilerFailed`` taken
             off; for a crash the signal.
         bases: the names of its base classes, nearest first.
@@ -128,7 +127,6 @@ class Signature:
 
         Args:
             kind: ``RAISES``, ``RAISES_DIFFERENTLY`` or ``MISSING_RAISE``.
-            raised: the exception.
             source: the script, to tell its own names from torch's and to read its assertions.
         """
         names = bound_names(source)

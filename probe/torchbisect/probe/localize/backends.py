@@ -34,9 +34,7 @@ class SettingsAnswer:
     """The answer to one question of the localization.
 
     Attributes:
-        settings: the settings of the question.
         text: the settings other than the backend, as a person types them; empty if there are none.
-        verdict: the answer.
     """
 
     settings: Settings
@@ -88,9 +86,7 @@ def localize(
     """Find the part of the compiler that shows a mismatch.
 
     Args:
-        probe: answers the questions.
         repro: a script that shows the mismatch with its own settings.
-        mismatch: the mismatch.
         on_progress: receives one line before each question.
         try_flags: look for compiler flags that avoid it.
     """

@@ -72,7 +72,6 @@ def find_pass(environment: Environment, source: str, *, seed: int = 0, timeout: 
     """Ask torch's own bisector about a script that stands alone: one that fails where compiled and not where not.
 
     Args:
-        environment: where it fails.
         source: the script; a backend that it names gives way to those that are tried.
         seed: of torch's random generator, at the start of every run.
         timeout: seconds for all of it, a dozen runs of the script.
