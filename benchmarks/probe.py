@@ -4,7 +4,7 @@
 
 A fresh process is plain ``python``, which imports torch and runs the script once, compiled. An ask is both runs, the
 comparison and the verdict. ``changed`` asks about another text each time, as the minimizer does; ``unchanged`` asks
-about one text under other settings, as localisation does, so that its eager half is not run again. Every ask has
+about one text under other settings, as localization does, so that its eager half is not run again. Every ask has
 compiler caches of its own: with inductor each one is cold.
 """
 

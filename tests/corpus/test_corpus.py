@@ -1,4 +1,4 @@
-"""Real bugs over real releases: where each broke and was mended, as the command finds it, against what is known.
+"""Real bugs over real releases: where each broke and was fixed, as the command finds it, against what is known.
 
 ``make test-corpus`` runs it, for hours, and keeps what it came to in ``docs/corpus.md``. A case is a folder with
 ``repro.py`` and ``truth.json``, which says ``fail``, ``pass`` or ``skip`` of some releases.
@@ -36,7 +36,7 @@ Written by `make test-corpus`: each script of the corpus, bisected over all rele
 which it is known to fail. *Known* is what single runs on some releases showed; a range that was found agrees if it lies
 within one where the known answers change.
 
-| case | known | broke | mended | agrees | builds asked | minutes |
+| case | known | broke | fixed | agrees | builds asked | minutes |
 |---|---|---|---|---|---|---|
 """
 
@@ -100,7 +100,7 @@ def rows() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_where_it_broke_and_was_mended(name: str, cache: Path, rows: dict[str, str]) -> None:
+def test_where_it_broke_and_was_fixed(name: str, cache: Path, rows: dict[str, str]) -> None:
     case = Case.of(name)
     folder = ROOT / "corpus-out" / name  # kept, so that a run that was ended goes on
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,13 +110,13 @@ def test_where_it_broke_and_was_mended(name: str, cache: Path, rows: dict[str, s
     assert done.returncode == 0, done.stderr
     report = tool.report
     regression, fix = report["bisect"]["regression"], report["bisect"]["fix"]
-    broke, mended = (regression["last_good"], regression["first_bad"]), (fix["last_bad"], fix["first_fixed"])
+    broke, fixed = (regression["last_good"], regression["first_bad"]), (fix["last_bad"], fix["first_fixed"])
     wrong = contradictions(case, report["bisect"]["tested"])
-    right = not wrong and agrees(case, *broke, ("pass", "fail")) and agrees(case, *mended, ("fail", "pass"))
-    ends = [f"{older or 'before all'} → {newer or 'not yet'}" for older, newer in (broke, mended)]
+    right = not wrong and agrees(case, *broke, ("pass", "fail")) and agrees(case, *fixed, ("fail", "pass"))
+    ends = [f"{older or 'before all'} → {newer or 'not yet'}" for older, newer in (broke, fixed)]
     asked = len({row["build"] for row in report["bisect"]["tested"]})
     rows[name] = (
         f"| {name} | {case.intervals} | {ends[0]} | {ends[1]} | {'yes' if right else 'no'} | {asked} "
         f"| {report['seconds'] / 60:.0f} |"
     )
-    assert right, (broke, mended, wrong, case.intervals)
+    assert right, (broke, fixed, wrong, case.intervals)

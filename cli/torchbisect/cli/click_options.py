@@ -95,12 +95,7 @@ _OUTPUT_OPTIONS = (
 
 
 def shared_options(command: Command, out: str = "torchbisect-out") -> Command:
-    """Add the options of every command that runs scripts, in the order in which ``--help`` shows them.
-
-    Args:
-        command: the function that gets them.
-        out: the default folder of the results.
-    """
+    """Add the options of every command that runs scripts, in the order of ``--help``; ``out`` is the default folder."""
     folder = click.option(
         "--out",
         type=click.Path(path_type=Path),
@@ -114,14 +109,7 @@ def shared_options(command: Command, out: str = "torchbisect-out") -> Command:
 
 
 def options_from(command: str, given: dict[str, Any]) -> Options:
-    """Return the checked options of a command.
-
-    Args:
-        given: the values that click collected, by parameter.
-
-    Raises:
-        InputError: two options don't go together, or a value can't be used.
-    """
+    """Return the options in the values that click collected. Raises ``InputError`` if they do not go together."""
     given = dict(given)
     verbose, quiet = given.pop("verbose", 0), given.pop("quiet", False)
     if verbose and quiet:

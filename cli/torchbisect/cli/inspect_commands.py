@@ -31,11 +31,7 @@ from torchbisect.reports.render.terminal import summary
 
 
 def render(folder: Path, as_json: bool) -> None:
-    """Render ``report.json`` again, and print the summary.
-
-    Raises:
-        InputError: there is no report in the folder that can be read.
-    """
+    """Render ``report.json`` again, and print the summary. Raises ``InputError`` if there is no readable report."""
     report = files.load(folder)
     show_report(report, files.write(report, folder), as_json=as_json)
 

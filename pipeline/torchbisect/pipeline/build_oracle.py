@@ -33,11 +33,7 @@ class BuildOracle:
         self.facts: dict[str, Facts] = {}
 
     def ask(self, build: Build, question: Question, *, again: bool = False) -> BuildAnswer:
-        """Ask a whole install of a build, or return the journal's answer.
-
-        Args:
-            again: ask a second time, in an environment that is started anew; its answer has its own journal entry.
-        """
+        """Ask a whole install of a build, or return the journal's answer; ``again`` asks an environment made anew."""
         status = f"torch {build}" + (" once more" if again else "")
         return self._keep(
             self._key(build, question, again), status, build.name, self._ask_install(build, question, again)
@@ -48,12 +44,7 @@ class BuildOracle:
         return self._read(self._key(build, question, False), build.name)
 
     def ask_run(self, build: Build, question: Question, number: int, oracle: Callable[[], Oracle]) -> BuildAnswer:
-        """Run a build once, for a flaky script, or return the journal's answer.
-
-        Args:
-            number: the number of the run, from 1.
-            oracle: gives the oracle of the build; called if the journal has no answer.
-        """
+        """Run a build once more, for a flaky script, or return the journal's answer; ``number`` counts from 1."""
 
         def ask() -> BuildAnswer:
             return self._answer(lambda: oracle().ask_once(question))

@@ -46,9 +46,7 @@ class LocalBuildSources:
     def interpreter(self) -> Interpreter:
         """The Python that environments are made with; in containers, that of the image.
 
-        Raises:
-            InputError: ``--python`` names no Python.
-            MachineError: no container engine answers.
+        Raises ``InputError`` if ``--python`` names no Python, ``MachineError`` if no container engine answers.
         """
         in_container = self.options.sandbox == "docker"
         return self._release_maker.interpreter if in_container else Interpreter.of(self.options.python)
@@ -71,11 +69,7 @@ class LocalBuildSources:
 
     @functools.cached_property
     def releases(self) -> Listing:
-        """The releases that the index offers to this Python, oldest first.
-
-        Raises:
-            IndexUnreachable: the index did not answer.
-        """
+        """The releases that the index offers to this Python, oldest first."""
         found = packages(self.indexes, "torch", notify=self.display.warn)
         return release.releases(found, self.interpreter, self.options.variant)
 
@@ -85,11 +79,7 @@ class LocalBuildSources:
 
     @functools.cached_property
     def variant(self) -> str:
-        """The variant of the nightlies.
-
-        It is the one that the user named, else that of the nightly index, else the one that fits the GPU's driver if
-        a GPU is asked for, else ``cpu``.
-        """
+        """The variant named by the user, else by the nightly index, else the one for the GPU's driver, else ``cpu``."""
         tail = (self.options.index_url or "").rstrip("/").rpartition("/")[2]
         if self._index_is_nightly and _VARIANT.fullmatch(tail):
             return self.options.variant or tail
@@ -120,11 +110,7 @@ class LocalBuildSources:
 
     @functools.cached_property
     def listed_nightlies(self) -> Listing:
-        """The nightlies on the index's page, by date.
-
-        Raises:
-            IndexUnreachable: the index did not answer.
-        """
+        """The nightlies on the index's page, by date."""
         asked_for = "nightly" in self.options.channels
         page = project_page(
             nightly.index_url(self.variant, self.nightly_index),
@@ -139,21 +125,13 @@ class LocalBuildSources:
         return nightly.nightlies(page, self.interpreter, self.variant)
 
     def nightlies_between(self, first: datetime.date, last: datetime.date) -> Listing:
-        """Return the nightlies of these days, both included; those that no page lists are looked for one by one.
-
-        Raises:
-            IndexUnreachable: the index did not answer.
-        """
+        """Return the nightlies of these days, both included; those that no page lists are looked for one by one."""
         listing, elsewhere = self._nightly_finder.find(first, last, self.listed_nightlies)
         self._elsewhere.update(elsewhere)
         return listing
 
     def nightly(self, selector: BuildSelector) -> Build:
-        """Return the nightly that the user named.
-
-        Raises:
-            InputError: there is none.
-        """
+        """Return the nightly that the user named."""
         listed = [build for build in self.listed_nightlies.builds if selector.matches(build)]
         if listed:
             return listed[-1]

@@ -82,11 +82,7 @@ class SingleRuns:
 def search_flaky(
     session: Session, build_oracle: BuildOracle, scope: Scope, question: Question, rate: MismatchRate
 ) -> SearchResult[Build]:
-    """Find the boundaries of a mismatch that shows only in some runs.
-
-    Args:
-        rate: how often the failing build showed the mismatch.
-    """
+    """Find the boundaries of a mismatch that shows only in some runs; ``rate`` is that of the failing build."""
 
     def cost(build: Build) -> float:
         return 1.0 if session.sources.maker(build).has(build) else INSTALL_COST

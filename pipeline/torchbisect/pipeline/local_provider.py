@@ -30,9 +30,7 @@ class LocalProvider:
     Args:
         shared: the resources that consecutive runs share; their owner closes them.
 
-    Raises:
-        InputError: an option names something that does not exist.
-        MachineError: this machine lacks something that was asked for.
+    Raises ``InputError`` or ``MachineError`` if something that an option asks for is not there.
     """
 
     def __init__(self, options: Options, display: Display, shared: SharedResources | None = None) -> None:
@@ -51,11 +49,7 @@ class LocalProvider:
 
     @contextmanager
     def environment(self, build: Build) -> Iterator[Environment]:
-        """Lease the environment of a build, installed if it is not there.
-
-        Raises:
-            InstallFailed: the build can't be installed here, or can't compute on the GPU that was asked for.
-        """
+        """Lease the environment of a build, installed if it is not there, with the GPU checked if one was asked for."""
         maker = self.sources.maker(build)
         environment = maker.environment(build)
         try:
@@ -67,11 +61,7 @@ class LocalProvider:
 
     @contextmanager
     def failing_oracle(self, build: Build, journal: Journal, notify: Notify) -> Iterator[Oracle]:
-        """Return an oracle for the build where the script fails, with a warm process where runs share one.
-
-        Raises:
-            InstallFailed: the build can't be installed here.
-        """
+        """Return an oracle for the build where the script fails, with a warm process where runs share one."""
         if self._shared is None:
             with self.environment(build) as environment, self.oracle(environment, journal, notify) as oracle:
                 yield oracle
@@ -81,14 +71,7 @@ class LocalProvider:
                 yield oracle
 
     def oracle(self, environment: Environment, journal: Journal, notify: Notify, agent: Agent | None = None) -> Oracle:
-        """Return an oracle for an environment: the user's own test if there is one, else a probe.
-
-        Args:
-            environment: the environment; it stays the caller's.
-            journal: keeps the oracle's answers.
-            notify: receives a line for the reader of the report.
-            agent: a warm process of this environment; it stays its owner's.
-        """
+        """Return an oracle: the user's own test, else a probe, with ``agent`` as its warm process if there is one."""
         options = self._options
         scope = " ".join((options.sandbox, options.image or "", *options.packages))
         if options.test is not None:

@@ -126,11 +126,7 @@ max_recompiles max_graph_breaks jobs timeout repeat seed
 
 
 def repeat_command(options: Options, script: str | None) -> str:
-    """Return the command line that repeats a run, quoted for a shell, with only what differs from the defaults.
-
-    Args:
-        script: the script's path as it is written; ``None`` for a run without a script.
-    """
+    """Return the command line that repeats a run, quoted for a shell, with only what differs from the defaults."""
     defaults = {field.name: field.default for field in fields(Options)}
     words = ["torchbisect", options.command, *([script] if script is not None else [])]
     for name in _SINGLE.split():
@@ -155,11 +151,7 @@ def _written(value: object) -> str:
 
 
 def check_options(options: Options) -> Options:
-    """Return the options if they go together.
-
-    Raises:
-        InputError: two options don't go together, or a value can't be used.
-    """
+    """Return the options. Raises ``InputError`` if they don't go together or a value can't be used."""
     _check_question(options)
     if options.image is not None and options.sandbox != "docker":
         raise InputError("--image is for --sandbox docker: add that, or leave --image out")

@@ -78,11 +78,7 @@ class PartialWheelOracle:
         return answer
 
     def ask_again(self, build: Build) -> BuildAnswer:
-        """Ask the end of a boundary a second time, by a whole install.
-
-        Raises:
-            PartialWheelContradicted: its partial wheel answered differently.
-        """
+        """Ask a boundary's end by a whole install. Raises ``PartialWheelContradicted`` if the two differ."""
         answer = self._build_oracle.ask(build, self._question, again=True)
         if build in self._answers and answer.status is not self._answers[build].status:
             raise PartialWheelContradicted(f"torch {build}")

@@ -69,11 +69,7 @@ class Provider(Protocol):
         """The journal that consecutive runs share; ``None`` where each run has its own."""
 
     def environment(self, build: Build) -> AbstractContextManager[Environment]:
-        """Lease the environment of a build.
-
-        Raises:
-            InstallFailed: the build can't be installed here, or lacks what was asked for.
-        """
+        """Lease the environment of a build. Raises ``InstallFailed`` if it lacks what was asked for."""
 
     def oracle(self, environment: Environment, journal: Journal, notify: Notify) -> Oracle:
         """Return an oracle for an environment; the caller closes it.
@@ -87,8 +83,7 @@ class Provider(Protocol):
     def failing_oracle(self, build: Build, journal: Journal, notify: Notify) -> AbstractContextManager[Oracle]:
         """Return an oracle for the build where the script fails, with a warm process where runs share one.
 
-        Raises:
-            InstallFailed: the build can't be installed here.
+        Raises ``InstallFailed`` if the build can't be installed here.
         """
 
     def collect_env(self, environment: Environment) -> str | None:

@@ -122,12 +122,7 @@ class ReportBuilder:
         )
 
     def set_search(self, levels: Sequence[Level], facts: Mapping[str, Facts]) -> None:
-        """Set the results of the searches.
-
-        Args:
-            levels: the results, from the coarsest channel to the finest.
-            facts: the facts of the builds that were installed, by name.
-        """
+        """Set the results of the searches, the coarsest channel first, and the facts of the builds by name."""
         self._bisect = bisect_part(levels)
         builds = {build.name: build for level in levels for build in level.listing.builds}
         for name, one in facts.items():
@@ -238,11 +233,7 @@ def localization_part(found: Localization) -> shapes.LocalizationReport:
 
 
 def minimal_part(shrunk: ShrunkScript, original: str, build: str) -> shapes.MinimalScript:
-    """Return the shrunk script and the runs that showed that it stands alone.
-
-    Args:
-        build: the name of the failing build.
-    """
+    """Return the shrunk script of the build where it fails, with the runs that showed that it stands alone."""
     size, made = script_size(shrunk.text), shrunk.reduction
     return shapes.MinimalScript(
         path=files.MINIMAL,

@@ -88,10 +88,7 @@ def read_script(path: Path) -> str:
 
 
 def with_default_device(source: str, device: str | None) -> str:
-    """Return the script with a line that sets its default device, so that plain Python uses that device too.
-
-    The line follows the docstring and the ``__future__`` imports.
-    """
+    """Return the script with a line, after its docstring and ``__future__`` imports, that sets its default device."""
     if device in (None, "cpu"):
         return source
     body = ast.parse(source).body
@@ -120,11 +117,7 @@ def _check_syntax(path: Path, source: str) -> None:
 
 
 def repro_of(options: Options) -> Repro:
-    """Return the script that was typed, with its arguments, seed and folder.
-
-    Raises:
-        InputError: the script can't be used.
-    """
+    """Return the script that was typed, with its arguments and folder. Raises ``InputError`` if it can't be used."""
     script = options.script
     if script is None:
         return NO_SCRIPT

@@ -21,10 +21,7 @@ def plan_searches(options: Options, sources: BuildSources) -> dict[Channel, Sear
     """Return the plan of each search, the coarsest channel first.
 
     The plan of the nightlies is for the widest gap between two releases, and for one boundary.
-
-    Raises:
-        InputError: an option names a build that does not exist.
-        IndexUnreachable: an index did not answer.
+    Raises ``InputError`` if an option names no build, ``IndexUnreachable`` if an index did not answer.
     """
     scope = first_scope(options, sources, failing_build(options, sources))
     plans = {scope.channel: _first_plan(scope, options, sources)}

@@ -24,12 +24,7 @@ TRAJECTORY = "trajectory"
 
 
 class Workspace:
-    """The folder ``--out``.
-
-    Raises:
-        InputError: the folder can't be made or written to.
-        DiskFull: there is no room in it.
-    """
+    """The folder ``--out``. Raises ``InputError`` or ``DiskFull`` if it can't be made or written to."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = writable_directory(folder, option="--out")
@@ -59,8 +54,6 @@ class Session:
     """The things that every stage of one run uses.
 
     Attributes:
-        provider: gives builds, and answers questions about them.
-        workspace: the folder of the results.
         journal: keeps every answer, so that the same command continues where it stopped.
         notify: receives a line for the reader of the report.
     """
@@ -74,12 +67,7 @@ class Session:
 
     @classmethod
     def open(cls, options: Options, display: Display, provider: Provider, notify: Notify) -> Session:
-        """Open the folder of the results and the journal.
-
-        Raises:
-            InputError: the folder can't be made, or the journal can't be read.
-            DiskFull: there is no room for them.
-        """
+        """Open the folder of the results and the journal. Raises ``InputError`` or ``DiskFull`` if that fails."""
         workspace = Workspace(options.out)
         return cls(options, display, provider, workspace, provider.journal or Journal(workspace.journal), notify)
 
@@ -97,11 +85,7 @@ class Session:
 
     @contextmanager
     def oracle(self, build: Build) -> Iterator[Oracle]:
-        """Open an oracle for a build; it is closed, and its environment released, at the end.
-
-        Raises:
-            InstallFailed: the build can't be installed here.
-        """
+        """Lend an oracle for a build. Raises ``InstallFailed`` if the build can't be installed here."""
         with self.provider.environment(build) as environment, self.oracle_in(environment) as oracle:
             yield oracle
 
@@ -110,9 +94,5 @@ class Session:
         return self.provider.oracle(environment, self.journal, self.notify)
 
     def failing_oracle(self, build: Build) -> AbstractContextManager[Oracle]:
-        """Open an oracle for the build where the script fails.
-
-        Raises:
-            InstallFailed: the build can't be installed here.
-        """
+        """Open an oracle for the build where the script fails. Raises ``InstallFailed`` if it can't be installed."""
         return self.provider.failing_oracle(build, self.journal, self.notify)

@@ -67,8 +67,7 @@ class SharedResources:
     def warm_environment(self, maker: Environments, build: Build) -> WarmEnvironment:
         """Return the environment of a build; it stays leased until enough others were asked for.
 
-        Raises:
-            InstallFailed: the build can't be installed here.
+        Raises ``InstallFailed`` if the build can't be installed here.
         """
         key = (id(maker), build)
         if key not in self._warm:

@@ -58,18 +58,10 @@ class NightlyFinder:
     def find(
         self, first: datetime.date, last: datetime.date, listed: Listing
     ) -> tuple[Listing, dict[str, NightlySource]]:
-        """Find the nightlies of a range, and the sources of those that are not of the run's own source.
+        """Find the nightlies of a range, both days included, and the other sources by the address of a wheel.
 
-        Args:
-            last: the last day, included.
-            listed: the nightlies that the index lists for the run's own Python and variant.
-
-        Returns:
-            The nightlies by date, with a notice if the range was split; a day where two parts join has one of each
-            part. The sources are by the address of the nightly's wheel.
-
-        Raises:
-            IndexUnreachable: the index did not answer.
+        The nightlies come by date, with a notice if the range was split. A day where two parts join has one of each.
+        Raises ``IndexUnreachable`` if the index did not answer.
         """
         own = self._nightlies(self.own, first, last, listed)
         gaps = list(_gaps(own, first, last))
@@ -151,10 +143,7 @@ class NightlyFinder:
 
 
 def _gaps(own: Listing, first: datetime.date, last: datetime.date) -> Iterator[tuple[datetime.date, datetime.date]]:
-    """Yield the days at both ends that a listing lacks, each with the listing's own first or last day.
-
-    A few missing days are no gap, since a range begins and ends with days for the tolerance of the table of cuts.
-    """
+    """Yield the days at both ends that a listing lacks; a few days within the table's tolerance are no gap."""
     days = [build.date for build in own.builds if build.date is not None]
     if not days:
         yield first, last

@@ -132,11 +132,7 @@ class Agent:
         return self._facts
 
     def start(self) -> None:
-        """Start the agent unless it is running.
-
-        Raises:
-            AgentFailed: the environment's Python cannot run the agent.
-        """
+        """Start the agent unless it is running. Raises ``AgentFailed`` if the environment's Python cannot run it."""
         if self._process is not None:
             return
         process = self.environment.start(["-c", BOOT], _VARIABLES)
@@ -182,10 +178,7 @@ class Agent:
         return self._observation("observe", repro, settings=settings.to_json(), key=eager_key, **options)
 
     def repeat(self, repro: Repro, *, eager_key: str | None = None) -> Observation:
-        """Run a script twice with compile turned off, the second time with fresh memory, clock and addresses changed.
-
-        Every difference is noise and no evidence about the compiler. ``observe`` leaves out such places by itself.
-        """
+        """Run a script twice in eager, with fresh memory, clock and addresses; every difference is noise."""
         return self._observation("repeat", repro, key=eager_key)
 
     def trace(self, repro: Repro) -> Trace:
@@ -208,10 +201,7 @@ class Agent:
         self.close()
 
     def _repro_json(self, repro: Repro) -> dict[str, Any]:
-        """Return a repro in the form that the agent reads.
-
-        A container cannot read the script's folder, so there the modules beside the script are included.
-        """
+        """Return a repro as the agent reads it; a container, which lacks the folder, gets the script's modules."""
         data = repro.to_json()
         if not self.environment.local:
             data.update(directory=None, siblings=siblings(repro.source, repro.directory))

@@ -22,12 +22,7 @@ def repro_identity(repro: Repro) -> tuple[str, tuple[str, ...], int, str, str]:
 
 
 def siblings(source: str, directory: str | None) -> dict[str, str]:
-    """Return the modules under ``directory`` that the script imports, directly or not, by their relative path.
-
-    Args:
-        source: the script's text.
-        directory: the folder that is put on ``sys.path`` for it; ``None`` for a script that stands alone.
-    """
+    """Return the modules under a script's folder that it imports, directly or not, by their relative path."""
     if directory is None:
         return {}
     root = Path(directory)
@@ -173,11 +168,7 @@ class Library:
             self._process.kill()
 
     def source(self, name: str) -> tuple[str, bool] | None:
-        """Return the source of a module by its dotted name, and True if it is a package.
-
-        Return ``None`` for a module that isn't installed or isn't written in Python, for the standard library, and for
-        torch and numpy.
-        """
+        """Return a module's source, and True for a package; ``None`` outside libraries, for torch and for numpy."""
         if self._process is None:
             self._process = self._environment.start(["-c", _SERVER])
         try:

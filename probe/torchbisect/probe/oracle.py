@@ -95,11 +95,7 @@ class Oracle(Protocol):
         """End all processes; the next question starts them again."""
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
-        """Return the two runs of a script. Where only a test runs, the eager run is ``not-run``.
-
-        Raises:
-            DiskFull: there is no room to run it.
-        """
+        """Return the two runs of a script; the eager one is ``not-run`` for a test. Raises ``DiskFull``."""
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """Return the mismatch of a script; ``None`` if there is none, or if the script is untestable."""

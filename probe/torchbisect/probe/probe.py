@@ -122,11 +122,7 @@ class Probe:
         self.close()
 
     def start(self) -> None:
-        """Start the agent.
-
-        Raises:
-            AgentFailed: the environment's Python can't run it.
-        """
+        """Start the agent. Raises ``AgentFailed`` if the environment's Python can't run it."""
         self._started_agent().start()
 
     def close(self) -> None:
@@ -148,11 +144,7 @@ class Probe:
         return other
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
-        """Return both runs of a script, side by side.
-
-        Raises:
-            DiskFull: there is no room to run it.
-        """
+        """Return both runs of a script, side by side."""
         settings = settings or Settings()
         key = self._key("observe", repro, settings)
         known = self.journal.get(key)
@@ -195,18 +187,11 @@ class Probe:
         return Trace.from_json(known)
 
     def sanity_check(self, backend: str = "inductor") -> Untestable | None:
-        """Compile a small script known to be right with a backend; return why that fails, or ``None``.
-
-        The script runs once for each backend and build. If it fails, nothing compiled here is evidence.
-        """
+        """Compile a script known to be right, once for each backend; return why that fails, or ``None``."""
         return self._sanity.result(backend, self.observe)
 
     def ask(self, question: Question) -> Verdict:
-        """Answer whether a script still shows a mismatch; from the journal if it was asked before.
-
-        Raises:
-            DiskFull: there is no room to run it.
-        """
+        """Answer whether a script still shows a mismatch; from the journal if it was asked before."""
         key = self._question_key("ask", question, str(question.strictness), self.repeat)
         known = self.journal.get(key)
         if known is not None:
@@ -220,18 +205,11 @@ class Probe:
         return verdict
 
     def ask_once(self, question: Question) -> Verdict:
-        """Answer a question by one more run, which is neither read from the journal nor kept there.
-
-        Raises:
-            DiskFull: there is no room to run it.
-        """
+        """Answer a question by one more run, which is neither read from the journal nor kept there."""
         return self._verdict(self._run_for(question), question)[0]
 
     def ask_in_fresh_process(self, question: Question) -> Verdict:
-        """Answer a question with a new agent, never from the journal.
-
-        An answer other than ``ask``'s means that the warm agent of this environment can't be trusted.
-        """
+        """Answer a question with a new agent; another answer than ``ask``'s means that warm ones are wrong."""
         with self._fresh() as fresh:
             verdict = fresh.ask(question)
             self.asked += fresh.asked

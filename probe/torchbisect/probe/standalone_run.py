@@ -50,13 +50,10 @@ def run_plain(
     """Run a script with the environment's ``python`` in an empty folder of its own, with compiler caches of its own.
 
     Args:
-        arguments: what follows its name.
         timeout: seconds until it is ended.
-        name: the script's file name.
         compiled: ``False`` switches ``torch.compile`` off through torch's own ``TORCHDYNAMO_DISABLE``.
 
-    Raises:
-        DiskFull: there is no room for the folder or for what the script writes.
+    Raises ``DiskFull`` if there is no room for the folder or for what the script writes.
     """
     with tempfile.TemporaryDirectory(prefix="torchbisect-plain-", ignore_cleanup_errors=True) as folder:
         extra = {variable: os.path.join(folder, part) for variable, part in _CACHES}

@@ -74,14 +74,9 @@ os.execvp("sh", ["sh", "-c", sys.argv[1]])
 class CommandProbe:
     """Answers questions about one environment by the user's own test. See ``oracle.Oracle``.
 
-    Settings are not part of a test's question: it compiles as it likes.
-
-    Attributes:
-        asked: the number of runs of the command.
+    Settings are not part of a test's question: it compiles as it likes. ``asked`` counts the runs of the command.
 
     Args:
-        environment: the environment whose torch is tested.
-        journal: answers from earlier runs.
         command: for ``sh -c``.
         directory: the working directory; an empty folder if left out.
         timeout: seconds after which it is ended; half an hour if left out.
@@ -281,11 +276,7 @@ class CommandProbe:
             return self.environment.run(words, timeout=self._timeout, directory=scratch, extra=extra)
 
     def _folder(self, scratch: str) -> str:
-        """Return the working directory: the user's folder, or a copy of it in a container that can't see it.
-
-        Raises:
-            InputError: if it can't be copied.
-        """
+        """Return the working directory: the user's folder, or a copy of it in a container that can't see it."""
         if self._directory is None or self.environment.local:
             return self._directory or scratch
         copy = Path(scratch, ".folder")
@@ -299,11 +290,9 @@ _LEFT_BEHIND = frozenset({".git", "__pycache__"})
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy the files and folders below ``source``, without links, special files and git's own folder.
+    """Copy a folder for a container, without links, special files and git's own folder.
 
-    Raises:
-        InputError: if there is more than ``LARGEST_FOLDER`` bytes of it, or a file that can't be read.
-        OSError: if there is no room for it.
+    Raises ``InputError`` above ``LARGEST_FOLDER`` bytes or for an unreadable file, ``OSError`` if there is no room.
     """
     size = 0
     for folder, folders, files in os.walk(source):

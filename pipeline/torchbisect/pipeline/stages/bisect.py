@@ -30,7 +30,7 @@ from torchbisect.probe.oracle import Question
 
 @dataclass(frozen=True)
 class Level:
-    """The result of a search in one channel."""
+    """The result of a search among the builds of one channel."""
 
     channel: Channel
     listing: Listing
@@ -83,8 +83,7 @@ class Bisection:
     def finer(self, boundary: Boundary[Build], question: Question) -> Level | str:
         """Search the nightlies for a boundary between two releases, or return the reason why that is not possible.
 
-        Raises:
-            IndexUnreachable: the user asked for nightlies by name, and their index did not answer.
+        Raises ``IndexUnreachable`` if the user asked for nightlies by name, and their index did not answer.
         """
         options = self._session.options
         assert boundary.before is not None

@@ -42,14 +42,8 @@ def without_libraries(
 ) -> Reduction:
     """Return the reduction of a script into which the code of the libraries that it imports was copied.
 
-    Args:
-        oracle: the oracle of the environment that has the libraries.
-        reduced: shrinks a script within a budget.
-        budget: the budget of the whole.
-
-    Returns:
-        One reduction that counts both. ``made`` where there is no library, where the mismatch needs it, or where the
-        result is too long to be read.
+    One reduction counts both. Return ``made`` where there is no library, where the mismatch needs it, or where the
+    result is too long to be read. ``budget`` is that of the whole.
     """
     if not made.finished:
         return made

@@ -51,12 +51,7 @@ class BoundaryCommits:
 
 
 class CommitSearch:
-    """Searches for the commit of a boundary.
-
-    Args:
-        build_oracle: answers for builds, and holds their facts.
-        component: the compiler stage that was localized.
-    """
+    """Searches for the commit of a boundary; ``component`` is the compiler stage that was localized."""
 
     def __init__(self, session: Session, build_oracle: BuildOracle, component: str | None) -> None:
         self._session, self._build_oracle, self._component = session, build_oracle, component

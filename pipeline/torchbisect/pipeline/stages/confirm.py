@@ -17,9 +17,8 @@ RUNS = 3
 def confirm_standalone(oracle: Oracle, text: str) -> tuple[tuple[PlainRun, bool], ...] | None:
     """Run a script under plain Python on the failing build.
 
-    Returns:
-        The runs, each with True if ``torch.compile`` was switched off. ``None`` unless the script passes without
-        ``torch.compile`` and fails every time with it.
+    Return the runs, each with True if ``torch.compile`` was switched off; ``None`` unless the script passes without it
+    and fails every time with it.
     """
     eager = run_plain(oracle.environment, text, timeout=oracle.limits.longest, compiled=False)
     if eager.status != 0:

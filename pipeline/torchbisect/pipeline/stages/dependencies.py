@@ -20,12 +20,7 @@ _OLD_NAME = "pytorch-triton"
 
 
 class DependencyCheck:
-    """Reports the packages that changed together with torch at a boundary.
-
-    Args:
-        build_oracle: answers for builds, and holds their facts.
-        component: the compiler stage that was localized.
-    """
+    """Reports the packages that changed together with torch; ``component`` is the stage that was localized."""
 
     def __init__(self, session: Session, build_oracle: BuildOracle, component: str | None) -> None:
         self._session, self._build_oracle, self._component = session, build_oracle, component
@@ -47,7 +42,7 @@ class DependencyCheck:
         if not exchangeable or not all(maker.replaces_packages for maker in makers):
             return change_text
         if not generates_code(self._component) or not (find_gpus() or "triton" in question.signature.text.lower()):
-            return f"{change_text}; it plays no part in what goes wrong here"
+            return f"{change_text}; it is unrelated to this bug"
         with_newer = self._ask(older, str(change.after), question)
         with_older = self._ask(newer, str(change.before), question)
         ends = [self._build_oracle.ask(build, question).status for build in (older, newer)]
@@ -78,11 +73,8 @@ def exchange_result(
     """Return a phrase that names the package that the answer follows.
 
     Args:
-        change: the package that changed together with torch.
-        older: the status of the older torch with its own package.
-        newer: the status of the newer torch with its own package.
-        with_newer: the answer of the older torch with the newer package.
-        with_older: the answer of the newer torch with the older package.
+        older: the status of the older torch with its own package; ``newer`` that of the newer torch.
+        with_newer: the answer of the older torch with the newer package; ``with_older`` the opposite.
     """
     if (with_newer.status, with_older.status) == (newer, older):
         return f"the answer follows {change.name} and not torch"

@@ -49,7 +49,6 @@ def search_history(
     """Search the builds with the shrunk script if it has the history of the original, else with the original.
 
     Args:
-        original: the question about the original script.
         shrunk: the shrunk script, or ``None`` to ask about the original.
         shrink_again: shrinks the script once more with these witnesses.
         on_level: receives the result of each search.
@@ -84,10 +83,7 @@ def search_history(
 def _first_difference(
     bisection: Bisection, original: Question, question: Question, level: Level
 ) -> tuple[Build, BuildAnswer] | None:
-    """Return the first build at a boundary that answers the two questions differently, and its answer to the original.
-
-    A build that can't answer the original is no evidence of a difference.
-    """
+    """Return the first build at a boundary that tells the two questions apart, and its answer to the original."""
     for build in telling_builds(level.result):
         answer = bisection.ask(build, original)
         if answer.status is BuildStatus.UNTESTABLE:

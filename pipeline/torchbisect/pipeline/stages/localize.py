@@ -56,21 +56,10 @@ def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: 
 def find_compiler_pass(
     session: Session, environment: Environment, localization: Localization, script: str, seed: int
 ) -> PassFound | None:
-    """Ask torch's own bisector for the pass or operator at fault.
+    """Ask torch's own bisector for the pass at fault in a script that fails only when compiled, or return ``None``.
 
     An answer for another backend than the measured one is dropped: the script failed there for another reason.
-
-    Args:
-        environment: the environment of the failing build.
-        localization: the part of the compiler that was measured.
-        script: a script that fails when it is compiled, and passes when it is not.
-        seed: the seed of the random generators.
-
-    Returns:
-        The pass, or ``None`` if there is no answer.
-
-    Raises:
-        DiskFull: there is no room for the script.
+    Raises ``DiskFull`` if there is no room for the script.
     """
     if localization.backend not in _BACKENDS_WITH_PASSES:
         return None

@@ -33,13 +33,7 @@ _NEVER_STANDALONE = (MismatchKind.SLOW, MismatchKind.COMMAND)
 
 @dataclass(frozen=True)
 class Subject:
-    """The script that is shrunk.
-
-    Attributes:
-        repro: the script as the user gave it.
-        mismatch: the mismatch that has to stay.
-        settings: the cheapest settings that show it.
-    """
+    """The script that is shrunk, the mismatch that has to stay, and the cheapest settings that show it."""
 
     repro: Repro
     mismatch: Mismatch
@@ -48,12 +42,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Witness:
-    """Another build, whose verdict on the original the smaller script has to keep.
-
-    Attributes:
-        oracle: the oracle of that build.
-        status: the status of that build for the original, good or bad.
-    """
+    """Another build: its oracle, and the status of the original there, which the smaller script has to keep."""
 
     oracle: Oracle
     status: BuildStatus
@@ -140,12 +129,7 @@ def shrink(session: Session, oracle: Oracle, subject: Subject, witnesses: Sequen
 
 @dataclass(frozen=True)
 class _Reducer:
-    """Reduces scripts.
-
-    Attributes:
-        witnesses: the builds whose verdict has to stay.
-        save: receives each new smallest script.
-    """
+    """Reduces scripts while the answer to ``question`` stays; ``save`` receives each new smallest script."""
 
     session: Session
     oracle: Oracle

@@ -64,11 +64,7 @@ class Observed:
 
 
 def observe(session: Session, oracle: Oracle, repro: Repro) -> Observed:
-    """Run the script both ways, or the user's test, and name the mismatch.
-
-    Raises:
-        DiskFull: there is no room to run it.
-    """
+    """Run the script both ways, or the user's test, and name the mismatch. Raises ``DiskFull``."""
     display = session.display
     display.status(f"running {oracle.subject}")
     observed = _first_look(session, oracle, repro)
@@ -83,12 +79,8 @@ def observe(session: Session, oracle: Oracle, repro: Repro) -> Observed:
 def count_runs(session: Session, oracle: Oracle, repro: Repro, observed: Observed, settings: Settings) -> Observed:
     """Check that every run shows a mismatch, and a fresh process as well as a warm one.
 
-    Args:
-        observed: the first observation; it is returned unchanged if it is no mismatch.
-        settings: the settings on which runs cost least.
-
-    Returns:
-        The observation with its runs counted, or with the verdict ``flaky``.
+    Return the observation with its runs counted, or with the verdict ``flaky``; unchanged if it is no certain mismatch.
+    ``settings`` are those on which runs cost least.
     """
     mismatch = observed.certain_mismatch
     if mismatch is None:

@@ -16,14 +16,7 @@ from torchbisect.probe.oracle import Question
 
 @dataclass(frozen=True)
 class Refinement:
-    """One result for the report; the fields that it does not concern are empty.
-
-    Attributes:
-        levels: the results of all searches so far, from the coarsest channel to the finest.
-        remark: a line for the reader of the search's result.
-        kind: the kind of the boundary that ``commits`` is about.
-        commits: the commits between the two ends of that boundary.
-    """
+    """One result for the report: all searches so far, a remark, or the commits of a boundary of this kind."""
 
     levels: tuple[Level, ...] = ()
     remark: str | None = None
@@ -34,13 +27,7 @@ class Refinement:
 def refine(
     session: Session, bisection: Bisection, level: Level, question: Question, component: str | None
 ) -> Iterator[Refinement]:
-    """Narrow each boundary as far as its builds can be reached and the user asked for.
-
-    Args:
-        level: the result of the first search.
-        question: the question that its builds were asked.
-        component: the compiler stage that was localized.
-    """
+    """Narrow each boundary of the first search as far as its builds can be reached and the user asked for."""
     levels = [level]
     commits = CommitSearch(session, bisection.build_oracle, component)
     dependencies = DependencyCheck(session, bisection.build_oracle, component)

@@ -59,11 +59,7 @@ def find_mismatch(observation: Observation, source: str = "") -> Mismatch | None
 
     How the runs ended comes first, but for one case: when the script itself notices that something is wrong (its
     assertion fails, it compares and exits) and the record shows what, then that is the mismatch, because it outlives
-    the removal of the assertion.
-
-    Args:
-        observation: the two runs.
-        source: the script, for what its assertions ask about and which names are its own.
+    the removal of the assertion. ``source`` is the script, for its assertions and its own names.
     """
     ending = _ending_mismatch(observation, source)
     seen = [_difference_mismatch(item) for item in _independent_differences(observation, ending, source)]

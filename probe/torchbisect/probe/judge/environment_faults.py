@@ -146,10 +146,7 @@ def environment_fault(observation: Observation) -> Untestable | None:
 
 
 def missing_module(observation: Observation) -> str | None:
-    """Return the package that the script imports and that is not installed, for the hint to ``--with``.
-
-    Torch's own modules are left out.
-    """
+    """Return the package, other than torch, that the script imports and that is not installed, for ``--with``."""
     raised = observation.eager.raised
     while raised is not None:
         found = _MISSING_MODULE.search(raised.message) if _is_import_error(raised) else None

@@ -43,10 +43,7 @@ def _parsed(source: str) -> ast.Module | None:
 
 @lru_cache(maxsize=256)
 def bound_names(source: str) -> frozenset[str]:
-    """Return every name that the script itself binds: variables, parameters, functions, classes, attributes it sets.
-
-    Names of modules that it imports are left out; a script that can't be parsed binds none.
-    """
+    """Return every name that the script itself binds, without those of imported modules; none if it can't be parsed."""
     tree = _parsed(source)
     if tree is None:
         return frozenset()
@@ -64,12 +61,9 @@ def bound_names(source: str) -> frozenset[str]:
 
 
 def statement_at(source: str, line: int) -> FailingStatement | None:
-    """Return the statement on this line of the script; ``None`` if it is no assertion, ``raise`` or exit.
+    """Return the statement on this line, counted from 1; ``None`` if it is no assertion, ``raise`` or exit.
 
     The condition of a ``raise`` and of a ``sys.exit`` is that of the innermost ``if`` or ``while`` around it.
-
-    Args:
-        line: from 1, as a traceback has it; any line of the statement.
     """
     tree = _parsed(source)
     if tree is None:

@@ -106,11 +106,7 @@ def _observed_difference(left: Signature, right: Signature, strictness: Strictne
 
 
 def _equally_wrong(left: float | None, right: float | None) -> bool:
-    """Return False if a clear error has become a matter of precision.
-
-    The opposite is expected: an error that is large in one function is diluted in the loss of the network around it,
-    and grows as that network is removed.
-    """
+    """Return False if a clear error has become a matter of precision; the opposite happens as a script shrinks."""
     if left is None or right is None:
         return True
     return not (left > _CLEARLY_WRONG and right < _CLEARLY_WRONG / _ERROR_SIZE_FACTOR)
@@ -201,11 +197,7 @@ def _has_few_words(signature: Signature) -> bool:
 
 
 def _about_shapes(signature: Signature) -> bool:
-    """Return True for a message about shapes that do not fit.
-
-    One wrong shape makes one operator fail in one build and the next operator in another; the two messages have only
-    this subject in common.
-    """
+    """Return True for a message about wrong shapes, at which another operator may fail in another build."""
     return any(words & _SHAPE_WORDS for words in _messages(signature))
 
 

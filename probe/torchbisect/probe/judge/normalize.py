@@ -57,11 +57,8 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 def normalize(message: str, names: Set[str] = frozenset()) -> str:
     """Return the message with every part that changes between runs of one bug replaced by a mark such as ``<n>``.
 
-    Applying it twice is the same as applying it once.
-
-    Args:
-        message: the text of an exception.
-        names: the names that the user's script binds; where the message quotes one it becomes ``<name>``.
+    Applying it twice is the same as applying it once. ``names`` are those that the script binds: quoted, one becomes
+    ``<name>``.
     """
     text = _once(message, names)
     # One replacement can lay bare what another stands for: "[s0, 3]" in "tensor([s0, 3], x)" and the like.
@@ -172,10 +169,7 @@ def role(place: str) -> str:
 
 
 def same_role(left: str, right: str) -> bool:
-    """Return True if two roles can belong to one bug.
-
-    A difference in a global or in printed text may be seen in an output once the script is shorter, and vice versa.
-    """
+    """Return True if two roles can belong to one bug: once a script is shorter, a global may be seen in an output."""
     if left == right:
         return True
     if left in _SEEN_AFTERWARDS or right in _SEEN_AFTERWARDS:

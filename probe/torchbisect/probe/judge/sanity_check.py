@@ -35,11 +35,7 @@ class SanityChecks:
         self._lock = threading.Lock()
 
     def result(self, backend: str, observe: Callable[[Repro, Settings], Observation]) -> Untestable | None:
-        """Return why the environment is no evidence on a backend, or ``None``; the script runs there only once.
-
-        Args:
-            observe: runs a script both ways in the environment.
-        """
+        """Return why the environment is no evidence on a backend, or ``None``; the script runs there only once."""
         with self._lock:
             if backend not in self._results:
                 result = _judged(observe(Repro(KNOWN_GOOD_SCRIPT), Settings(backend=backend)))
@@ -52,13 +48,8 @@ class SanityChecks:
 def sanity_backend(stage: str, sources: Iterable[str], settings: Settings) -> str:
     """Return the backend that must be sane before an answer is evidence: the least that the answer depends on.
 
-    Args:
-        stage: how far into the compiler an exception came from; empty if unknown.
-        sources: the texts of the script and of the modules beside it.
-
-    Returns:
-        The backend of the settings, else the first that reaches the stage, else the most demanding one that the
-        script names. ``inductor`` if it names none, and ``eager`` if it names only backends of its own.
+    It is that of the settings, else the first that reaches the stage of an exception, else the most demanding one that
+    the sources name. It is ``inductor`` if they name none, and ``eager`` if they name only backends of their own.
     """
     if settings.backend is not None:
         return settings.backend

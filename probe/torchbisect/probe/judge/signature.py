@@ -123,12 +123,7 @@ class Signature:
 
     @classmethod
     def of_raised(cls, kind: MismatchKind, raised: Raised, source: str = "") -> Signature:
-        """Return the signature of an exception that ended only one of the runs.
-
-        Args:
-            kind: ``RAISES``, ``RAISES_DIFFERENTLY`` or ``MISSING_RAISE``.
-            source: the script, to tell its own names from torch's and to read its assertions.
-        """
+        """Return the signature of an exception that ended only one of the runs of the script ``source``."""
         names = bound_names(source)
         name, text = _unwrapped(raised)
         frames_torch = _torch_frames(raised)

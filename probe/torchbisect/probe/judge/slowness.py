@@ -38,10 +38,7 @@ class Bounds:
 
 
 def find_slowness(observation: Observation, bounds: Bounds) -> Mismatch | None:
-    """Return the first bound that the compiled run exceeds, as a mismatch; ``None`` if it exceeds none.
-
-    The run time comes last, because a busy machine changes it.
-    """
+    """Return the first bound that the compiled run exceeds, the run time last; ``None`` if it exceeds none."""
     compiled = observation.compiled
     for attribute, bound, reasons in (
         ("graph breaks", bounds.graph_breaks, compiled.graph_breaks),

@@ -31,11 +31,7 @@ _FLAG_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class SettingsAnswer:
-    """The answer to one question of the localization.
-
-    Attributes:
-        text: the settings other than the backend, as a person types them; empty if there are none.
-    """
+    """The answer to one question; ``text`` has the settings other than the backend, as a person types them."""
 
     settings: Settings
     text: str
@@ -83,10 +79,9 @@ def localize(
     *,
     try_flags: bool = True,
 ) -> Localization:
-    """Find the part of the compiler that shows a mismatch.
+    """Find the part of the compiler that shows a mismatch of a script with its own settings.
 
     Args:
-        repro: a script that shows the mismatch with its own settings.
         on_progress: receives one line before each question.
         try_flags: look for compiler flags that avoid it.
     """
@@ -146,11 +141,10 @@ class _Localizer:
         return verdict
 
     def _avoiding_flags(self, settings: Settings, flags: Sequence[Flag]) -> list[Flag]:
-        """Return the single flags that avoid the mismatch.
+        """Return the single flags that avoid the mismatch; halves of them are tried only if all of them together help.
 
-        All flags are set at once; halves of them are tried only if that helps, so that the usual answer, none, costs
-        one question. Flags that help only together are not found. The search stops once the answers took a minute. The
-        time is that of the answers themselves, so that a continued run asks the same questions.
+        Flags that help only together are not found. The search stops once the answers took a minute; only
+        their own time counts, so that a continued run asks the same questions.
         """
         asked, seconds = 0, 0.0
         found: list[Flag] = []

@@ -71,16 +71,8 @@ class PassFound:
 def find_pass(environment: Environment, source: str, *, seed: int = 0, timeout: float = 600.0) -> PassFound | None:
     """Ask torch's own bisector about a script that stands alone: one that fails where compiled and not where not.
 
-    Args:
-        source: the script; a backend that it names gives way to those that are tried.
-        seed: of torch's random generator, at the start of every run.
-        timeout: seconds for all of it, a dozen runs of the script.
-
-    Returns:
-        Its answer; ``None`` where this torch has no bisector, or it finds nothing wrong or comes to no end.
-
-    Raises:
-        DiskFull: there is no room for the script.
+    Return ``None`` where this torch has no bisector, or it finds nothing wrong or comes to no end. ``timeout`` is in
+    seconds, for a dozen runs of the script. Raises ``DiskFull`` if there is no room for the script.
     """
     with tempfile.TemporaryDirectory(prefix="torchbisect-passes-", ignore_cleanup_errors=True) as folder:
         try:
