@@ -19,11 +19,9 @@ from hypothesis import strategies as st
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.minimize import SCHEDULE, Budget, minimize
-from torchbisect.minimizer.search import MAX_GROWTH, ReductionSearch
-from torchbisect.minimizer.sort_key import sort_key
+from torchbisect.minimizer.search import MAX_GROWTH, ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied, tidy
-from torchbisect.minimizer.syntax.layout import format_script
-from torchbisect.minimizer.syntax.tree import count_nodes, parse, text_of
+from torchbisect.minimizer.syntax.tree import count_nodes, format_script, parse, text_of
 
 EXAMPLES = max(3, settings.default.max_examples // 13)
 """Number of examples of tests in which each example is a whole reduction."""

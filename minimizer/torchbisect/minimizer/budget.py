@@ -8,23 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a reduction.
-
-    Attributes:
-        seconds: wall time; ``None`` is no limit.
-        questions: number of questions to the oracle; ``None`` is no limit.
-    """
+    """Limits of a reduction: seconds of wall time and questions to the oracle; ``None`` is no limit."""
 
     seconds: float | None = None
     questions: int | None = None
 
     @classmethod
     def parsed(cls, text: str) -> Budget:
-        """Read ``90s``, ``5m`` or ``1h`` as wall time, and ``200q`` as questions.
-
-        Raises:
-            ValueError: the text has another form, or is zero.
-        """
+        """Read ``90s``, ``5m``, ``1h`` or ``200q`` (questions); raise ``ValueError`` on another form or zero."""
         found = _BUDGET.match(text.strip())
         if found is None or not float(found.group(1)):
             raise ValueError(text)
@@ -53,14 +44,7 @@ class BudgetExhausted(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of a reduction, for display.
-
-    Attributes:
-        stage: name of the running pass.
-        asked: questions so far.
-        bytes, nodes: size of the best script so far.
-        seconds: wall time since the start.
-    """
+    """The state of a reduction, for display; ``bytes`` and ``nodes`` are the size of the best script so far."""
 
     stage: str
     asked: int
@@ -71,14 +55,7 @@ class Progress:
 
 @dataclass
 class Statistics:
-    """The figures of one pass.
-
-    Attributes:
-        asked: questions.
-        accepted: questions answered yes.
-        bytes_won: bytes that the accepted candidates removed.
-        seconds: wall time of the questions.
-    """
+    """The figures of one pass: questions, those answered yes, bytes that they removed, and seconds of wall time."""
 
     asked: int = 0
     accepted: int = 0

@@ -15,12 +15,8 @@ from torchbisect.minimizer.syntax.unbound_names import unbound_names
 class CandidateFilter:
     """The flaws of the script that a reduction starts from; a candidate may have these and no others.
 
-    The mismatch may be about such a flaw, so the filter does not demand that a candidate is free of it.
-
-    Attributes:
-        unbound: names that the script cannot bind.
-        defects: how often the script has each defect.
-        members: fields and methods of the script's classes. A candidate that reads one and has lost it cannot work.
+    The mismatch may be about such a flaw: names that the script cannot bind, and its defects with their number.
+    A candidate that reads one of the ``members`` of the script's classes and has lost it cannot work.
     """
 
     unbound: frozenset[str] = frozenset()

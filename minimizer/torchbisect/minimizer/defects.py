@@ -32,7 +32,7 @@ def class_members(tree: ast.Module) -> frozenset[str]:
 
 
 def count_defects(tree: ast.Module, members: frozenset[str] = frozenset()) -> Counter[str]:
-    """Count each defect of a script; defects that it does not have are left out.
+    """Count each defect of a script that it has; ``members`` are the ``class_members`` of the user's own script.
 
     - ``empty``: a tensor without elements by its constructor: ``torch.randn(0)``, ``torch.tensor([])``,
       ``torch.ones()``.
@@ -45,10 +45,6 @@ def count_defects(tree: ast.Module, members: frozenset[str] = frozenset()) -> Co
     - ``gradients``: an autograd function without a gradient for each argument.
     - ``no attribute NAME``: ``self.NAME``, or one of ``members`` of any object, is read but never set.
     - ``no compile``, ``compiled in vain``: nothing is compiled, or no statement calls it.
-
-    Args:
-        tree: the script.
-        members: the ``class_members`` of the user's own script.
     """
     found: Counter[str] = Counter()
     nodes = list(walk(tree))
@@ -117,7 +113,6 @@ def _is_empty_tensor(call: ast.Call, torch_names: TorchNames) -> bool:
 
 
 def _lacks_super(node: ast.ClassDef) -> bool:
-    """Tell whether a class with a base has an ``__init__`` that does not call the base's."""
     init = next((item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None)
     if init is None or not node.bases:
         return False
@@ -128,7 +123,7 @@ _Definitions = dict[str, "ast.FunctionDef | ast.ClassDef | None"]
 
 
 def _call_defects(nodes: list[ast.AST], torch_names: TorchNames) -> Iterator[str]:
-    """Yield calls of functions defined once with arguments that do not fit, or whose missing value is used.
+    """Yield calls of functions defined once whose arguments do not fit, or whose missing value is used.
 
     Other objects may have a method of the same name, so of a method only the missing value is counted.
     """
@@ -243,10 +238,7 @@ _COMMON_ATTRIBUTES = CONTAINER_METHODS | {
 
 
 def _attribute_defects(nodes: list[ast.AST], members: frozenset[str]) -> Iterator[str]:
-    """Yield the attributes that are read from ``self`` or are class members, and that the script never sets.
-
-    An attribute that only a base class from elsewhere sets counts too, in the user's own script as in the candidate.
-    """
+    """Yield the attributes read from ``self``, or among ``members``, that the script itself never sets."""
     made: set[str] = set()
     own = members - _COMMON_ATTRIBUTES
     read = {

@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from torchbisect.core.verdict import Verdict
+from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.budget import Budget, BudgetExhausted, Progress, Statistics
 from torchbisect.minimizer.candidate_filter import CandidateFilter
 from torchbisect.minimizer.syntax.tree import count_nodes
+
+Ask = Callable[[str], Verdict]
 
 
 @dataclass
@@ -20,20 +22,12 @@ class InterestingnessTest:
     It is shared by the search and by the searches that branch off it.
 
     Attributes:
-        ask: the oracle.
-        budget: limits of the reduction.
-        on_progress: receives the figures at each new best script.
         expect: receives, before each question, the texts that come next if the answer is no. The texts are computed as
             they are read, and the result does not depend on them.
         answers: whether each text that was asked about is interesting.
         requested: the texts that the current round wanted to know of, cached ones included.
         request_limit: the maximum size of ``requested``; set while a search branches off.
-        statistics: figures by pass.
-        stage: name of the running pass.
-        asked: number of questions so far.
         most_nodes: size of the script that the current round started from; no result is larger.
-        filter: rejects candidates before they are asked about.
-        started: monotonic clock at the start of the reduction.
     """
 
     ask: Callable[[str], Verdict]
@@ -71,12 +65,7 @@ class InterestingnessTest:
     def is_interesting(self, text: str, following: Iterable[str] = ()) -> bool:
         """Tell whether a text shows the mismatch, from the cache if it was asked about before.
 
-        Args:
-            text: the candidate.
-            following: the candidates that come next if the answer is no.
-
-        Raises:
-            BudgetExhausted: this would be one question too many.
+        ``following`` are the next candidates after a no. Raises ``BudgetExhausted`` before one question too many.
         """
         if text not in self.requested:
             if self.request_limit is not None and len(self.requested) >= self.request_limit:
@@ -98,3 +87,22 @@ class InterestingnessTest:
         if text not in self._accepted:
             self._accepted[text] = self.filter.accepts(tree, text)
         return self._accepted[text]
+
+
+def require_every_run(ask: Ask, ask_again: Ask, times: int) -> Ask:
+    """Return an oracle that answers ``same`` only if further runs do too, else ``other`` (``not-every-time``).
+
+    A script that always fails often has a neighbor that fails now and then. One question cannot tell them apart, and a
+    reduction asks hundreds, so sooner or later it would accept the neighbor. So a candidate that shows the mismatch is
+    run several ``times`` more. ``ask_again`` never answers from a cache.
+    """
+
+    def ask_every_time(source: str) -> Verdict:
+        first = ask(source)
+        for _ in range(times if first.same else 0):
+            further = ask_again(source)
+            if not further.same:
+                return Verdict(Answer.OTHER, "not-every-time", f"once {first.answer}, then {further.answer}")
+        return first
+
+    return ask_every_time

@@ -29,11 +29,9 @@ from torchbisect.minimizer.passes import (
     shrink_constants,
     substitute,
 )
-from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.sort_key import sort_key
+from torchbisect.minimizer.search import ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
-from torchbisect.minimizer.syntax.layout import format_script
-from torchbisect.minimizer.syntax.tree import count_nodes, parse, text_of
+from torchbisect.minimizer.syntax.tree import count_nodes, format_script, parse, text_of
 
 __all__ = ["Budget", "Progress", "Reduction", "Statistics", "minimize"]
 
@@ -81,7 +79,6 @@ class Schedule:
 
 
 def _in_turn(*passes: Pass) -> Pass:
-    """Return a pass that runs several passes, one after the other."""
 
     def run(search: ReductionSearch) -> None:
         for one in passes:
@@ -141,11 +138,8 @@ class Reduction:
     Attributes:
         source: the smallest script found that shows the same mismatch, formatted for readers.
         bytes, lines, nodes: its size; blank lines do not count.
-        original_bytes, original_lines, original_nodes: the size of the original script.
         asked: number of candidates that were asked about.
-        seconds: wall time.
         finished: ``False`` if the budget ran out before the reduction was complete.
-        statistics: figures by pass.
         trajectory: after each accepted candidate the number of questions, the seconds since the start, and the bytes.
     """
 
@@ -186,8 +180,7 @@ def minimize(
         trace: the trace of an eager run of the script, or a function from a text to its trace. Without a trace, the
             passes that need one do nothing.
         budget: when to stop and return the best script so far.
-        on_best: receives each new best text at once.
-        on_progress: receives the figures at each new best text.
+        on_best, on_progress: receive each new best text, and the figures at it, at once.
         expect: receives, before each question, the texts that come next if the answer is no, so that they can be asked
             about in parallel. It does not change the result.
         backend: the backend of ``torch.compile`` calls that a pass writes; by default the one that the script names.
@@ -214,7 +207,6 @@ def minimize(
 
 
 def _cached_tracer(trace: Tracer | Trace | None, source: str) -> Tracer:
-    """Return a function from a text to its trace that traces each text once."""
     if not callable(trace):
         return lambda text: trace if text == source else None
     return cache(trace)

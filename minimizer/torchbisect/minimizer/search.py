@@ -6,13 +6,13 @@ import ast
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from torchbisect.core.trace import Trace
 from torchbisect.minimizer.budget import BudgetExhausted, Progress
 from torchbisect.minimizer.interestingness import InterestingnessTest
-from torchbisect.minimizer.sort_key import SortKey, sort_key
 from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, Replacement, apply, apply_or_none, tidy
-from torchbisect.minimizer.syntax.tree import children, parse, text_of
+from torchbisect.minimizer.syntax.tree import children, parse, text_of, walk
 
 MAX_GROWTH = 8
 """Number of nodes by which a rewrite may enlarge the script."""
@@ -24,6 +24,32 @@ Options = Callable[[ast.Module], Iterator[Edit]]
 _EditKey = tuple[str, str]
 
 
+@dataclass(frozen=True, order=True)
+class SortKey:
+    """The place of a candidate in the order: fewer nodes, then fewer names, then shorter text, then the text itself.
+
+    The text comes last so that no two candidates are equal, and so that ``f(1)`` is smaller than ``f(8)``.
+    """
+
+    nodes: int
+    names: int
+    length: int
+    text: str
+
+
+def sort_key(tree: ast.AST, text: str) -> SortKey:
+    """Return the sort key of a tree with this text."""
+    count = 0
+    names: set[str] = set()
+    for node in walk(tree):
+        count += 1
+        for field in ("id", "name", "arg", "attr", "asname"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                names.add(value)
+    return SortKey(count, len(names), len(text), text)
+
+
 class ReductionSearch:
     """The best tree so far, and the ways to replace it by a smaller one.
 
@@ -31,10 +57,6 @@ class ReductionSearch:
     ``attempt_rewrite``, ``delta_debug``, ``scan``, ``scan_in_batches`` and ``pump``. It uses nothing else.
 
     Attributes:
-        tree: the best tree.
-        text: its text.
-        key: its sort key.
-        interestingness: the test that a candidate must pass.
         trace: an eager run of the script, or ``None``; line numbers of the tree's nodes refer to it.
         trajectory: after each success the number of questions, the seconds since the start, and the bytes.
     """
@@ -66,9 +88,7 @@ class ReductionSearch:
     def attempt(self, tree: ast.Module | None, following: Iterable[ast.Module | None] = ()) -> bool:
         """Ask about a tree that is smaller than the best, and make it the best if it is interesting.
 
-        Args:
-            tree: the candidate; ``None`` for an invalid edit.
-            following: the candidates that come next if this one fails.
+        ``None`` stands for an invalid edit; ``following`` are the candidates that come next if this one fails.
         """
         text = self._text_to_ask(tree)
         if tree is None or text is None:
@@ -193,10 +213,7 @@ class ReductionSearch:
     def _untried(
         self, options: Options, position: int, tried: dict[_EditKey, int], tree: ast.Module | None = None
     ) -> Iterator[ast.Module | None]:
-        """Yield a tree, or the best, with each edit from a position on that has not failed.
-
-        The keys of the edits and their positions are added to ``tried``.
-        """
+        """Yield a tree, or the best, with each edit from a position on that has not failed; record it in ``tried``."""
         tree = tree or self.tree
         edit_key = self._edit_keys(tree)
         for number, edit in enumerate(options(tree)):

@@ -3,22 +3,50 @@
 from __future__ import annotations
 
 import ast
+import builtins
+from collections.abc import Collection, Sequence
 
 from torchbisect.minimizer.defects import class_members
-from torchbisect.minimizer.syntax.edits import Edit, apply
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none
 from torchbisect.minimizer.syntax.scope import imported_names, in_own_scope, object_attributes
-from torchbisect.minimizer.syntax.side_effects import may_have_side_effects
 from torchbisect.minimizer.syntax.tree import Function, walk
 
 _CALLED_BY_OTHERS = frozenset({"forward", "backward", "setup_context", "jvp", "vmap", "training_step"})
+_CHANGING_METHODS = frozenset(
+    ("add", "append", "apply", "attach", "backward", "clear", "close", "compile", "discard", "extend", "insert", "next")
+    + ("pop", "popleft", "remove", "reset", "seed", "send", "setdefault", "sort", "start", "step", "update", "write")
+)
+_PURE_BUILTINS = frozenset(dir(builtins)) - {"exec", "eval", "input", "next", "open", "print", "setattr", "delattr"}
+
+
+def may_have_side_effects(value: ast.expr, imported: Collection[str], members: Collection[str]) -> bool:
+    """Tell whether evaluating an expression may change something else.
+
+    Functions of libraries are assumed to change nothing, except those whose names say so (``manual_seed``,
+    ``register_hook``, ``add_``). Functions of the script and methods of its classes (``members``) are not
+    analyzed, so they may.
+    """
+    for node in walk(value):
+        if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
+            return True
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            if name in members or name in _CHANGING_METHODS or name.endswith(("_", "_seed")):
+                return True
+            if name.startswith(("register", "set_", "use_")):
+                return True
+        elif not isinstance(node.func, ast.Name) or not (node.func.id in _PURE_BUILTINS or node.func.id in imported):
+            return True
+    return False
 
 
 def without_unused(tree: ast.Module, *, harmless: bool = False) -> ast.Module:
     """Return the tree without unused code, and without the code that only unused code uses, and so on.
 
-    Args:
-        tree: the script.
-        harmless: keep an assignment whose value may have a side effect.
+    ``harmless`` keeps an assignment whose value may have a side effect.
     """
     while found := unused_edits(tree, harmless=harmless):
         tree = apply(tree, found)
@@ -28,9 +56,7 @@ def without_unused(tree: ast.Module, *, harmless: bool = False) -> ast.Module:
 def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
     """Return an edit that removes each binding that is never read, and each annotation.
 
-    Args:
-        tree: the script.
-        harmless: keep an assignment whose value may have a side effect.
+    ``harmless`` keeps an assignment whose value may have a side effect.
     """
     used_by = UsedNames(tree)
     attributes = {node.attr for node in object_attributes(walk(tree))} | _getattr_names(tree)
@@ -64,11 +90,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
 
 
 class UsedNames:
-    """The names in use in the scope of a node: those that its function reads, or else the whole script.
-
-    Attributes:
-        reads: the names that the whole script reads.
-    """
+    """The names in use in the scope of a node: those that its function reads, or else the whole script (``reads``)."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.reads = _reads(tree)
@@ -98,7 +120,6 @@ def _getattr_names(tree: ast.Module) -> set[str]:
 
 
 def _saves_for_backward(value: ast.expr) -> bool:
-    """Tell whether an expression is ``ctx.save_for_backward(...)``."""
     return isinstance(value, ast.Call) and ast.unparse(value.func).endswith(".save_for_backward")
 
 
@@ -156,7 +177,6 @@ def _unused_members(owner: ast.ClassDef, used: set[str], calls: list[ast.Call]) 
 
 
 def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
-    """Return the calls of a name."""
     calls = [node for node in walk(tree) if isinstance(node, ast.Call)]
     return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
 
@@ -168,13 +188,7 @@ def _unused_import(node: ast.Import | ast.ImportFrom, alias: ast.alias, used: se
 
 
 def never_read(target: ast.expr, used: set[str], attributes: set[str]) -> bool:
-    """Tell whether an assignment target is never read.
-
-    Args:
-        target: the target.
-        used: names in use in its scope.
-        attributes: attributes that the script reads.
-    """
+    """Tell whether an assignment target is never read, from the names in use in its scope and all attributes read."""
     if isinstance(target, (ast.Tuple, ast.List)):
         return all(never_read(item, used, attributes) for item in target.elts)
     if isinstance(target, ast.Starred):
@@ -200,3 +214,14 @@ def _annotation_edits(node: ast.AST) -> list[Edit]:
     ]
     returns = None if isinstance(node, ast.Module) else node.returns
     return found + ([Edit.remove(returns)] if returns is not None else [])
+
+
+def attempt_and_clean(search: ReductionSearch, edits: Sequence[Edit], place: int = 0) -> int | None:
+    """Attempt one edit after the other, each with the removal of what it leaves unused and has no side effect.
+
+    The attempts start at ``place``. Returns the position of the edit that was accepted, or ``None`` if none was.
+    """
+    base = search.tree
+    made = (apply_or_none(base, [edit]) for edit in edits[place:])
+    won = search.attempt_first(tree and without_unused(tree, harmless=True) for tree in made)
+    return None if won is None else place + won

@@ -37,14 +37,8 @@ MAX_NODES_READ = 1_200_000
 def bundled(source: str, lookup: Lookup, *, whole: bool) -> str | None:
     """Return the script with the code of the modules that ``lookup`` knows in place of their imports.
 
-    Args:
-        source: the script.
-        lookup: returns the text of a module to bundle.
-        whole: include every statement of a module, because importing it may have side effects. Otherwise only the
-            statements that bind a needed name are included.
-
-    Returns:
-        ``None`` if the script imports no such module, or cannot be bundled.
+    ``whole`` includes every statement of a module, because importing it may have side effects; otherwise only the
+    statements that bind a needed name are included. Returns ``None`` if no such module can be bundled.
     """
     try:
         return _Bundler(lookup, whole).bundle(source)
@@ -53,15 +47,7 @@ def bundled(source: str, lookup: Lookup, *, whole: bool) -> str | None:
 
 
 class _Bundler:
-    """The state of one bundle.
-
-    Attributes:
-        _modules: the modules that were read.
-        _imports: the import statement of each name from outside.
-        _body: the statements of the bundle so far.
-        _done: names of the modules whose statements are in the bundle.
-        _written: texts of the imports in the bundle.
-    """
+    """The state of one bundle: what was read, and the statements of the bundle so far."""
 
     def __init__(self, lookup: Lookup, whole: bool) -> None:
         self._modules, self._whole = ModuleLoader(lookup, whole, MAX_NODES_READ), whole
@@ -101,11 +87,7 @@ class _Bundler:
     def _module_attributes(
         self, made: ParsedModule, tree: ast.AST
     ) -> Iterator[tuple[ast.Attribute, ast.Attribute, Entity]]:
-        """Yield each attribute chain that leads to a name of a bundled module.
-
-        With the chain comes its part that names the entity, and the entity: ``layers.blocks.Block`` is a name of
-        ``layers.blocks``.
-        """
+        """Yield each attribute chain to a bundled module's name, its part that names the entity, and the entity."""
         used = {item.id for item in walk(tree) if isinstance(item, ast.Name)}
         used = {name for name in used if self._modules.resolve(made, name) and name in made.modules}
         roots = {id(item) for name in used for item in references(tree, name)}
@@ -221,7 +203,6 @@ class _Bundler:
                 self._emit(self._modules.loaded[name], taken, names)
 
     def _rewritten(self, made: ParsedModule, node: ast.stmt, names: Mapping[Entity, str]) -> list[ast.stmt]:
-        """Return a statement with the new names."""
         tree = ast.Module([copied(node)], [])
         members = [(item, entity) for item, part, entity in self._module_attributes(made, tree) if item is part]
         own = {name: entity for name in made.names if (entity := self._entity(made, name)) is not None}

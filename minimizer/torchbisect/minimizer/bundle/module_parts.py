@@ -22,13 +22,7 @@ SCRIPT = "__main__"
 
 @dataclass(frozen=True)
 class Module:
-    """The text of a module.
-
-    Attributes:
-        name: its dotted name.
-        text: its source.
-        package: the text is that of a package's ``__init__``, from which relative imports start.
-    """
+    """The text of a module by its dotted name; a ``package`` is an ``__init__``, where relative imports start."""
 
     name: str
     text: str
@@ -44,9 +38,7 @@ class ParsedModule:
     """A parsed module of a bundle. The names that imports bind are resolved when they are first needed.
 
     Attributes:
-        name: dotted name; ``__main__`` for the script.
         package: package from which relative imports start.
-        tree: syntax tree.
         statements: top-level statements without the imports of bundled modules.
         before: for each statement, the modules that are imported before it.
         pending: names imported from a bundled module and not yet resolved, with that module and their name there.
@@ -92,16 +84,10 @@ class BundleTooLarge(Exception):
 
 
 class ModuleLoader:
-    """Loader that parses each module a script needs once.
+    """Loader that parses each module a script needs once, up to ``most`` syntax nodes.
 
-    Args:
-        lookup: returns a module by name.
-        whole: load also modules that are imported and never used.
-        most: maximum number of syntax nodes to load.
-
-    Attributes:
-        loaded: the parsed modules by name, in the order in which loading began.
-        future: one of the modules imports ``annotations`` from ``__future__``.
+    ``whole`` loads also modules that are imported and never used. ``loaded`` keeps the order in which loading began,
+    and ``future`` tells that one of the modules imports ``annotations`` from ``__future__``.
     """
 
     def __init__(self, lookup: Lookup, whole: bool, most: int) -> None:
@@ -120,9 +106,7 @@ class ModuleLoader:
     def load(self, module: Module) -> ParsedModule:
         """Parse a module and resolve its imports.
 
-        Raises:
-            SyntaxError, ValueError: the text is not Python, or has an import that cannot be resolved.
-            BundleTooLarge: the modules are too large.
+        Raises ``BundleTooLarge``, or ``SyntaxError`` or ``ValueError`` for text or imports that cannot be read.
         """
         if module.name in self.loaded:
             return self.loaded[module.name]
@@ -266,11 +250,7 @@ def _dunder_all(there: ParsedModule) -> list[str]:
 
 
 def _statements(tree: ast.Module, known: Callable[[ast.stmt], bool], *, main: bool) -> Iterator[ast.stmt]:
-    """Yield the top-level statements that run when the module is imported.
-
-    Imports from bundled modules under ``TYPE_CHECKING`` are included: they say where a name comes from that a package
-    binds dynamically.
-    """
+    """Yield the statements that run on import, and under ``TYPE_CHECKING`` those that say where a name comes from."""
     for number, node in enumerate(tree.body):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             yield from (item for item in node.body if isinstance(item, ast.ImportFrom) and known(item))
@@ -299,7 +279,6 @@ def _take_function_imports(tree: ast.Module, wanted: Callable[[ast.stmt], bool])
 
 
 def _source_of(node: ast.ImportFrom, made: ParsedModule) -> str:
-    """Return the dotted name of the module from which names are imported."""
     if not node.level:
         return node.module or ""
     parts = made.package.split(".") if made.package else []
@@ -316,7 +295,6 @@ def imported_name(node: ast.Import | ast.ImportFrom) -> str:
 
 
 def _make_imports_absolute(statement: ast.stmt, made: ParsedModule) -> None:
-    """Make the relative imports inside a statement absolute, in place."""
     for node in walk(statement):
         if isinstance(node, ast.ImportFrom) and node.level:
             node.module, node.level = _source_of(node, made), 0

@@ -24,13 +24,10 @@ MAX_COMBINATIONS = 16
 
 @dataclass(frozen=True)
 class MeasuredCondition:
-    """The measurements of one property.
+    """The measurements of one property, described in words that hold for all runs.
 
-    Attributes:
-        description: the condition in words that hold for all runs.
-        necessary: the mismatch was absent from every run in which the property was different.
-        tried: number of scripts that were run with the property different.
-        shown: number of those that still showed the mismatch.
+    Of the ``tried`` scripts with the property different, ``shown`` still showed the mismatch. ``necessary`` means that
+    none of the runs with the property different did.
     """
 
     description: str
@@ -40,12 +37,7 @@ class MeasuredCondition:
 
 
 def find_conditions(source: str, ask: Callable[[str], Verdict]) -> tuple[MeasuredCondition, ...]:
-    """Return the conditions of a mismatch, as far as neighbors of the script show them.
-
-    Args:
-        source: the shrunk script.
-        ask: the oracle: does a script show the mismatch?
-    """
+    """Return the conditions of a mismatch, as far as neighbors of the shrunk script show them."""
     survey = _Survey(source, ask, properties(source))
     survey.ask_one_by_one()
     survey.ask_combinations()
@@ -54,16 +46,7 @@ def find_conditions(source: str, ask: Callable[[str], Verdict]) -> tuple[Measure
 
 @dataclass
 class _Survey:
-    """The answers so far.
-
-    Attributes:
-        source: the shrunk script.
-        ask: the oracle.
-        properties: the properties that can be changed.
-        shown: whether a neighbor shows the mismatch, by its changes: pairs of a property's number and the variant.
-        asked: number of questions.
-        seconds: run time of the questions.
-    """
+    """The answers so far by the changes of a neighbor: pairs of a property's number and the variant."""
 
     source: str
     ask: Callable[[str], Verdict]

@@ -25,13 +25,9 @@ Change = Callable[[Sequence[ast.AST]], None]
 
 @dataclass(frozen=True)
 class Property:
-    """A property of the script that can be changed.
+    """A property of the script that can be changed; ``variants`` maps each other value to the change that writes it.
 
-    Attributes:
-        description: the property in words: ``the dtype of torch.ones(3)``.
-        kind: ``dtype``, ``requires_grad``, ``contiguity``, ``size``, ``grad mode``, ``dynamic`` or ``constant``.
-        current: its value in the script, in words.
-        variants: other values, in words, each with the change that writes it.
+    The kind is ``dtype``, ``requires_grad``, ``contiguity``, ``size``, ``grad mode``, ``dynamic`` or ``constant``.
     """
 
     description: str

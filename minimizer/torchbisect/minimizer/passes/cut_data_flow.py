@@ -24,12 +24,11 @@ import itertools
 from collections.abc import Iterator
 
 from torchbisect.core.trace import Trace
-from torchbisect.minimizer.cleanup import attempt_and_clean
 from torchbisect.minimizer.search import BATCH_AFTER, ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, Replacement, apply, apply_or_none, copied
 from torchbisect.minimizer.syntax.scope import bound_names, enclosing, references
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression, parents, walk
-from torchbisect.minimizer.unused import without_unused
+from torchbisect.minimizer.unused import attempt_and_clean, without_unused
 
 _NO_VALUES = frozenset({"torch", "self", "cls", "ctx"})
 
@@ -43,7 +42,6 @@ def downstream(search: ReductionSearch) -> None:
 
 
 def _functions_with_result(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Return the functions that end in a result."""
     return [node for node in walk(tree) if isinstance(node, Function) and _ends_in_result(node)]
 
 
@@ -118,10 +116,7 @@ def _root(node: ast.expr) -> str | None:
 
 
 def upstream(search: ReductionSearch) -> None:
-    """Cut at each assignment from the back, with the removal of what becomes unused in the same question.
-
-    Where several cuts in a row are accepted, more and more are made before the next question.
-    """
+    """Cut at each assignment from the back, and make more and more cuts in one question while they are accepted."""
     trace, row = search.trace, 0
     if trace is None:
         return
@@ -187,10 +182,7 @@ def _cuts(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
 
 
 def _numbers_in_place(node: ast.Assign, scope: ast.AST, texts: list[str]) -> Edit | None:
-    """Return the edit that removes ``rows, columns = x.shape`` and writes the numbers in place of the names.
-
-    A tuple of the numbers in the place of ``x.shape`` may be longer. Returns ``None`` where that cannot be done.
-    """
+    """Return the edit from ``rows, columns = x.shape`` to its numbers in place; ``None`` if it cannot be done."""
     target, changes = node.targets[0], list[tuple[ast.AST, Replacement]]()
     assert isinstance(target, (ast.Tuple, ast.List))
     for item, text in zip(target.elts, texts):

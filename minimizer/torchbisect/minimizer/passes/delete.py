@@ -138,5 +138,4 @@ def _is_unpacked(node: ast.expr, owner: ast.AST) -> bool:
 
 
 def _is_read(node: ast.Tuple | ast.List | ast.Set) -> bool:
-    """Tell whether an expression is read, not assigned to."""
     return isinstance(getattr(node, "ctx", ast.Load()), ast.Load)

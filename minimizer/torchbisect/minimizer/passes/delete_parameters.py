@@ -21,10 +21,9 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.calls import without_parameter
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, copied
-from torchbisect.minimizer.syntax.scope import bound_names, parameters
-from torchbisect.minimizer.syntax.substitution import substituted
+from torchbisect.minimizer.syntax.names import substituted
+from torchbisect.minimizer.syntax.scope import bound_names, parameters, without_parameter
 from torchbisect.minimizer.syntax.tree import Function, walk
 
 
@@ -106,7 +105,6 @@ def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
 
 
 def _argument_for(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyword | None:
-    """Return the argument that a call gives for a parameter, or ``None``."""
     if any(isinstance(item, ast.Starred) for item in call.args):
         return None
     if number < len(call.args):
@@ -149,7 +147,6 @@ def _edits_without(
 
 
 def _default_of(arguments: ast.arguments, number: int) -> ast.expr | None:
-    """Return the default of a positional parameter, or ``None``."""
     first = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     return arguments.defaults[number - first] if number >= first else None
 

@@ -26,10 +26,10 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.calls import arguments_of
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied
-from torchbisect.minimizer.syntax.names import all_names
+from torchbisect.minimizer.syntax.names import all_names, substituted
 from torchbisect.minimizer.syntax.scope import (
+    arguments_of,
     bound_names,
     enclosing,
     in_own_scope,
@@ -37,7 +37,6 @@ from torchbisect.minimizer.syntax.scope import (
     parameters,
     references,
 )
-from torchbisect.minimizer.syntax.substitution import substituted
 from torchbisect.minimizer.syntax.tree import Comprehension, Function, count_nodes, parents, walk
 
 
@@ -101,12 +100,7 @@ def _base_taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
 
 
 def objects(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
-    """Take all classes apart in one question if that works, else one after the other.
-
-    Args:
-        search: the search.
-        finish: shrinks a script that taking a class apart has made larger.
-    """
+    """Take all classes apart in one question if that works, else one after the other; ``finish`` shrinks each."""
     whole, count, room = search.tree, 0, 2 * count_nodes(search.tree)
     while count_nodes(whole) < room and (found := next(taken_apart(whole), None)) is not None:
         whole, count = found, count + 1
@@ -115,7 +109,6 @@ def objects(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) 
 
 
 def _objects_one_by_one(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
-    """Take apart one class after the other."""
     tried: set[str] = set()
     while True:
         for tree in taken_apart(search.tree):
@@ -214,13 +207,11 @@ def _initialization(
 
 
 def _returns_value(function: ast.FunctionDef) -> bool:
-    """Tell whether a function returns a value."""
     own = [node for statement in function.body for node in in_own_scope(statement)]
     return any(isinstance(node, ast.Return) and node.value for node in own)
 
 
 def _free_name(name: str, tree: ast.Module) -> str:
-    """Return a name that the script does not use."""
     taken = all_names(tree)
     while name in taken:
         name += "_"
@@ -313,7 +304,6 @@ def _edits_of_layer(tree: ast.Module, assign: ast.Assign, call: ast.Call, called
 
 
 def _reads_of(tree: ast.Module, name: str) -> list[ast.expr]:
-    """Return the places that read a name or a dotted name."""
     return [
         node
         for node in walk(tree)
@@ -329,12 +319,10 @@ def _with_gradient(func: ast.expr, args: list[ast.expr], keywords: list[ast.keyw
 
 
 def _dotted(module: str, name: str) -> ast.expr:
-    """Return ``module.name``."""
     return ast.Attribute(value=ast.Name(id=module, ctx=ast.Load()), attr=name, ctx=ast.Load())
 
 
 def _as_read(target: ast.expr) -> ast.expr:
-    """Return a copy of a target as an expression that is read."""
     new = copied(target)
     if isinstance(new, (ast.Name, ast.Attribute)):
         new.ctx = ast.Load()

@@ -109,7 +109,6 @@ def _first_items(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _assigned_name(item: ast.stmt) -> str | None:
-    """Return the name that a statement assigns to, if it is one plain name."""
     if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
         return item.target.id
     if isinstance(item, ast.Assign) and len(item.targets) == 1 and isinstance(item.targets[0], ast.Name):

@@ -24,10 +24,9 @@ import keyword
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.calls import only_call
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.names import short_name, variable_names
-from torchbisect.minimizer.syntax.scope import parameters, references
+from torchbisect.minimizer.syntax.scope import only_call, parameters, references
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, preorder, walk
 
@@ -83,7 +82,6 @@ def _compiles_name(node: ast.AST, name: str, torch_names: TorchNames) -> bool:
 
 
 def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
-    """Return the edit that compiles a function by a decorator."""
     named = references(tree, function.name)
     torch_names = TorchNames.of(tree)
     calls = [node for node in walk(tree) if _compiles_name(node, function.name, torch_names)]
@@ -220,7 +218,6 @@ def _all_names(tree: ast.Module) -> set[str]:
 
 
 def _renamed(tree: ast.Module, names: dict[str, str]) -> ast.Module:
-    """Return the tree with names exchanged, wherever they are bound."""
     changes: list[tuple[ast.AST, Replacement]] = []
     methods = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     new = copied(tree)

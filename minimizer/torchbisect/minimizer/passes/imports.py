@@ -118,7 +118,6 @@ def _torch_imports(tree: ast.Module) -> tuple[dict[str, str], list[Edit]]:
 
 
 def _dotted(name: str) -> ast.expr:
-    """Return the expression of a dotted name."""
     first, *rest = name.split(".")
     node: ast.expr = ast.Name(id=first, ctx=ast.Load())
     for part in rest:

@@ -23,21 +23,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.calls import arguments_of
 from torchbisect.minimizer.syntax.edits import Edit, apply
-from torchbisect.minimizer.syntax.names import all_names, fresh_name
-from torchbisect.minimizer.syntax.scope import bound_names, enclosing, object_attributes, parameters, references
-from torchbisect.minimizer.syntax.substitution import substituted
+from torchbisect.minimizer.syntax.names import all_names, fresh_name, substituted
+from torchbisect.minimizer.syntax.scope import (
+    arguments_of,
+    bound_names,
+    enclosing,
+    object_attributes,
+    parameters,
+    references,
+)
 from torchbisect.minimizer.syntax.tree import Comprehension, Function, children, count_nodes, parents, walk
 
 
 def run(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
-    """Inline all functions in one question if that works, else one after the other.
-
-    Args:
-        search: the search.
-        finish: shrinks a script that inlining has made larger.
-    """
+    """Inline all functions in one question if that works, else one after the other; ``finish`` shrinks the results."""
     whole, count, room = search.tree, 0, 2 * count_nodes(search.tree)
     while count_nodes(whole) < room and (found := next(inlined(whole), None)) is not None:
         whole, count = found[1], count + 1

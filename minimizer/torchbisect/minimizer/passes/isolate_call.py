@@ -226,16 +226,12 @@ def _arguments(call: Call, roots: set[str], options: list[ast.keyword]) -> tuple
 
 
 def _compile(value: ast.expr, options: list[ast.keyword]) -> ast.expr:
-    """Return ``torch.compile(value, ...)``."""
     func = ast.Attribute(value=ast.Name(id="torch", ctx=ast.Load()), attr="compile", ctx=ast.Load())
     return ast.Call(func=func, args=[value], keywords=options)
 
 
 def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[ast.stmt], ast.expr]]:
-    """Return further definitions that the call needs, with the expression to call.
-
-    A closure is first taken out alone, then as a closure, then after what was done to the objects that it reads.
-    """
+    """Return further definitions and the expression to call; a closure alone, as a closure, and after its hooks."""
     if call.owner is not None or "." in call.function.replace(".<locals>.", ""):
         if call.owner_text is None:
             return
@@ -303,7 +299,6 @@ def _with_bound_names(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _names_read(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement reads and does not bind."""
     own = {node.id for node in walk(statement) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     own |= {node.arg for node in walk(statement) if isinstance(node, ast.arg)}
     return {node.id for node in walk(statement) if isinstance(node, ast.Name)} - own

@@ -35,7 +35,6 @@ def unexecuted_edits(tree: ast.Module, lines: frozenset[int]) -> list[Edit]:
 
 
 def _block_edits(statements: list[ast.stmt], lines: frozenset[int]) -> list[Edit]:
-    """Return the edits of a list of statements."""
     found: list[Edit] = []
     for statement in statements:
         found += _statement_edits(statement, lines) if _executed(statement, lines) else [Edit.remove(statement)]
@@ -79,5 +78,4 @@ def _executed(node: ast.stmt, lines: frozenset[int]) -> bool:
 
 
 def _any_executed(statements: list[ast.stmt], lines: frozenset[int]) -> bool:
-    """Tell whether any of the statements ran."""
     return any(_executed(statement, lines) for statement in statements)

@@ -20,13 +20,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.cleanup import attempt_and_clean
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.calls import only_call
 from torchbisect.minimizer.syntax.edits import Edit
-from torchbisect.minimizer.syntax.scope import parameters
+from torchbisect.minimizer.syntax.scope import only_call, parameters
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, children, walk
+from torchbisect.minimizer.unused import attempt_and_clean
 
 MOST_PARAMETERS = 3
 """The most parameters that are tried; by custom the tensors come first."""
@@ -40,7 +39,6 @@ def results(search: ReductionSearch) -> None:
 
 
 def _argument_results(tree: ast.Module) -> Iterator[Edit]:
-    """Return the edits that replace each result by each parameter."""
     torch_names = TorchNames.of(tree)
     for function in walk(tree):
         if not isinstance(function, Function):

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
+from torchbisect.minimizer.syntax.names import substituted
 from torchbisect.minimizer.syntax.scope import bound_names
-from torchbisect.minimizer.syntax.substitution import substituted
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Comprehension, parents, walk
 
@@ -37,9 +37,7 @@ _NUMBERED_PATH = re.compile(r"\.[1-9][0-9]*\b")
 def blocks(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
     """Replace all blocks at once, then one by one, the outermost first; then expand blocks that may shrink.
 
-    Args:
-        search: the search.
-        finish: shrinks a script that an expanded block has made larger.
+    ``finish`` shrinks a script that an expanded block has made larger.
     """
     firsts: dict[int, Edit] = {}
     for edit in _block_edits(search.tree):
@@ -99,10 +97,7 @@ def _first_items(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
-    """Return the edit that writes out a loop over a few names or constants, or over any one item.
-
-    The list goes too if it has a name for this loop alone; a single item then takes the list's name.
-    """
+    """Return the edit that writes out a loop, and removes its list or gives the list's name to its one item."""
     source, gone = node.iter, list[ast.AST]()
     if isinstance(source, ast.Name):
         named = source.id
@@ -263,7 +258,6 @@ def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
 
 
 def _first_item(source: ast.expr) -> ast.expr:
-    """Return the expression of the first item of an iterable."""
     inner = ast.Call(func=ast.Name(id="iter", ctx=ast.Load()), args=[source], keywords=[])
     return ast.Call(func=ast.Name(id="next", ctx=ast.Load()), args=[inner], keywords=[])
 
@@ -300,7 +294,6 @@ _CONTENT_METHODS = (
 
 
 def _expression_edits(tree: ast.Module) -> Iterator[Edit]:
-    """Return the edits that replace each expression by each of its parts."""
     above = parents(tree)
     modules = {alias.asname or alias.name.split(".")[0] for node in walk(tree) if isinstance(node, ast.Import)
                for alias in node.names}  # fmt: skip
@@ -321,7 +314,6 @@ def _expression_edits(tree: ast.Module) -> Iterator[Edit]:
 
 
 def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterator[ast.expr]:
-    """Return the parts that may stand for an expression."""
     if isinstance(node, ast.Call):
         if not torch_names.is_compile(node):
             method = isinstance(node.func, ast.Attribute) and not _is_in_module(node.func.value, modules)
@@ -358,7 +350,6 @@ def _may_replace_call(argument: ast.expr, func: ast.expr) -> bool:
 
 
 def _is_in_module(node: ast.expr, modules: set[str]) -> bool:
-    """Tell whether a dotted name begins at an imported module."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and node.id in modules

@@ -21,11 +21,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from torchbisect.minimizer.cleanup import attempt_and_clean
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, walk
+from torchbisect.minimizer.unused import attempt_and_clean
 
 MOST_REGISTERED = 8
 """The most registered definitions that are tried for one lookup: a script may register dozens."""

@@ -41,10 +41,7 @@ def _substitutions(tree: ast.Module) -> Iterator[Edit]:
 
 
 def _attribute_substitutions(tree: ast.Module) -> Iterator[Edit]:
-    """Return edits from ``self.rate = 3`` and later ``self.rate`` to ``3``.
-
-    No other statement may set an attribute of that name. A function of the module counts as a value too.
-    """
+    """Return edits from ``self.rate = 3`` and later ``self.rate`` to ``3``, for attributes that are set once."""
     nodes = walk(tree)
     stored = Counter(
         item.attr for item in nodes if isinstance(item, ast.Attribute) and not isinstance(item.ctx, ast.Load)
@@ -105,7 +102,6 @@ def _is_repeatable(value: ast.expr) -> bool:
 
 
 def _is_in_inner_scope(scope: ast.AST, use: ast.Name) -> bool:
-    """Tell whether a use stands in a function or class inside the scope."""
     inner = [
         node for node in walk(scope) if isinstance(node, (*Function, ast.Lambda, ast.ClassDef)) and node is not scope
     ]
@@ -154,7 +150,6 @@ def _appended_items(tree: ast.Module) -> Iterator[Edit]:
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
-    """Tell whether a tree mentions a name."""
     return any(isinstance(part, ast.Name) and part.id == name for part in walk(node))
 
 
@@ -168,7 +163,6 @@ def _own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_read(node: ast.Name) -> bool:
-    """Tell whether a name is read here."""
     return isinstance(node.ctx, ast.Load)
 
 

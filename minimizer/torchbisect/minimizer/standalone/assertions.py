@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.eager_comparison import with_eager_comparisons
 from torchbisect.minimizer.standalone.named_inputs import with_named_inputs
-from torchbisect.minimizer.standalone.observed_mismatch import ObservedMismatch
-from torchbisect.minimizer.standalone.value_assertions import with_value_assertions
-from torchbisect.minimizer.syntax.layout import format_script
-from torchbisect.minimizer.syntax.tree import parse
+from torchbisect.minimizer.standalone.value_assertions import ObservedMismatch, with_value_assertions
+from torchbisect.minimizer.syntax.tree import format_script, parse
 
 _FAILS_ITSELF = frozenset(
     {
@@ -87,11 +85,7 @@ def _must_raise(tree: ast.Module) -> str:
 
 
 def _must_print(tree: ast.Module, mismatch: ObservedMismatch) -> str:
-    """Return the script with an assertion about the output of its last statement.
-
-    The output must contain the line that only the eager run prints, or must not contain the line that only the compiled
-    run prints.
-    """
+    """Return the script with an assertion that its last statement prints the eager line, or not the compiled one."""
     line, word = (mismatch.eager, "in") if mismatch.eager.strip() else (mismatch.compiled, "not in")
     *before, last = tree.body
     caught = parse(

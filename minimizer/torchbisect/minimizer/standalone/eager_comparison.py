@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.standalone.observed_mismatch import FLAGS, ObservedMismatch, read_flag
-from torchbisect.minimizer.standalone.value_assertions import gradients, statement
+from torchbisect.minimizer.standalone.value_assertions import FLAGS, ObservedMismatch, gradients, read_flag, statement
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import walk
@@ -47,10 +46,7 @@ def _compiled_calls(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, as
 def _decorated_calls(
     tree: ast.Module, function: ast.FunctionDef, decorator: ast.expr, torch_names: TorchNames
 ) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
-    """Yield the only call of a decorated function, in a script that compiles at the call.
-
-    The decorator has to move to the call, because it leaves no name for the eager function.
-    """
+    """Yield the only call of a decorated function, compiled at the call: a decorator leaves no name for eager."""
     keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
     func = decorator.func if isinstance(decorator, ast.Call) else decorator
     bare = copied(function)

@@ -49,11 +49,7 @@ def _inline_tensors(
 ) -> Iterator[ast.Call]:
     """Yield the outermost calls that make such a tensor, in the order in which they run.
 
-    Args:
-        node: where to look.
-        torch_names: the names of the script.
-        named: the value of the node is assigned to a name.
-        passed: the value of the node is passed to a function that is not torch's own.
+    The value of the node is ``named`` by an assignment, or ``passed`` to a function that is not torch's own.
     """
     if isinstance(node, (ast.Lambda, *Comprehension)):
         return

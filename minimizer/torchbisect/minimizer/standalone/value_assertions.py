@@ -5,9 +5,44 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import Protocol
 
-from torchbisect.minimizer.standalone.observed_mismatch import FLAGS, ObservedMismatch, read_flag
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.syntax.tree import expression, walk
+
+FLAGS = ("requires_grad", "is_leaf", "dtype", "shape", "stride", "device", "layout", "is_contiguous")
+"""Attributes of a tensor that a mismatch may name."""
+_METHODS = frozenset({"stride", "is_contiguous"})
+
+
+class ObservedMismatch(Protocol):
+    """A mismatch as the probe reports it."""
+
+    @property
+    def kind(self) -> MismatchKind:
+        """The kind of mismatch."""
+
+    @property
+    def place(self) -> str:
+        """The place of the differing value: ``call 0 output[1]``, ``global loss``."""
+
+    @property
+    def attribute(self) -> str:
+        """The attribute that differs there."""
+
+    @property
+    def eager(self) -> str:
+        """The value of the eager run, in a few words."""
+
+    @property
+    def compiled(self) -> str:
+        """The value of the compiled run, in a few words."""
+
+
+def read_flag(text: str, flag: str) -> str:
+    """Return the code that reads one of the ``FLAGS`` of an expression."""
+    return f"{text}.{flag}()" if flag in _METHODS else f"{text}.{flag}"
+
 
 _STRUCTURE = {"length": ("len({})",), "keys": ("list({})", "sorted({})", "sorted(vars({}))"), "type": ()}
 """Code that reads the structure of a container, by the word with which the comparison names it."""
@@ -46,10 +81,7 @@ def _differing_values(tree: ast.Module, mismatch: ObservedMismatch) -> Iterator[
 
 
 def gradients(tree: ast.Module, place: str) -> Iterator[ast.expr]:
-    """Yield expressions for gradients at the end of the script; none if ``place`` is not that of a gradient.
-
-    These are the results of ``torch.autograd.grad``, and the ``grad`` of leaves and of modules' parameters.
-    """
+    """Yield results of ``torch.autograd.grad`` and ``grad`` of leaves and parameters, if ``place`` is a gradient."""
     if "gradient" not in place and "backward" not in place:
         return
     for node in tree.body:

@@ -15,12 +15,7 @@ def with_backend(source: str, backend: str) -> str | None:
     """Return the script with ``backend`` named in each of its ``torch.compile`` calls and decorators.
 
     ``mode`` and ``options`` are removed when the backend is not inductor, because no other backend takes them.
-
-    Returns:
-        ``None`` if the script has no such call; it may reach ``torch.compile`` in another way.
-
-    Raises:
-        SyntaxError: the script is not Python.
+    Returns ``None`` if the script has none of them. Raises ``SyntaxError`` if it is not Python.
     """
     tree = inline_docstring(parse(source))
     torch_names = TorchNames.of(tree)

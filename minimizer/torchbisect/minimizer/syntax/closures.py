@@ -21,14 +21,8 @@ def extract_function(
 
     The value of a name comes from the trace, as an assigned value or as an argument of an enclosing function. Where the
     trace has none, the assignment in the script is copied. A function or class beside the function is copied too, with
-    the names that it reads in turn. A name about which nothing is known stays unbound.
-
-    Args:
-        tree: the script.
-        inner: the function.
-        qualified: its qualified name, ``make.<locals>.step``.
-        trace: the trace of an eager run of the script.
-        with_calls: copy also the statements before the function that use what it reads, such as a hook on its model.
+    the names that it reads in turn. A name about which nothing is known stays unbound. ``with_calls`` copies also the
+    statements before the function that use what it reads, such as a hook on its model.
     """
     extraction = _Extraction(tree, _traced_values(qualified, trace), done={inner.name})
     extraction.bind_names_of(inner)
@@ -49,14 +43,7 @@ def wrap_in_factory(statements: list[ast.stmt], name: str, factory_name: str) ->
 
 @dataclass
 class _Extraction:
-    """The statements collected so far for an extracted function.
-
-    Attributes:
-        tree: the script.
-        traced: expressions for the values of names in the enclosing functions.
-        done: names that are bound already.
-        statements: the statements that bind them.
-    """
+    """The statements collected so far for an extracted function, and the names (``done``) that they bind."""
 
     tree: ast.Module
     traced: dict[str, str]

@@ -40,12 +40,9 @@ class Edit:
 
 
 def apply(tree: ast.Module, edits: Iterable[Edit]) -> ast.Module:
-    """Return a tidy copy of ``tree`` with all edits made.
+    """Return a tidy copy of ``tree`` with all edits made. Of two edits of one node a removal wins, else the later one.
 
-    Of two edits of one node a removal wins, else the later edit.
-
-    Raises:
-        InvalidEdit: a removed node is required by its parent.
+    Raises ``InvalidEdit`` if a removed node is required by its parent.
     """
     table: dict[int, Replacement] = {}
     for edit in edits:

@@ -1,11 +1,12 @@
-"""All names that a tree contains, and new names that clash with none of them."""
+"""Find all names of a tree, make new ones that clash with none of them, and exchange names."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Collection
 
-from torchbisect.minimizer.syntax.scope import local_names
+from torchbisect.minimizer.syntax.edits import copied
+from torchbisect.minimizer.syntax.scope import bound_names, local_names, parameters
 from torchbisect.minimizer.syntax.tree import children, walk
 
 SHORT_NAMES = ("x", "y", "z", "w")
@@ -13,12 +14,7 @@ SHORT_NAMES = ("x", "y", "z", "w")
 
 
 def all_names(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
-    """Return every name that is written in a tree, whatever it stands for.
-
-    Args:
-        scope: the tree.
-        but: a definition whose names are left out.
-    """
+    """Return every name that is written in a tree, whatever it stands for, except in the definition ``but``."""
     found: set[str] = set()
     stack: list[ast.AST] = [scope]
     while stack:
@@ -51,3 +47,48 @@ def fresh_name(name: str, taken: Collection[str]) -> str:
 def short_name(taken: Collection[str]) -> str:
     """Return the first of ``SHORT_NAMES`` that is not taken, else a numbered ``x``."""
     return next((name for name in SHORT_NAMES if name not in taken), None) or fresh_name("x", taken)
+
+
+def substituted(node: ast.stmt, renames: dict[str, str], direct: dict[str, ast.expr]) -> ast.stmt:
+    """Return a copy of a statement with names exchanged. Inner scopes that bind a name themselves keep it.
+
+    ``renames`` holds for reads and bindings; the expressions in ``direct`` take the place of reads only.
+    """
+    new = _Substitute(renames, direct).visit(copied(node))
+    assert isinstance(new, ast.stmt)
+    return new
+
+
+class _Substitute(ast.NodeTransformer):
+    def __init__(self, renames: dict[str, str], direct: dict[str, ast.expr]) -> None:
+        self.renames = renames
+        self.direct = direct
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self.direct and isinstance(node.ctx, ast.Load):
+            return copied(self.direct[node.id])
+        node.id = self.renames.get(node.id, node.id)
+        return node
+
+    def _inner(self, node: ast.FunctionDef | ast.Lambda) -> ast.AST:
+        own = {item.arg for item in parameters(node.args)}
+        body = node.body if isinstance(node.body, list) else [node.body]
+        own |= bound_names(body) if isinstance(node, ast.FunctionDef) else set()
+        inner = _Substitute(
+            {name: new for name, new in self.renames.items() if name not in own},
+            {name: new for name, new in self.direct.items() if name not in own},
+        )
+        node.args.defaults = [self.visit(item) for item in node.args.defaults]
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [self.visit(item) for item in node.decorator_list]
+            node.name = self.renames.get(node.name, node.name)
+            node.body = [inner.visit(item) for item in node.body]
+        else:
+            node.body = inner.visit(node.body)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._inner(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return self._inner(node)

@@ -1,10 +1,11 @@
-"""The names that scopes bind, and the places where those names are used."""
+"""The names that scopes bind, their uses, and the parameters that calls bind."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from torchbisect.minimizer.syntax.edits import copied
 from torchbisect.minimizer.syntax.tree import Comprehension, children, walk
 
 CONTAINER_METHODS = frozenset(name for kind in (list, dict, set, str) for name in dir(kind))
@@ -41,14 +42,7 @@ def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def references(scope: ast.AST, name: str) -> list[ast.Name]:
-    """Return the uses of a name in the scope that binds it.
-
-    An inner function that binds the same name has a variable of its own, so uses in it do not count.
-
-    Args:
-        scope: the module or function that binds the name.
-        name: the name.
-    """
+    """Return the uses of a name in the scope that binds it, without those of an inner function's own variable."""
     found: list[ast.Name] = []
     stack = children(scope)
     while stack:
@@ -91,10 +85,7 @@ def enclosing(above: Mapping[int, ast.AST], node: ast.AST) -> ast.AST:
 
 
 def object_attributes(nodes: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
-    """Yield the attributes that are read and may belong to an object of the script's own classes.
-
-    An attribute of an imported name belongs to a library: ``torch.compile`` is not a use of a field ``compile``.
-    """
+    """Yield the attributes that are read of objects other than imports: ``x.compile``, not ``torch.compile``."""
     nodes = list(nodes)
     imported = _imported(nodes)
     for node in nodes:
@@ -132,3 +123,61 @@ def in_own_scope(node: ast.AST) -> Iterator[ast.AST]:
         yield item
         if not isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             stack.extend(children(item))
+
+
+def arguments_of(
+    function: ast.FunctionDef | ast.Lambda, call: ast.Call, *, skip: int = 0
+) -> dict[str, ast.expr] | None:
+    """Return the expression that a call binds to each parameter, defaults included, by the parameter's name.
+
+    Returns ``None`` where the binding cannot be read from the text. ``skip`` leaves out the first parameters, such
+    as ``self``.
+    """
+    positional = [*function.args.posonlyargs, *function.args.args][skip:]
+    if any(isinstance(item, ast.Starred) for item in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    ):
+        return None
+    found = {parameter.arg: value for parameter, value in zip(positional, call.args)}
+    if function.args.vararg is not None:
+        found[function.args.vararg.arg] = ast.Tuple(elts=call.args[len(positional) :], ctx=ast.Load())
+    elif len(call.args) > len(positional):
+        return None
+    found |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    defaults = dict(
+        zip([item.arg for item in positional][len(positional) - len(function.args.defaults) :], function.args.defaults)
+    )
+    defaults |= {
+        item.arg: value for item, value in zip(function.args.kwonlyargs, function.args.kw_defaults) if value is not None
+    }
+    names = [item.arg for item in parameters(function.args)][skip:]
+    whole = {name: found.get(name, defaults.get(name)) for name in names}
+    if set(found) - set(names) or any(value is None for value in whole.values()):
+        return None
+    return {name: value for name, value in whole.items() if value is not None}
+
+
+def without_parameter(arguments: ast.arguments, number: int) -> ast.arguments:
+    """Return the parameters without the one at a position, and without its default."""
+    new = copied(arguments)
+    first = len(new.posonlyargs) + len(new.args) - len(new.defaults)
+    if number >= first:
+        del new.defaults[number - first]
+    if number < len(new.posonlyargs):
+        del new.posonlyargs[number]
+    else:
+        del new.args[number - len(new.posonlyargs)]
+    return new
+
+
+def only_call(tree: ast.Module, function: ast.FunctionDef) -> ast.Call | None:
+    """Return the only call of a function, also through ``torch.compile``; ``None`` if there are none or several."""
+    named = references(tree, function.name)
+    if len(named) != 1:
+        return None
+    for node in walk(tree):
+        if isinstance(node, ast.Call):
+            through = isinstance(node.func, ast.Call) and named[0] in node.func.args
+            if node.func is named[0] or through:
+                return node
+    return None

@@ -25,9 +25,7 @@ _ASSUMED = {name: name for name in ("builtins", "re", "regex", "torch")}
 class TensorConstructor:
     """A function of torch that creates a tensor from numbers.
 
-    Attributes:
-        sizes: the positional arguments that give the sizes of the tensor; ``None`` if they are not so easily told.
-        float_only: the function accepts floating point dtypes only.
+    The positional arguments ``sizes`` give its size; ``None`` if they are not so easily told.
     """
 
     sizes: slice | None = None
@@ -107,10 +105,7 @@ class TorchNames:
         return name if name is not None and name.partition(".")[0] in _PACKAGES else None
 
     def starts_in_torch(self, node: ast.AST) -> bool:
-        """Tell whether an expression starts with ``torch``, under any alias, as ``torch.ones(2).sum`` does.
-
-        A class that is imported by its own name does not count.
-        """
+        """Tell whether an expression starts with ``torch`` itself, under any alias: ``torch.ones(2).sum``."""
         while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
             node = node.func if isinstance(node, ast.Call) else node.value
         return self.full_name(node) == "torch"
@@ -137,8 +132,7 @@ class TorchNames:
     def is_compiler(self, node: ast.AST) -> bool:
         """Tell whether a node names something of torch that compiles, exports or traces a function.
 
-        These are ``torch.compile``, ``torch._dynamo.optimize``, ``torch.export.export``, ``torch.jit.script`` and the
-        like. A call ``model.compile()`` counts too.
+        Examples are ``torch.compile``, ``torch.export.export``, ``torch.jit.script`` and a call ``model.compile()``.
         """
         if isinstance(node, ast.Call):
             return self._is_module_compile(node)

@@ -1,4 +1,4 @@
-"""Read-only helpers for syntax trees: parsing, unparsing, and walking in several orders.
+"""Parse syntax trees, walk them in several orders, and write them as text that is formatted for readers.
 
 Nodes keep the line numbers of the text they came from, so a line of a trace can still be looked up after many edits.
 Nodes that a pass creates have no line.
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 Comprehension = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+WIDTH = 100
 
 
 def parse(text: str) -> ast.Module:
@@ -26,8 +27,7 @@ def text_of(tree: ast.AST) -> str:
 def expression(text: str) -> ast.expr:
     """Return the tree of an expression, without line numbers: it stands for no line of the user's text.
 
-    Raises:
-        SyntaxError: the text is not an expression.
+    Raises ``SyntaxError`` if the text is not an expression.
     """
     body = ast.parse(text, mode="eval").body
     for node in walk(body):
@@ -81,3 +81,56 @@ def parents(tree: ast.AST) -> dict[int, ast.AST]:
 def count_nodes(tree: ast.AST) -> int:
     """Return the number of nodes of a tree, the size by which results are compared."""
     return len(walk(tree))
+
+
+def format_script(tree: ast.Module) -> str:
+    """Return text that parses to the same tree, with blank lines after the imports and around definitions."""
+    parts: list[str] = []
+    previous: ast.stmt | None = None
+    for statement in tree.body:
+        text = (
+            _class_text(statement) if isinstance(statement, ast.ClassDef) else _break_long_call(ast.unparse(statement))
+        )
+        if previous is not None and _needs_blank_line(previous, statement):
+            parts.append("")
+        parts.append(text)
+        previous = statement
+    whole = "\n".join(parts) + "\n"
+    try:
+        same = ast.dump(ast.parse(whole)) == ast.dump(ast.parse(ast.unparse(tree)))
+    except (SyntaxError, ValueError):
+        same = False
+    return whole if same else ast.unparse(tree) + "\n"
+
+
+def _needs_blank_line(one: ast.stmt, other: ast.stmt) -> bool:
+    if isinstance(other, (ast.Import, ast.ImportFrom)):
+        return False
+    if isinstance(one, (ast.Import, ast.ImportFrom)):
+        return True
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return isinstance(one, definitions) or isinstance(other, definitions)
+
+
+def _class_text(node: ast.ClassDef) -> str:
+    """Return a class as ``ast`` writes it, but without a blank line before its first method."""
+    lines = ast.unparse(node).splitlines()
+    kept: list[str] = []
+    for line in lines:
+        if not line and kept and kept[-1].startswith("class "):
+            continue
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _break_long_call(text: str) -> str:
+    """Break a statement that is one long call: one argument of the outermost call a line."""
+    if all(len(line) <= WIDTH for line in text.splitlines()) or "\n" in text:
+        return text
+    node = ast.parse(text).body[0]
+    value = getattr(node, "value", None)
+    if not isinstance(value, ast.Call) or not (value.args or value.keywords):
+        return text
+    head = text[: len(text) - len(ast.unparse(value))] + ast.unparse(value.func)
+    inner = [ast.unparse(item) for item in value.args] + [ast.unparse(item) for item in value.keywords]
+    return head + "(\n" + "".join(f"    {item},\n" for item in inner) + ")"

@@ -34,14 +34,7 @@ def unbound_names(tree: ast.Module) -> frozenset[str]:
 
 
 class _ScopeWalk:
-    """Walk of one scope in the order of evaluation.
-
-    Attributes:
-        outer: names that the surrounding scopes bind.
-        bound: names that this scope has bound so far.
-        missing: unbound names found so far; shared by the walks of all scopes.
-        deferred: functions met in this scope, whose bodies are walked when the scope is complete.
-    """
+    """Walk of one scope in the order of evaluation; ``deferred`` holds the functions whose bodies run later."""
 
     def __init__(self, outer: frozenset[str], bound: set[str], root: _ScopeWalk | None = None) -> None:
         self.outer = outer

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from torchbisect.bisect.search.evidence import BuildStatus
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
+from torchbisect.minimizer.interestingness import require_every_run
 from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
-from torchbisect.minimizer.repeat_check import require_every_run
 from torchbisect.minimizer.standalone.assertions import standalone_candidates
 from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session

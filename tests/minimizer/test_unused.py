@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.minimizer.syntax.side_effects import may_have_side_effects
 from torchbisect.minimizer.syntax.tree import expression
+from torchbisect.minimizer.unused import may_have_side_effects
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.minimizer.interestingness import require_every_run
 from torchbisect.minimizer.minimize import minimize
-from torchbisect.minimizer.repeat_check import require_every_run
 
 PROGRAM = "import torch\n" + "".join(f"v{n} = torch.ones({n + 1})\n" for n in range(12)) + "print(v3 + v7)\n"
 
