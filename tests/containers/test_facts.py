@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.containers.environment import Completed, Facts, dump_facts, parse_facts, read_facts, same_version
+from torchbisect.containers.environment import Facts, dump_facts, parse_facts, read_facts, same_version
+from torchbisect.containers.process.commands import Completed
 from torchbisect.containers.venv.installer import requirements
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed

@@ -9,8 +9,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-from torchbisect.containers.environment import Facts
-from torchbisect.containers.venv.venv import Venv
+from torchbisect.containers.environment import Facts, Venv
 from torchbisect.core.build import Build
 from torchbisect.probe.module_sources import Library, module_source, siblings_digest
 

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any
 
 from torchbisect.bisect.sources.listing import Listing
-from torchbisect.containers.environment import Completed, Facts
+from torchbisect.containers.environment import Facts
+from torchbisect.containers.process.commands import Completed
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.core.build import Build, Channel

@@ -5,21 +5,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import ClassVar, Protocol
 
 from packaging.version import InvalidVersion, Version
 
+from torchbisect.containers.process.commands import Completed, clean_environment, run_command
+from torchbisect.containers.process.processes import HostProcess
 from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.python.variants import GPU_QUERY, gpu_failure
+from torchbisect.containers.store.cache import remove_tree
+from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InstallFailed
-
-if TYPE_CHECKING:
-    from torchbisect.containers.venv.venv import Venv
 
 
 @dataclass(frozen=True)
@@ -40,24 +43,6 @@ class Facts:
     platform: str
     cuda: str | None = None
     triton: str | None = None
-
-
-@dataclass(frozen=True)
-class Completed:
-    """A command that has ended, with its output, cut to the limit, and its wall time.
-
-    ``status`` is the exit status, the negative signal number if a signal ended it, ``None`` if it timed out.
-    """
-
-    status: int | None
-    output: str
-    errors: str
-    seconds: float
-
-    @property
-    def timed_out(self) -> bool:
-        """True if the command was ended because its time was up."""
-        return self.status is None
 
 
 class Process(Protocol):
@@ -255,3 +240,68 @@ def _why(done: Completed) -> str:
             return f"ended by signal {-done.status}"
     lines = [line.strip() for line in done.errors.splitlines() if line.strip()]
     return lines[-1][:300] if lines else f"exit status {done.status}"
+
+
+@dataclass(frozen=True)
+class Venv:
+    """A build in a virtual environment on this machine, or in the one that an interpreter had already.
+
+    Attributes:
+        python: the Python to start.
+        homes: the folder that gets a home folder for each process.
+        user_base: the user's own packages, for an interpreter that has its torch there.
+    """
+
+    build: Build
+    facts: Facts
+    python: Path
+    homes: Path
+    user_base: str = ""
+    local: ClassVar[bool] = True
+
+    def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> HostProcess:
+        """Start this environment's Python in its own process group and clean variables; see ``Environment``."""
+        home = self._home()
+        return HostProcess(
+            [str(self.python), *arguments],
+            environment=self._variables(home, extra),
+            directory=home,
+            after=lambda: remove_tree(home),
+        )
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout: float,
+        directory: str | None = None,
+        extra: Mapping[str, str] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Completed:
+        """Run this environment's Python until it ends or ``timeout`` seconds pass; see ``Environment``."""
+        home = self._home()
+        try:
+            return run_command(
+                [str(self.python), *arguments],
+                environment=self._variables(home, extra),
+                directory=directory or home,
+                timeout=timeout,
+                cancel=cancel,
+            )
+        finally:
+            remove_tree(home)
+
+    def _home(self) -> Path:
+        with disk_errors(self.homes):
+            return Path(tempfile.mkdtemp(prefix="home-", dir=self.homes))
+
+    def _variables(self, home: Path, extra: Mapping[str, str] | None) -> dict[str, str]:
+        users = {"PYTHONUSERBASE": self.user_base} if self.user_base else {}
+        return clean_environment(home, {**users, **(extra or {})})
+
+
+def check_gpu(environment: Environment) -> None:
+    """Compute on the GPU with a build in its environment. Raise ``InstallFailed`` with the reason if it can't."""
+    refused = gpu_failure(environment.run(["-c", GPU_QUERY], timeout=300).output, environment.build)
+    if refused:
+        raise refused

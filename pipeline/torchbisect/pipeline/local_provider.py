@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchbisect.containers.environment import Environment
-from torchbisect.containers.python.variants import check_gpu, find_gpus
+from torchbisect.containers.environment import Environment, check_gpu
+from torchbisect.containers.python.variants import find_gpus
 from torchbisect.core.build import Build
 from torchbisect.core.errors import MachineError
 from torchbisect.pipeline.build_sources import LocalBuildSources

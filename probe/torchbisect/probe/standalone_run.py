@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchbisect.containers.environment import Completed, Environment
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.process.commands import Completed
 from torchbisect.core.errors import DiskFull
 
 _LAST_LINES = 12

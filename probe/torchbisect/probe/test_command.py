@@ -27,7 +27,8 @@ from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 
-from torchbisect.containers.environment import Completed, Environment
+from torchbisect.containers.environment import Environment
+from torchbisect.containers.process.commands import Completed
 from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace

@@ -20,12 +20,12 @@ from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildS
 from torchbisect.bisect.search.find import find_boundaries
 from torchbisect.bisect.search.options import SearchOptions
 from torchbisect.bisect.sources.nightly import nightlies
+from torchbisect.containers.environment import Venv
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache, remove_tree
 from torchbisect.containers.venv.environments import VenvEnvironments
-from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.core.repro import Repro

@@ -17,10 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchbisect.bisect.sources.partial_wheel import fetch_python_files, partial_wheel_environment, python_difference
-from torchbisect.containers.environment import Facts
+from torchbisect.containers.environment import Facts, Venv
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.copies import overlaid_environment
-from torchbisect.containers.venv.venv import Venv
+from torchbisect.containers.venv.copies import overlaid_environment
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineError
 from torchbisect.core.retry import RetryPolicy

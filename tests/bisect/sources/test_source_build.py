@@ -12,9 +12,8 @@ from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
 from torchbisect.bisect.sources.commit_search import CommitRange
 from torchbisect.bisect.sources.history import Commit, History
 from torchbisect.bisect.sources.source_build import CommitBuilder, find_culprit_by_building
-from torchbisect.containers.environment import Facts
+from torchbisect.containers.environment import Facts, Venv
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed, MachineError
 

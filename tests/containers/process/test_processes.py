@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.containers.environment import Completed, Process
-from torchbisect.containers.process.commands import Cancelled, CappedText, clean_environment, run_command
+from torchbisect.containers.environment import Process
+from torchbisect.containers.process.commands import Cancelled, CappedText, Completed, clean_environment, run_command
 from torchbisect.containers.process.processes import MARK, HostProcess, StreamTail
 from torchbisect.core.errors import MachineError
 

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from torchbisect.containers.environment import Environment
-from torchbisect.containers.venv.venv import Venv
+from torchbisect.containers.environment import Environment, Venv
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.judge.observation import Observation

@@ -24,10 +24,10 @@ from pathlib import Path
 import httpx
 
 from torchbisect.bisect.sources.python_files import is_replaceable
+from torchbisect.containers.environment import Venv
 from torchbisect.containers.index.pages import new_client
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.copies import overlaid_environment, site_packages_of
-from torchbisect.containers.venv.venv import Venv
+from torchbisect.containers.venv.copies import overlaid_environment, site_packages_of
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.core.retry import (

@@ -16,12 +16,11 @@ from pathlib import Path
 from torchbisect.bisect.search.evidence import AskedBuild, BoundaryKind, BuildAnswer
 from torchbisect.bisect.sources.commit_search import CommitRange, CommitSearchResult, search_commits
 from torchbisect.bisect.sources.history import Commit, History
-from torchbisect.containers.environment import read_facts
+from torchbisect.containers.environment import Venv, read_facts
 from torchbisect.containers.process.commands import run_command
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.containers.venv.uv_errors import main_line
-from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InstallFailed, MachineError
 from torchbisect.probe.test_command import SKIP

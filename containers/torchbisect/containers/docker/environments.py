@@ -29,16 +29,14 @@ from torchbisect.containers.docker.processes import (
     kill_container,
 )
 from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME_NAME, Volume
-from torchbisect.containers.environment import Completed, Facts, dump_facts, parse_facts, read_facts
+from torchbisect.containers.environment import Facts, Venv, check_gpu, dump_facts, parse_facts, read_facts
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.process.commands import OUTPUT_LIMIT, Cancelled, CappedText
+from torchbisect.containers.process.commands import OUTPUT_LIMIT, Cancelled, CappedText, Completed
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.python.variants import check_gpu
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.copies import copy_name, overlay_identity
 from torchbisect.containers.store.lease import Leases
+from torchbisect.containers.venv.copies import copy_name, overlay_identity
 from torchbisect.containers.venv.installer import environment_key
-from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent

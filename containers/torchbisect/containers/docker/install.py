@@ -15,10 +15,9 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from torchbisect.containers.docker.engine import archive, engine_errors, remove, volume_full
 from torchbisect.containers.docker.volume import MAKING, WHEELS, Volume
-from torchbisect.containers.environment import Completed
 from torchbisect.containers.index.indexes import Indexes, redact_url
 from torchbisect.containers.index.pages import file_path
-from torchbisect.containers.process.commands import Cancelled, CappedText
+from torchbisect.containers.process.commands import Cancelled, CappedText, Completed
 from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.containers.venv.installer import package_names, requirements, retry_install
 from torchbisect.containers.venv.uv_errors import error_from_uv, main_line

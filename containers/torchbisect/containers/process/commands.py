@@ -8,9 +8,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchbisect.containers.environment import Completed
 from torchbisect.containers.process.processes import drain, kill_process_tree, new_mark, spawn
 
 #: Bytes of each output stream that are kept: the first half and the last.
@@ -39,6 +39,24 @@ PASSED_VARIABLES = (
 
 #: Seconds between checks of the time and of ``cancel``.
 _POLL = 0.1
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that has ended, with its output, cut to the limit, and its wall time.
+
+    ``status`` is the exit status, the negative signal number if a signal ended it, ``None`` if it timed out.
+    """
+
+    status: int | None
+    output: str
+    errors: str
+    seconds: float
+
+    @property
+    def timed_out(self) -> bool:
+        """True if the command was ended because its time was up."""
+        return self.status is None
 
 
 class Cancelled(Exception):

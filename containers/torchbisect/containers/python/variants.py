@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
-from torchbisect.containers.environment import Environment
 from torchbisect.containers.process.commands import output_of
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, InstallFailed
@@ -122,13 +121,6 @@ if facts["available"]:
         facts["error"] = str(error).splitlines()[0]
 print(json.dumps(facts))
 """
-
-
-def check_gpu(environment: Environment) -> None:
-    """Compute on the GPU with a build in its environment. Raise ``InstallFailed`` with the reason if it can't."""
-    refused = gpu_failure(environment.run(["-c", GPU_QUERY], timeout=300).output, environment.build)
-    if refused:
-        raise refused
 
 
 def gpu_failure(answer: str, build: Build) -> InstallFailed | None:

@@ -16,19 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from torchbisect.containers.environment import IMPORT_TIMEOUT, Facts, dump_facts, load_facts, read_facts
+from torchbisect.containers.environment import IMPORT_TIMEOUT, Facts, Venv, dump_facts, load_facts, read_facts
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.process.commands import Cancelled
 from torchbisect.containers.process.processes import sweep_processes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.bytecode import SAVE_BYTECODE, bytecode_folder, link_known_bytecode
 from torchbisect.containers.store.cache import FACTS_FILE, Cache, remove_tree
-from torchbisect.containers.store.copies import copied_environment, overlaid_environment
 from torchbisect.containers.store.disk import disk_errors, writable_directory
 from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.venv.copies import copied_environment, overlaid_environment
 from torchbisect.containers.venv.installer import Installer, environment_key, requirements
-from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent

@@ -19,9 +19,8 @@ from pathlib import Path
 
 import uv
 
-from torchbisect.containers.environment import Completed
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.process.commands import Cancelled, run_command
+from torchbisect.containers.process.commands import Cancelled, Completed, run_command
 from torchbisect.containers.process.processes import MARK
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache

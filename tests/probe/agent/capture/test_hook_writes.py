@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pytest
 from releases import TORCHES
 
+from torchbisect.containers.environment import Venv
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.copies import overlaid_environment, site_packages_of
-from torchbisect.containers.venv.venv import Venv
+from torchbisect.containers.venv.copies import overlaid_environment, site_packages_of
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.agent_client import Agent

@@ -8,7 +8,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from torchbisect.containers.venv.venv import Venv
+from torchbisect.containers.environment import Venv
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.judge.observation import Observation

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from torchbisect.containers.environment import Facts
+from torchbisect.containers.environment import Facts, Venv
 from torchbisect.containers.store.cache import Cache, remove_tree
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.containers.store.overlay import link_tree, overlay_files, site_packages
-from torchbisect.containers.venv.venv import Venv
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import MachineError
 from torchbisect.core.retry import Notify, silent
