@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: setup demo check quick test test-long test-corpus docs clean
+.PHONY: setup demo check quick fast-tests test test-long test-corpus docs clean
 
 setup: $(STAMP)
 
@@ -25,7 +25,10 @@ check: setup
 	$(BIN)/lint-imports --no-cache
 
 # Under a minute: lint, types and every test that needs no torch.
-quick: check
+quick: setup
+	$(MAKE) --no-print-directory --jobs 2 --output-sync check fast-tests
+
+fast-tests: setup
 	HYPOTHESIS_PROFILE=small $(PYTEST) --numprocesses auto -m "not torch and not e2e and not long"
 
 # Under twelve minutes on two cores: also the installed torch, one whole run over real releases, one real container.
