@@ -312,6 +312,17 @@ def _marked(mark: str) -> list[psutil.Process]:
 
 
 def _kill(processes: list[psutil.Process]) -> None:
+    """Kill processes and wait up to a second for their end: a killed process stays alive until it is scheduled."""
     for one in processes:
         with contextlib.suppress(psutil.Error):
             one.kill()
+    until = time.monotonic() + 1
+    while any(map(_is_alive, processes)) and time.monotonic() < until:
+        time.sleep(0.002)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.Error:
+        return False
