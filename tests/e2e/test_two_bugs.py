@@ -12,7 +12,7 @@ SCRIPT = """\
 import torch
 
 
-def from_configuration(x, rows):
+def gather(x, rows):
     table = torch.zeros(4, 4)
     table[rows] = x
     return table
