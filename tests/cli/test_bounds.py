@@ -37,6 +37,7 @@ def check(tool: Tool, script: str, *words: str, code: int) -> dict:
     return tool.report
 
 
+@pytest.mark.long
 def test_slower_than(tool: Tool) -> None:
     found = check(tool, WAITS, "--slower-than", "3", code=0)["mismatch"]
     assert (found["kind"], found["attribute"]) == ("slow", "run time")

@@ -38,6 +38,7 @@ def workers(tool: Tool) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_two_hundred_issues_survive_a_kill(tool: Tool) -> None:
     recorded = flood()
     (tool.folder / "issues.jsonl").write_text(as_lines(recorded))

@@ -14,7 +14,7 @@ from torchbisect.triage.database import Database
 
 ray = pytest.importorskip("ray", reason="needs the extra: python -m pip install 'torchbisect[ray]'")
 
-pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.torch, pytest.mark.long, pytest.mark.timeout(600)]
 
 WRONG = "import torch\nf = lambda x: x.sin() * (1 + torch.compiler.is_compiling())\n"
 RIGHT = "import torch\nf = lambda x: x.sin() + {0}\n"

@@ -235,8 +235,7 @@ def test_unfinished_work_of_dead_runs_is_removed_and_of_living_runs_stays(tree: 
         (cache.unfinished / name / "lib").mkdir(parents=True)
         (cache.unfinished / name / "lib" / "file").touch()
     (cache.wheels / ".tmpdead").mkdir()
-    maker = cache.install_lock("torch-living")
-    with maker:
+    with cache.install_lock("torch-living").held():
         cache.sweep()
         assert [place.name for place in cache.unfinished.iterdir()] == ["torch-living"]
     assert not (cache.wheels / ".tmpdead").exists()
