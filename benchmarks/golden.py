@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from torchbisect.core.errors import TorchbisectError
+from torchbisect.core.errors import Exit, TorchbisectError
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.minimize import Reduction
 from torchbisect.pipeline.options import Options
@@ -131,13 +131,15 @@ def stable(value: Any) -> Any:
 
 
 def record(folder: Path, corpus: Path | None, torch: str, cache: Path | None, only: list[str] | None) -> int:
-    """Record each case that the folder lacks."""
+    """Record each case that the folder lacks; an interrupted case is not kept, and ends the recording."""
     folder.mkdir(parents=True, exist_ok=True)
     for case in cases(corpus):
         file = folder / f"{case.name}.json"
         if file.exists() or (only and case.name not in only):
             continue
         found = recorded(case, torch, cache)
+        if found["exit"] == Exit.INTERRUPTED:
+            return int(Exit.INTERRUPTED)
         file.write_text(json.dumps(found, indent=1) + "\n")
         print(f"{case.name}: exit {found['exit']}, {len(found['questions'])} questions", flush=True)
     return 0
