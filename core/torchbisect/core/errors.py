@@ -14,6 +14,7 @@ class Exit(enum.IntEnum):
     PARTIAL = 3
     FLAKY = 4
     MACHINE = 5
+    UNTESTABLE = 6
     INTERRUPTED = 130
 
 

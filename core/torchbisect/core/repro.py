@@ -9,6 +9,34 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Files:
+    """The private copy of the user's files in which a script runs; paths in it are relative, with ``/``.
+
+    Attributes:
+        folder: the copy on this machine, from which each agent makes its own; empty if the script has no files.
+        digest: of the names and the contents; empty if there are none.
+        script: the folder of the script.
+        search: the first entry of ``sys.path``.
+        cwd: the working directory.
+        argv0: ``sys.argv[0]`` relative to the working directory, or ``-``; empty for the path of the script.
+        module: the dotted name of the module that is run as ``python -m`` does; empty for a script.
+    """
+
+    folder: str = ""
+    digest: str = ""
+    script: str = ""
+    search: str = ""
+    cwd: str = ""
+    argv0: str = ""
+    module: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Everything of it that decides how a script runs: not where the copy lies."""
+        return self.digest, self.script, self.search, self.cwd, self.argv0, self.module
+
+
+@dataclass(frozen=True)
 class Repro:
     """A failing script with everything that decides how it runs.
 
@@ -16,9 +44,10 @@ class Repro:
         source: the script's text.
         arguments: the entries of ``sys.argv`` after the script's name.
         seed: set for ``random``, ``numpy`` and ``torch`` before the script starts.
-        directory: the script's folder, put first on ``sys.path`` so that modules beside the script can be imported;
-            ``None`` for a script that stands alone.
+        directory: the folder of the modules that the script imports, which need not be installed; ``None`` for a
+            script that stands alone.
         name: the script's file name, for tracebacks.
+        files: the copy of the user's files that it runs in; ``None`` for an empty folder with only those modules.
     """
 
     source: str
@@ -26,6 +55,7 @@ class Repro:
     seed: int = 0
     directory: str | None = None
     name: str = "repro.py"
+    files: Files | None = None
 
     def with_source(self, source: str) -> Repro:
         """Return the same repro with another text."""

@@ -1,4 +1,4 @@
-"""Record of a script's eager run, for the minimizer: lines, calls, and source text that rebuilds their values.
+"""The trace of a script's eager run as the minimizer reads it: lines, calls, and text that rebuilds their values.
 
 The agent's ``tracing`` module writes the JSON that ``Trace.from_json`` reads; the two change together.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from torchbisect.core.decode import decode
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,6 @@ class Trace:
         return {**asdict(self), "lines": sorted(self.lines)}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Trace:
-        """Read the JSON that the agent wrote. Raise ``KeyError`` or ``TypeError`` if it has another shape."""
-        return cls(
-            lines=frozenset(data["lines"]),
-            calls=tuple(
-                Call(**{**call, "arguments": tuple(Argument(**argument) for argument in call["arguments"])})
-                for call in data["calls"]
-            ),
-            values=tuple(Value(**value) for value in data["values"]),
-        )
+    def from_json(cls, data: Any) -> Trace:
+        """Read the JSON that the agent wrote. Raise ``DecodeError`` if it has another shape."""
+        return decode(cls, data, "trace")
