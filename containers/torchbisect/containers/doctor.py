@@ -14,7 +14,7 @@ import docker
 import psutil
 
 from torchbisect.containers.docker.engine import ENGINE_EXCEPTIONS
-from torchbisect.containers.index.indexes import Indexes, redact_url
+from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.process.commands import output_of
 from torchbisect.containers.python.interpreter import Interpreter
@@ -22,6 +22,7 @@ from torchbisect.containers.store.disk import format_bytes, free_bytes
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.retry import RetryPolicy
+from torchbisect.core.scrub import scrub_secrets
 
 #: Bytes of free disk. A CUDA release and its libraries take about 6 GB, and a second one nearly as much.
 RECOMMENDED_DISK = 15 * 10**9
@@ -139,9 +140,10 @@ def index_check(indexes: Indexes) -> Check:
         page = project_page(indexes.index_url, "torch", retry=RetryPolicy(total=0.0))
     except TorchbisectError as error:
         return Check("index", False, str(error), "check the network and the proxy, or name another with --index-url")
+    place = scrub_secrets(indexes.index_url)
     if page is None:
-        return Check("index", False, f"{redact_url(indexes.index_url)} has no torch", "name another with --index-url")
-    return Check("index", True, f"{redact_url(indexes.index_url)} lists {len(page.packages)} files of torch")
+        return Check("index", False, f"{place} has no torch", "name another with --index-url")
+    return Check("index", True, f"{place} lists {len(page.packages)} files of torch")
 
 
 def gpu_check() -> Check:
@@ -163,7 +165,7 @@ def docker_check() -> Check:
             version, runtimes = client.version(), client.info().get("Runtimes") or {}
         finally:
             client.close()
-    except ENGINE_EXCEPTIONS as error:
+    except (*ENGINE_EXCEPTIONS, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         advice = "start it (dockerd), or let DOCKER_HOST name one; --sandbox venv works without"
         return Check("docker", True, f"no engine answers, so no --sandbox docker ({reason})", advice)

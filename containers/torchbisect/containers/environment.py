@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchbisect.containers.process.commands import Completed, clean_environment, run_command
 from torchbisect.containers.process.processes import HostProcess
@@ -22,7 +22,9 @@ from torchbisect.containers.python.variants import GPU_QUERY, gpu_failure
 from torchbisect.containers.store.cache import remove_tree
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.build import Build, Channel
-from torchbisect.core.errors import InstallFailed
+from torchbisect.core.decode import DecodeError, JsonLimits, decode, read_object
+from torchbisect.core.errors import InputError, InstallFailed
+from torchbisect.core.regular_file import read_regular_file
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,10 @@ class Process(Protocol):
         """Write to its standard input. Raise ``BrokenPipeError`` if the process has ended."""
 
     def read_line(self, timeout: float) -> bytes | None:
-        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds."""
+        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds.
+
+        Raise ``LineTooLong`` for a line of more than ``LINE_LIMIT`` bytes.
+        """
 
     def errors(self) -> str:
         """Return the last part of its standard error."""
@@ -76,6 +81,10 @@ class Environment(Protocol):
     def local(self) -> bool:
         """True if processes here see the files of this machine."""
 
+    @property
+    def compiler_cache(self) -> str | None:
+        """The folder where processes keep what they find out about the C++ compiler; ``None`` for nowhere."""
+
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Process:
         """Start its Python in its own process group, with a few clean variables and ``extra``."""
 
@@ -86,8 +95,12 @@ class Environment(Protocol):
         timeout: float,
         directory: str | None = None,
         extra: Mapping[str, str] | None = None,
+        cancel: threading.Event | None = None,
     ) -> Completed:
-        """Run this environment's Python until it ends or ``timeout`` seconds pass, then kill the whole group."""
+        """Run this environment's Python until it ends or ``timeout`` seconds pass, then kill the whole group.
+
+        ``cancel`` ends it early, with ``Cancelled``.
+        """
 
 
 class Environments(Protocol):
@@ -149,6 +162,8 @@ class Environments(Protocol):
 IMPORT_TIMEOUT = 300.0
 
 _MARK = "torchbisect-facts:"
+_FACTS_LIMITS = JsonLimits(size=1 << 16)
+_LONGEST_FACT = 1000
 
 #: Script for Python 3.8 and torch 2.0 up that prints an environment's facts. With ``warm`` it also imports the compile
 #: stack, so that its byte code is written during the install and not during the first run.
@@ -190,7 +205,10 @@ def read_facts(run: Callable[..., Completed], build: Build, *, warm: bool = Fals
     answers = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not answers:
         raise InstallFailed("import-failed", f"torch {build} was installed but can't be imported ({_why(done)})")
-    facts = parse_facts(answers[-1][len(_MARK) :])
+    try:
+        facts = parse_facts(answers[-1][len(_MARK) :])
+    except DecodeError as error:
+        raise InstallFailed("import-failed", f"torch {build} was imported and gave no facts: {error}") from error
     # The version that a commit's torch reports is not known before it is built.
     if build.channel is not Channel.COMMIT and not same_version(build.version, facts.torch):
         raise InstallFailed("other-version", f"torch {build.version} was asked for and {facts.torch} came")
@@ -198,21 +216,19 @@ def read_facts(run: Callable[..., Completed], build: Build, *, warm: bool = Fals
 
 
 def parse_facts(text: str) -> Facts:
-    """Parse facts from JSON; unknown entries are ignored, missing ones are ``None``. Raise ``ValueError``."""
-    data = json.loads(text)
-    if not isinstance(data, dict) or not all(
-        isinstance(data.get(name), str) for name in ("torch", "python", "platform")
-    ):
-        raise ValueError("these aren't the facts of an environment")
-    names = {field.name for field in dataclasses.fields(Facts)}
-    return Facts(**{"git_version": None, **{name: value for name, value in data.items() if name in names}})
+    """Parse facts from JSON; unknown entries are ignored, missing ones are ``None``. Raise ``DecodeError``."""
+    facts = decode(Facts, {"git_version": None, **read_object(text, _FACTS_LIMITS)}, "facts")
+    for name, value in dataclasses.asdict(facts).items():
+        if value is not None and (len(value) > _LONGEST_FACT or not value.isprintable()):
+            raise DecodeError(f"facts.{name} should be a line of at most {_LONGEST_FACT} characters")
+    return facts
 
 
 def load_facts(path: Path) -> Facts | None:
     """Read facts from a file, or return ``None`` if they can't be read."""
     try:
-        return parse_facts(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
+        return parse_facts(read_regular_file(path, _FACTS_LIMITS.size).decode("utf-8"))
+    except (OSError, ValueError, InputError):
         return None
 
 
@@ -225,7 +241,7 @@ def same_version(asked: str, got: str) -> bool:
     """Return true if ``got`` is the version ``asked``; a local part such as ``+cpu`` counts only if asked for."""
     try:
         wanted, there = Version(asked), Version(got)
-    except InvalidVersion:
+    except ValueError:  # also for a number of thousands of digits
         return asked == got
     return wanted.public == there.public and (wanted.local is None or wanted.local == there.local)
 
@@ -250,6 +266,7 @@ class Venv:
         python: the Python to start.
         homes: the folder that gets a home folder for each process.
         user_base: the user's own packages, for an interpreter that has its torch there.
+        compiler_cache: see ``Environment``.
     """
 
     build: Build
@@ -257,6 +274,7 @@ class Venv:
     python: Path
     homes: Path
     user_base: str = ""
+    compiler_cache: str | None = None
     local: ClassVar[bool] = True
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> HostProcess:

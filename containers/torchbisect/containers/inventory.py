@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import docker.errors
 
 from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors
-from torchbisect.containers.process.commands import run_command
-from torchbisect.containers.store.bytecode import remove_unused_bytecode
+from torchbisect.containers.leftovers import sweep, sweep_engine
 from torchbisect.containers.store.cache import Cache, remove_tree
 from torchbisect.containers.store.disk import folder_size
-from torchbisect.containers.venv.installer import find_uv
-from torchbisect.core.errors import MachineError
 from torchbisect.core.retry import Notify, silent
 
 
@@ -52,17 +48,18 @@ def prune_cache(cache: Cache, *, journal: bool = False, notify: Notify = silent)
     With ``journal``, remove the earlier answers too; the same questions will be asked again.
     """
     before = cache.free()
+    sweep()
+    sweep_engine()
     cache.sweep()
     for kept in cache.environments():
         removed = cache.evict(kept.key)
         notify(f"removed the environment {kept.key}" if removed else f"kept the environment {kept.key}: a run uses it")
-    remove_unused_bytecode(cache.bytecode)
     with cache.wheels_lock(shared=False).if_free() as free:
         if not free:
             notify("kept the wheels: a run is installing")
-        elif cache.environments():
-            _clean(cache, cache.unlinked_packages())
         else:
+            cache.remove_unlinked()
+        if free and not cache.environments():
             remove_tree(cache.wheels)
             cache.wheels.mkdir(exist_ok=True)
     if journal:
@@ -114,13 +111,3 @@ def prune_engine(engine: Engine, *, notify: Notify = silent) -> int:
 def _busy(cache: Cache, key: str) -> bool:
     with cache.lease_lock(key, shared=False).if_free() as free:
         return not free
-
-
-def _clean(cache: Cache, packages: list[str]) -> None:
-    if packages:
-        environment = {**os.environ, "UV_CACHE_DIR": str(cache.wheels)}
-        done = run_command([find_uv(), "cache", "clean", *packages], environment=environment, directory=cache.root)
-        if done.status:
-            raise MachineError(
-                f"uv could not clean its cache ({' '.join(done.errors.split())[:200]}): remove {cache.wheels} by hand"
-            )

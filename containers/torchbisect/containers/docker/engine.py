@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import functools
+import hashlib
 import io
+import json
+import os
 import platform
 import tarfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -17,7 +23,8 @@ import urllib3.exceptions
 from docker.models.containers import Container
 
 from torchbisect.containers.process.processes import owner, owner_is_dead
-from torchbisect.containers.store.disk import is_disk_full_message
+from torchbisect.containers.store.disk import disk_errors, is_disk_full_message
+from torchbisect.containers.store.run_folder import ENGINE_NOTE, run_folder
 from torchbisect.core.errors import DiskFull, MachineError
 
 #: Label of everything that torchbisect makes in an engine; its value is the purpose.
@@ -27,6 +34,9 @@ OWNER_LABEL = "torchbisect.owner"
 
 #: Seconds that an engine may take for one answer: a download of gigabytes prints no progress.
 _SILENCE = 3600
+#: Variables that name an engine.
+_ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH")
+_ENDED_LONG_AGO = datetime.timedelta(hours=1)
 #: Exceptions of docker-py and of the libraries below it.
 ENGINE_EXCEPTIONS = (
     docker.errors.DockerException,
@@ -39,13 +49,18 @@ ENGINE_EXCEPTIONS = (
 class Engine:
     """The engine that ``DOCKER_HOST`` names, or the local one."""
 
-    def __init__(self) -> None:
-        """Connect. Raise ``MachineError`` if no engine answers: foreign code is never run without a container."""
+    def __init__(self, variables: dict[str, str] | None = None, *, timeout: int = 30) -> None:
+        """Connect. Raise ``MachineError`` if no engine answers: foreign code is never run without a container.
+
+        ``variables`` name another engine than those of this process; ``timeout`` is in seconds, for the connection.
+        """
+        self._variables = {name: os.environ[name] for name in _ENGINE_VARIABLES if name in os.environ}
+        self._variables = self._variables if variables is None else variables
         try:
-            self.client = docker.from_env(timeout=30)
+            self.client = docker.from_env(timeout=timeout, environment=self._variables)
             self.information: dict[str, Any] = self.client.info()
             self.client.api.timeout = _SILENCE
-        except ENGINE_EXCEPTIONS as error:
+        except (*ENGINE_EXCEPTIONS, ValueError) as error:  # ValueError: DOCKER_HOST is no address
             reason = " ".join(str(error).split())[:300]
             raise MachineError(
                 f"no container engine answers ({reason}): start it (`dockerd`, or `systemctl start docker`), or let "
@@ -60,8 +75,15 @@ class Engine:
         return str(self.information.get("ID") or self.information.get("Name") or "engine").replace(":", "")[:12]
 
     def labels(self, purpose: str) -> dict[str, str]:
-        """Return the labels of an object that this process makes now."""
-        return {LABEL: purpose, OWNER_LABEL: f"{platform.node()}/{owner()}"}
+        """Return the labels of an object that this process makes now, and note for later runs that it uses this engine.
+
+        Raise ``DiskFull`` or ``MachineError`` if the note can't be written.
+        """
+        note = run_folder() / ENGINE_NOTE
+        if not note.exists():
+            with disk_errors(note):
+                note.write_text(json.dumps(self._variables), encoding="utf-8")
+        return {LABEL: purpose, OWNER_LABEL: f"{_machine()}/{owner()}"}
 
     def sweep(self) -> int:
         """Remove the containers that dead runs on this host left; return their number."""
@@ -69,7 +91,7 @@ class Engine:
         with engine_errors("sweeping the engine"):
             for container in self.client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
                 host, _, maker = container.labels.get(OWNER_LABEL, "").partition("/")
-                if host == platform.node() and owner_is_dead(maker):
+                if (host == _machine() and owner_is_dead(maker)) or _ended_long_ago(container):
                     remove(container)
                     removed += 1
         return removed
@@ -78,6 +100,30 @@ class Engine:
         """Close the connection."""
         with contextlib.suppress(*ENGINE_EXCEPTIONS):
             self.client.close()
+
+
+@functools.cache
+def _machine() -> str:
+    """Return a name for this machine: several machines of one host name may use one engine."""
+    identity = b""
+    with contextlib.suppress(OSError):
+        identity = Path("/etc/machine-id").read_bytes().strip()
+    return f"{platform.node()}-{hashlib.sha256(b'torchbisect' + identity).hexdigest()[:8]}"
+
+
+def _ended_long_ago(container: Container) -> bool:
+    """Return true for a container that has ended and whose maker, wherever it is, has not removed it for an hour.
+
+    A maker that can't be looked at from here may be a run in a container that is not there any more.
+    """
+    state = container.attrs.get("State")
+    if not isinstance(state, dict) or state.get("Status") != "exited":
+        return False
+    try:
+        ended = datetime.datetime.fromisoformat(str(state["FinishedAt"])[:19]).replace(tzinfo=datetime.timezone.utc)
+    except (KeyError, ValueError):
+        return False
+    return datetime.datetime.now(datetime.timezone.utc) - ended > _ENDED_LONG_AGO
 
 
 def remove(container: Container) -> None:

@@ -29,15 +29,18 @@ from torchbisect.containers.docker.processes import (
     kill_container,
 )
 from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME_NAME, Volume
+from torchbisect.containers.docker.watch import WATCH
 from torchbisect.containers.environment import Facts, Venv, check_gpu, dump_facts, parse_facts, read_facts
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.process.commands import OUTPUT_LIMIT, Cancelled, CappedText, Completed
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.store.disk import disk_errors
 from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.venv.copies import copy_name, overlay_identity
 from torchbisect.containers.venv.installer import environment_key
 from torchbisect.core.build import Build, Channel
+from torchbisect.core.decode import DecodeError
 from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
@@ -69,10 +72,11 @@ class DockerEnvironment:
     volume: Volume
     confinement: Confinement
     local: ClassVar[bool] = False
+    compiler_cache: ClassVar[None] = None
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> DockerProcess:
         """Start this environment's Python in a container of its own."""
-        return DockerProcess(self._create([*arguments], extra, stdin=True))
+        return DockerProcess(self._create([*arguments], extra, stdin="open"))
 
     def run(
         self,
@@ -81,6 +85,7 @@ class DockerEnvironment:
         timeout: float,
         directory: str | None = None,
         extra: Mapping[str, str] | None = None,
+        cancel: threading.Event | None = None,
     ) -> Completed:
         """Run this environment's Python until it ends, in a container of its own.
 
@@ -92,17 +97,17 @@ class DockerEnvironment:
             arguments = ["-c", _UNPACK, *(_in_container(argument, directory) for argument in arguments)]
             extra = {name: _in_container(value, directory) for name, value in (extra or {}).items()}
         begun = time.monotonic()
-        container = self._create([*arguments], extra, stdin=packed is not None)
+        container = self._create([*arguments], extra, stdin="empty" if packed is None else "open")
         output, errors = CappedText(OUTPUT_LIMIT), CappedText(OUTPUT_LIMIT)
         try:
             with engine_errors("running a container"):
-                streams = Streams(container, output.add, errors.add, stdin=packed is not None)
+                streams = Streams(container, output.add, errors.add)
                 container.start()
             streams.begin()
             if packed is not None:
                 with contextlib.suppress(BrokenPipeError):
                     streams.send(struct.pack(">Q", len(packed)) + packed)
-            in_time = streams.ended.wait(max(timeout - (time.monotonic() - begun), 0.0))
+            in_time = _ended(streams.ended, begun + timeout, cancel)
         finally:
             status, out_of_memory = kill_container(container)
         streams.ended.wait(2.0)
@@ -113,16 +118,16 @@ class DockerEnvironment:
             raise MachineError("the container engine went away while a script ran in it: see that it runs")
         return Completed(status if in_time else None, output.text(), errors.text(), time.monotonic() - begun)
 
-    def _create(self, command: list[str], extra: Mapping[str, str] | None, *, stdin: bool) -> Container:
+    def _create(self, command: list[str], extra: Mapping[str, str] | None, *, stdin: str) -> Container:
         with engine_errors("making a container"):
             return self.volume.engine.client.containers.create(
                 self.volume.image.identity,
-                command=command,
-                entrypoint=[self.python],
+                command=[stdin, self.python, *command],
+                entrypoint=[self.python, "-I", "-S", "-c", WATCH],
                 environment={**_ENVIRONMENT, **(extra or {})},
                 volumes=self.volume.mount(writable=False),
                 labels=self.volume.engine.labels("run"),
-                stdin_open=stdin,
+                stdin_open=True,
                 **self.confinement.options(),
             )
 
@@ -174,6 +179,7 @@ class DockerEnvironments:
             self.engine.sweep()
             self.image = find_image(self.engine, image, notify=notify)
             self.volume = Volume(self.engine, self.image, volume)
+            self._sweep_volume()
         except BaseException:
             self.engine.close()
             raise
@@ -213,7 +219,8 @@ class DockerEnvironments:
 
     def key(self, build: Build) -> str:
         """Return the name of a build's environment in the volume."""
-        return environment_key(build, self.interpreter.abi, self.image.identity, self._packages, self._indexes)
+        base = self.image.identity
+        return environment_key(build, self.interpreter.abi, base, self._packages, self._indexes)
 
     @contextlib.contextmanager
     def with_overlay(self, build: Build, layer: Mapping[str, bytes | None], commit: str) -> Iterator[DockerEnvironment]:
@@ -223,7 +230,7 @@ class DockerEnvironments:
         folder, lock = f"{MAKING}/{name}", self._cache.install_lock(self._lock_name(name))
         waiting = f"another run uses the copy with the Python of {commit[:10]}: waiting for it"
         try:
-            with lock.held(waiting, self._notify), contextlib.ExitStack() as stack:
+            with lock.held(waiting, self._notify), self._unfinished(name), contextlib.ExitStack() as stack:
                 stack.callback(self._discard, folder)
                 self.volume.overlay_files(f"{VENVS}/{self.key(build)}", folder, layer, commit)
                 stands_for, facts = overlay_identity(build, base.facts, commit)
@@ -255,13 +262,18 @@ class DockerEnvironments:
         if build.channel is Channel.INSTALLED:
             raise InputError("the torch installed on this machine isn't in a container: name a build with --torch")
         key = self.key(build)
+        folder = f"{VENVS}/{key}"
 
         def find() -> DockerEnvironment | None:
-            facts = self.volume.facts(key)
-            if facts is None:
+            text = self.volume.facts(key)
+            if text is None:
                 return None
-            self.volume.write_facts(f"{VENVS}/{key}", facts)
-            return self._environment(build, parse_facts(facts), f"{VENVS}/{key}")
+            try:
+                facts = parse_facts(text)
+            except DecodeError:  # a run was killed while it wrote them
+                facts = read_facts(self._environment(build, Facts("", None, "", ""), folder).run, build)
+            self.volume.write_facts(folder, dump_facts(facts))
+            return self._environment(build, facts, folder)
 
         def make() -> None:
             self._notify(f"installing torch {build} in a container")
@@ -274,6 +286,10 @@ class DockerEnvironments:
 
     def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
         """Install, import torch as foreign code would be run, and only then name the environment."""
+        with self._unfinished(key):
+            self._fill(build, key, cancel)
+
+    def _fill(self, build: Build, key: str, cancel: threading.Event | None) -> None:
         while True:
             try:
                 folder = self._installer.make(key, build, cancel)
@@ -297,6 +313,27 @@ class DockerEnvironments:
             self._discard(folder)
             raise
 
+    @contextlib.contextmanager
+    def _unfinished(self, name: str) -> Iterator[None]:
+        """Note on this machine that a folder is being made in the volume, for the run after a kill or a failure."""
+        note = self._cache.install_lock(self._lock_name(name)).path
+        with disk_errors(note):
+            note.write_text(self.volume.name, encoding="utf-8")
+        yield
+        with contextlib.suppress(OSError):
+            os.truncate(note, 0)
+
+    def _sweep_volume(self) -> None:
+        """Remove the unfinished folders of dead runs from the volume; their install locks are free and say so."""
+        prefix = self._lock_name("")
+        for note in self._cache.locks.glob(f"{prefix}*.make"):
+            name = note.name.removeprefix(prefix).removesuffix(".make")
+            with contextlib.suppress(OSError), self._cache.install_lock(self._lock_name(name)).if_free() as free:
+                if free and note.read_text(encoding="utf-8", errors="replace") == self.volume.name:
+                    for path in (name, f"{name}.json"):
+                        self.volume.remove(f"{MAKING}/{path}")
+                    os.truncate(note, 0)
+
     def _discard(self, folder: str) -> None:
         """Remove an unfinished environment; if that fails, the next install of the build removes it."""
         with contextlib.suppress(TorchbisectError):
@@ -308,6 +345,16 @@ class DockerEnvironments:
     def _lock_name(self, key: str) -> str:
         """Return the name of an environment's lock files; the cache's folder has those of all engines."""
         return f"docker-{self.engine.identity}-{key}"
+
+
+def _ended(event: threading.Event, until: float, cancel: threading.Event | None) -> bool:
+    """Wait for an event; return true if it came before ``until``. Raise ``Cancelled`` if ``cancel`` was set."""
+    while not event.wait(min(0.2, max(0.0, until - time.monotonic()))):
+        if cancel is not None and cancel.is_set():
+            raise Cancelled
+        if time.monotonic() >= until:
+            return False
+    return True
 
 
 def _pack(folder: Path) -> bytes:

@@ -1,4 +1,9 @@
-"""Installation in containers, the first of two steps: with a network, and without running foreign code."""
+"""Installation in containers, in three steps, of which only the first has a network.
+
+First uv installs from wheels: it unpacks them and runs none of their code. Then the files are compiled to byte code,
+which reads them and runs none either. At last torch is imported as foreign code is run, by ``DockerEnvironments``. With
+source packages the first step runs the code of their builds, as a user of its own who can write to nothing else.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ import os
 import tarfile
 import tempfile
 import threading
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,22 +20,30 @@ from docker.models.containers import Container
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from torchbisect.containers.docker.engine import archive, engine_errors, remove, volume_full
-from torchbisect.containers.docker.volume import MAKING, WHEELS, Volume
-from torchbisect.containers.index.indexes import Indexes, redact_url
+from torchbisect.containers.docker.volume import INSTALLER, MAKING, WHEELS, Volume
+from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import file_path
 from torchbisect.containers.process.commands import Cancelled, CappedText, Completed
 from torchbisect.containers.store.disk import is_disk_full_message
-from torchbisect.containers.venv.installer import package_names, requirements, retry_install
+from torchbisect.containers.venv.installer import (
+    PROXIES,
+    blame,
+    check_no_secrets,
+    install_options,
+    requirements,
+    retry_install,
+)
 from torchbisect.containers.venv.uv_errors import error_from_uv, main_line
 from torchbisect.core.build import Build
-from torchbisect.core.errors import InputError, MachineError
+from torchbisect.core.errors import InputError, InstallFailed, MachineError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
+from torchbisect.core.scrub import scrub_secrets
+from torchbisect.core.timing import timed
 
 #: The variable that names the network of installs, such as ``host``, if the engine's default does not work.
 NETWORK_VARIABLE = "TORCHBISECT_DOCKER_NETWORK"
 
 _LOCAL = "/opt/torchbisect-local"
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _CERTIFICATES = f"{_LOCAL}/certificates.pem"
 #: Seconds after which an install container ends by itself, if its maker died and no other run removed it.
 _LIFETIME = "14400"
@@ -39,7 +53,8 @@ _LIFETIME = "14400"
 class ContainerInstaller:
     """Makes environments in the volume, with ``packages`` beside torch.
 
-    The folders of this machine among the indexes are copied into the container.
+    The folders of this machine among the indexes are copied into the container. Packages come from wheels only, unless
+    the indexes allow source packages.
     """
 
     volume: Volume
@@ -48,17 +63,21 @@ class ContainerInstaller:
     notify: Notify = silent
     retry: RetryPolicy = DEFAULT_RETRY
 
+    @timed("install", "environment")
     def make(self, key: str, build: Build, cancel: threading.Event | None = None) -> str:
         """Make the environment of a build in the volume, and return its temporary path.
 
         Raise the errors of ``Installer.make``.
         """
-        folder = f"{MAKING}/{key}"
+        check_no_secrets(self.indexes)
+        folder, user = f"{MAKING}/{key}", self._user(key)
+        self.volume.prepare(folder, user)
         with engine_errors("making a container to install in"):
             container = self.volume.create(
                 ["sleep", _LIFETIME],
                 network_mode=os.environ.get(NETWORK_VARIABLE) or "bridge",
                 environment=self._variables(),
+                user=user,
                 init=True,
             )
         watching = threading.Event()
@@ -76,30 +95,43 @@ class ContainerInstaller:
         finally:
             watching.set()
             remove(container)
+        self.volume.compile_bytecode(folder)
         return folder
 
+    def _user(self, key: str) -> int:
+        """Return the user of an install; foreign code gets one that owns nothing else."""
+        return 20_000 + zlib.crc32(key.encode()) % 40_000 if self.indexes.allow_sdists else INSTALLER
+
     def _install(self, container: Container, folder: str, build: Build, cancel: threading.Event | None) -> None:
-        made = self._run(container, ["sh", "-c", f"rm -rf {folder} && uv venv --relocatable --python python3 {folder}"])
-        if made.status and is_disk_full_message(made.errors):
-            raise volume_full()
-        if made.status:
-            raise MachineError(f"no environment could be made in the volume: {main_line(made.errors)}")
+        # uv starts the environment's Python, which would run the .pth files of an earlier try.
+        fresh = f"find {folder} -mindepth 1 -delete && exec uv venv --relocatable --python python3 {folder}"
+        options = ["uv", "--no-progress", "--color", "never", *install_options(self.indexes.allow_sdists)]
         wanted = requirements(self._localized(build), self.packages)
-        command = ["uv", "pip", "install", "--python", f"{folder}/bin/python", "--compile-bytecode"]
-        # Building a source package would run its code here, where there is a network and a writable volume.
-        command += ["--only-binary", ":all:", "--no-progress", "--color", "never", *wanted]
+        command = [*options, "--python", f"{folder}/bin/python", "--", *wanted]
 
         def ask() -> None:
+            made = self._run(container, ["sh", "-c", fresh])
+            if made.status and is_disk_full_message(made.errors):
+                raise volume_full()
+            if made.status:
+                raise MachineError(f"no environment could be made in the volume: {main_line(made.errors)}")
             done = self._run(container, command)
             if cancel is not None and cancel.is_set():
                 raise Cancelled
             if done.status and is_disk_full_message(done.errors):
                 raise volume_full()
             if done.status:
-                names = package_names(self.packages)
-                raise error_from_uv(done.errors, build, Path(folder), packages=names, indexes=str(self.indexes))
+                raise error_from_uv(done.errors, build, Path(folder), packages=self.packages, indexes=str(self.indexes))
 
-        retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
+        def resolve(package: str) -> str:
+            aside = ["--dry-run", "--target", f"{folder}/none", "--python", "python3", "--", package]
+            done = self._run(container, [*options, *aside])
+            return done.errors if done.status else ""
+
+        try:
+            retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
+        except InstallFailed as failed:
+            raise blame(failed, self.packages, resolve, str(self.indexes)) from None
 
     def _run(self, container: Container, command: list[str]) -> Completed:
         """Run a program in the container, with output and errors apart."""
@@ -118,14 +150,16 @@ class ContainerInstaller:
     def _variables(self) -> dict[str, str]:
         """Return uv's variables in the container: the indexes, and this machine's proxies, which lead to them."""
         variables = self._reachable().uv_variables()
-        proxies = [*_PROXIES, *map(str.lower, _PROXIES)]
+        proxies = [*PROXIES, *map(str.lower, PROXIES)]
         variables.update({name: os.environ[name] for name in proxies if name in os.environ})
         if _certificates() is not None:
             variables["SSL_CERT_FILE"] = _CERTIFICATES
         return {
             **variables,
-            "UV_CACHE_DIR": WHEELS,
-            "UV_LINK_MODE": "hardlink",
+            "HOME": "/tmp",
+            # What foreign code wrote is thrown away with the container.
+            "UV_CACHE_DIR": "/tmp/sdists" if self.indexes.allow_sdists else WHEELS,
+            "UV_LINK_MODE": "copy" if self.indexes.allow_sdists else "hardlink",
             "UV_HTTP_RETRIES": "0",
             "UV_HTTP_TIMEOUT": "120",
             "UV_PYTHON_DOWNLOADS": "never",
@@ -144,7 +178,7 @@ class ContainerInstaller:
         extras = tuple(url for url in self.indexes.extra_index_urls if not url.startswith("file://"))
         for url in self.indexes.extra_index_urls:
             if url not in extras:
-                self.notify(f"left out in containers: {redact_url(url)} is on this machine's disk")
+                self.notify(f"left out in containers: {scrub_secrets(url)} is on this machine's disk")
         pages = [link for link in self.indexes.find_links if not _local_folder(link)]
         local = [_LOCAL] if len(pages) < len(self.indexes.find_links) else []
         return Indexes(self.indexes.index_url, extras, tuple(pages + local))
@@ -155,7 +189,7 @@ class ContainerInstaller:
         with engine_errors("copying into a container"), tempfile.TemporaryFile() as packed:
             with tarfile.open(fileobj=packed, mode="w") as tar:
                 for wheel in self._wheels(build):
-                    tar.add(wheel, f"{_LOCAL.lstrip('/')}/{wheel.name}")
+                    tar.add(wheel, f"{_LOCAL.lstrip('/')}/{wheel.name}", filter=_readable)
             packed.seek(0)
             container.put_archive("/", packed)
             if certificates is not None:
@@ -179,6 +213,12 @@ class ContainerInstaller:
             return build
         name = file_path(build.wheel).name.replace("+", "%2B")
         return Build(build.version, build.channel, build.date, build.commit, f"file://{_LOCAL}/{name}")
+
+
+def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Let every user of a container read a file."""
+    entry.mode, entry.uid, entry.gid = 0o644, 0, 0
+    return entry
 
 
 def _watch(container: Container, cancel: threading.Event, done: threading.Event) -> None:

@@ -16,7 +16,7 @@ import docker.types
 from docker.models.containers import Container
 
 from torchbisect.containers.docker.engine import ENGINE_EXCEPTIONS, engine_errors, remove
-from torchbisect.containers.process.processes import LINE_LIMIT, STDERR_LIMIT, StreamTail
+from torchbisect.containers.process.processes import LINE_LIMIT, STDERR_LIMIT, LineTooLong, StreamTail
 
 #: Added to standard error when the memory limit was reached, since nothing in the container can report it.
 OUT_OF_MEMORY_MESSAGE = b"\nKilled: the container's limit on memory was reached (out of memory)\n"
@@ -39,13 +39,15 @@ class Confinement:
     Attributes:
         memory: bytes, with the files in the scratch folder; there is no swap.
         scratch: bytes of files in the scratch folder.
+        files: the number of files in the scratch folder.
         processes: the number of processes and threads at a time.
         gpu: the number or UUID of the GPU that is let in; ``None`` for none.
     """
 
     memory: int = 12 << 30
     scratch: int = 4 << 30
-    processes: int = 1024
+    files: int = 300_000
+    processes: int = 1536
     gpu: str | None = None
 
     def options(self) -> dict[str, Any]:
@@ -53,23 +55,25 @@ class Confinement:
 
         The container has no network and no capabilities, gains none by set-uid programs, and runs as nobody.
         Only memory is writable. Memory, processes and files are limited.
-        An init reaps zombies, and no log can fill the engine's disk.
+        No log can fill the engine's disk.
         """
         options: dict[str, Any] = {
             "network_mode": "none",
             "read_only": True,
-            "tmpfs": {SCRATCH: f"rw,exec,nosuid,nodev,mode=1777,size={self.scratch}"},
+            "tmpfs": {SCRATCH: f"rw,exec,nosuid,nodev,mode=1777,size={self.scratch},nr_inodes={self.files}"},
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges:true"],
             "user": NOBODY,
             "mem_limit": self.memory,
             "memswap_limit": self.memory,
             "pids_limit": self.processes,
-            "init": True,
             "ipc_mode": "private",
             "shm_size": min(self.scratch, 1 << 30),
             "log_config": docker.types.LogConfig(type="none"),
-            "ulimits": [docker.types.Ulimit(name="core", soft=0, hard=0)],
+            "ulimits": [
+                docker.types.Ulimit(name="core", soft=0, hard=0),
+                docker.types.Ulimit(name="nofile", soft=4096, hard=4096),
+            ],
             "working_dir": SCRATCH,
         }
         if self.gpu is not None:
@@ -84,11 +88,12 @@ class Streams:
     and the data (Docker Engine API, "Attach to a container", stream format).
     """
 
-    def __init__(
-        self, container: Container, output: Callable[[bytes], None], errors: Callable[[bytes], None], *, stdin: bool
-    ) -> None:
-        """Attach to a container that has not been started yet, so that none of its output is missed."""
-        wanted = {"stdin": int(stdin), "stdout": 1, "stderr": 1, "stream": 1}
+    def __init__(self, container: Container, output: Callable[[bytes], None], errors: Callable[[bytes], None]) -> None:
+        """Attach to a container that has not been started yet, so that none of its output is missed.
+
+        Standard input is attached too, also where nothing is sent: the container ends with this connection.
+        """
+        wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
         self._holder: Any = container.attach_socket(params=wanted)
         # Over a Unix socket and TCP the raw socket is inside a file object; over TLS and SSH it is the object itself.
         self._socket: Any = getattr(self._holder, "_sock", self._holder)
@@ -160,12 +165,13 @@ class DockerProcess:
         self._lines = threading.Condition()
         self._buffer = bytearray()
         self._searched = 0
+        self._is_too_long = False
         self._tail = StreamTail(STDERR_LIMIT)
         self._status: int | None = None
         self._killed = False
         try:
             with engine_errors("starting a container"):
-                self._streams = Streams(container, self._take, self._tail.add, stdin=True)
+                self._streams = Streams(container, self._take, self._tail.add)
                 container.start()
         except BaseException:
             remove(container)
@@ -179,10 +185,15 @@ class DockerProcess:
         self._streams.send(data)
 
     def read_line(self, timeout: float) -> bytes | None:
-        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds."""
+        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds.
+
+        Raise ``LineTooLong`` if more came than ``LINE_LIMIT`` bytes, which nobody read.
+        """
         until = time.monotonic() + timeout
         with self._lines:
             while True:
+                if self._is_too_long:
+                    raise LineTooLong
                 found = self._buffer.find(b"\n", self._searched)
                 if found >= 0 or self._streams.ended.is_set():
                     size = found + 1 if found >= 0 else len(self._buffer)
@@ -212,10 +223,10 @@ class DockerProcess:
 
     def _take(self, data: bytes) -> None:
         with self._lines:
-            self._buffer += data
+            self._buffer += b"" if self._is_too_long else data
             if len(self._buffer) > LINE_LIMIT:
-                self._tail.add(b"\nmore than 256 MB came on standard output unread: the rest is dropped\n")
-                del self._buffer[LINE_LIMIT // 2 :]
+                self._is_too_long = True
+                self._buffer.clear()
             self._lines.notify_all()
 
     def _wake(self) -> None:

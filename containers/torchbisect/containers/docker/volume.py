@@ -1,7 +1,12 @@
 """Volume for environments and wheels: only one, so that files of both can be hard links of each other.
 
-The installer mounts it writable and runs no foreign code. Foreign code sees it read-only. Docker can mount a part of
-a volume only since version 26, so that code also sees the other environments; none contains a secret.
+Docker can mount a part of a volume only since version 26, so every container gets the whole. Users keep them apart:
+
+* Root owns the folders of finished environments. It runs fixed programs of this package, without a network.
+* ``INSTALLER`` owns the wheels, which it alone sees, and the environment that it makes. It runs uv, which unpacks
+  wheels and runs no code of theirs.
+* An install with source packages has a user of its own and its own cache, so it writes to its environment only.
+* Foreign code is nobody, and sees the volume read-only. It can read the other environments; none contains a secret.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ import contextlib
 import inspect
 import io
 import json
+import re
 import tarfile
 import time
 from collections.abc import Mapping
@@ -22,6 +28,7 @@ from docker.models.containers import Container
 
 from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, remove, volume_full
 from torchbisect.containers.docker.images import Image
+from torchbisect.containers.docker.processes import NOBODY
 from torchbisect.containers.store import overlay
 from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.core.errors import MachineError
@@ -32,7 +39,12 @@ ROOT = "/torchbisect"
 VENVS = f"{ROOT}/venvs"
 MAKING = f"{ROOT}/making"
 WHEELS = f"{ROOT}/uv"
+#: The user of installs from wheels.
+INSTALLER = 65532
+#: Capabilities of root where it gives files to other users; it has none elsewhere.
+_OWNERSHIP = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 FACTS_FILE = "torchbisect-facts.json"
+_LISTED = re.compile(rf"^([0-9]{{1,15}}) {VENVS}/([^/\n]+)/{FACTS_FILE}$", re.MULTILINE)
 
 _UNLINKED = f"""
 import os, pathlib
@@ -54,6 +66,58 @@ shutil.rmtree(place, ignore_errors=True)
 link_tree(Path(source), Path(place))
 overlay_files(Path(place), layer, commit)
 """
+
+
+#: Script for root that prepares an empty folder for a user, and the folders around it.
+_PREPARE = f"""
+set -e; umask 022; mkdir -p {VENVS} {MAKING} {WHEELS}
+if [ "$(stat -c %u {WHEELS})" != {INSTALLER} ]; then chown -R {INSTALLER}:{INSTALLER} {WHEELS}; fi
+chmod 700 {WHEELS}  # uv lets everybody write to its lock
+rm -rf "$1"; mkdir "$1"; chown "$2:$2" "$1"
+"""
+
+#: Script for root that compiles an environment's Python files to byte code as nobody, who may write to its folders only
+#: meanwhile, and makes root the owner at the end. Files that are links of the wheels stay as they are.
+_COMPILE = """
+import os, signal, stat, subprocess, sys
+place, seconds, nobody = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+
+
+def owned(user):
+    for folder, folders, files in os.walk(place):
+        for name in [folder, *(os.path.join(folder, name) for name in (*folders, *files))]:
+            status = os.lstat(name)
+            if stat.S_ISDIR(status.st_mode) or (user == 0 and status.st_nlink == 1):
+                os.chown(name, user, user, follow_symlinks=False)
+                if not stat.S_ISLNK(status.st_mode):
+                    os.chmod(name, stat.S_IMODE(status.st_mode) & 0o755)
+
+
+def drop():
+    os.setgroups([])
+    os.setgid(nobody)
+    os.setuid(nobody)
+    os.umask(0o022)
+
+
+owned(nobody)
+command = [sys.executable, "-I", "-S", "-m", "compileall", "-q", "-j", "0", os.path.join(place, "lib")]
+nothing = subprocess.DEVNULL
+compiling = subprocess.Popen(
+    command, preexec_fn=drop, start_new_session=True, cwd="/", stdin=nothing, stdout=nothing, stderr=nothing
+)
+try:
+    compiling.wait(seconds)
+except subprocess.TimeoutExpired:
+    pass
+try:
+    os.killpg(compiling.pid, signal.SIGKILL)
+except ProcessLookupError:
+    pass
+compiling.wait()
+owned(0)
+"""
+_COMPILE_SECONDS = 900
 
 
 @dataclass(frozen=True)
@@ -89,7 +153,7 @@ class Volume:
                 return None
             with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as packed:
                 member = packed.extractfile(FACTS_FILE)
-                return member.read().decode("utf-8") if member else None
+                return member.read().decode("utf-8", "replace") if member else None
 
     def write_facts(self, folder: str, facts: str) -> None:
         """Write the facts into an environment; the time of the file is when the environment was last used."""
@@ -99,9 +163,26 @@ class Volume:
     def environments(self) -> list[VolumeEnvironment]:
         """Return all finished environments, the one unused longest first."""
         listing = self.run_program(["sh", "-c", f"stat -c '%Y %n' {VENVS}/*/{FACTS_FILE} 2>/dev/null || true"])
-        pairs = [line.split(" ", 1) for line in listing.splitlines() if " " in line]
-        found = [VolumeEnvironment(path.split("/")[-2], float(moment)) for moment, path in pairs]
+        found = [VolumeEnvironment(key, float(moment)) for moment, key in _LISTED.findall(listing)]
         return sorted(found, key=lambda kept: kept.used)
+
+    def prepare(self, folder: str, user: int) -> None:
+        """Make an empty folder that only ``user`` may write to."""
+        self.run_program(["sh", "-c", _PREPARE, "sh", folder, str(user)])
+
+    def compile_bytecode(self, folder: str) -> None:
+        """Compile a new environment to byte code, and make root its owner; none of its code is run.
+
+        Not every package compiles, and a file that does not is left out.
+        """
+        command = ["python3", "-I", "-S", "-c", _COMPILE, folder, str(_COMPILE_SECONDS), NOBODY.partition(":")[0]]
+        limits = {
+            "mem_limit": 4 << 30,
+            "pids_limit": 512,
+            "read_only": True,
+            "tmpfs": {"/tmp": "rw,size=64m"},
+        }
+        self.run_program(command, capabilities=(*_OWNERSHIP, "SETUID", "SETGID", "KILL"), **limits)
 
     def remove(self, path: str) -> None:
         """Remove a folder of the volume; it is moved away first, so that nobody sees half of it."""
@@ -124,15 +205,15 @@ class Volume:
         """Remove the packages among the wheels that no environment holds a link to."""
         names = self.run_program(["python3", "-c", _UNLINKED]).split()
         if names:
-            self.run_program(["uv", "cache", "clean", "--cache-dir", WHEELS, *sorted(set(names))])
+            self.run_program(["uv", "cache", "clean", "--cache-dir", WHEELS, *sorted(set(names))], user=INSTALLER)
 
-    def run_program(self, command: list[str]) -> str:
-        """Run a program of the image with write access to the volume only; return its output.
+    def run_program(self, command: list[str], **options: Any) -> str:
+        """Run a program of the image without a network; return its output. ``options`` are those of ``create``.
 
         Raise ``DiskFull`` if there was no room, and ``MachineError`` if it fails otherwise.
         """
         with engine_errors(f"running {command[0]} on the volume"):
-            container = self.create(command, network_mode="none")
+            container = self.create(command, **{"capabilities": _OWNERSHIP, "network_mode": "none", **options})
             try:
                 container.start()
                 status = container.wait()["StatusCode"]
@@ -146,16 +227,22 @@ class Volume:
             raise MachineError(f"{command[0]} failed on the volume {self.name}: {' '.join(errors.split())[:300]}")
         return output
 
-    def create(self, command: list[str], **options: Any) -> Container:
-        """Return a container, not started, that may write to the volume and has no capability."""
+    def create(
+        self, command: list[str], *, user: int = 0, capabilities: tuple[str, ...] = (), **options: Any
+    ) -> Container:
+        """Return a container, not started, that may write to the volume as far as ``user`` may.
+
+        It has no capability beside ``capabilities``, and these for root only.
+        """
         return self.engine.client.containers.create(
             self.image.identity,
             command=command[1:],
             entrypoint=[command[0]],
             volumes=self.mount(writable=True),
             cap_drop=["ALL"],
+            cap_add=[] if user else list(capabilities),
             security_opt=["no-new-privileges:true"],
-            user="0:0",
+            user=f"{user}:{user}",
             labels=self.engine.labels("helper"),
             **options,
         )

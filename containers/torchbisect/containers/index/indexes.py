@@ -14,39 +14,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import platformdirs
 import pypi_simple
 
 from torchbisect.containers.process.commands import output_of
+from torchbisect.core.errors import InputError
+from torchbisect.core.regular_file import read_regular_file
+from torchbisect.core.scrub import scrub_secrets
+from torchbisect.core.toml import read_toml
 
-if sys.version_info >= (3, 11):
-    from tomllib import loads as read_toml
-else:
-
-    def read_toml(text: str) -> dict[str, Any]:
-        """Return nothing: Python 3.10 has no TOML reader, so uv's file is ignored there; its variables are read."""
-        return {}
-
-
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
-
-
-def redact_url(url: str) -> str:
-    """Return an address for messages: the name and password in it become ``****``."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "****"
-    if "@" not in parts.netloc:
-        return url
-    return urlunsplit(parts._replace(netloc="****@" + parts.netloc.rpartition("@")[2]))
-
-
-def redact_urls(text: str) -> str:
-    """Return another program's message with the secrets in its addresses replaced."""
-    return _ADDRESS.sub(lambda found: redact_url(found.group()), text)
+_LARGEST_FILE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -57,11 +35,13 @@ class Indexes:
         index_url: the PEP 503 or PEP 691 index, ``http(s)://`` or ``file://``.
         extra_index_urls: more indexes; the best version of all of them is taken, as pip does.
         find_links: folders of wheels or pages of links.
+        allow_sdists: build packages that have no wheel from source, which runs their code at the install.
     """
 
     index_url: str = pypi_simple.PYPI_SIMPLE_ENDPOINT
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
+    allow_sdists: bool = False
 
     @classmethod
     def from_configuration(
@@ -102,7 +82,7 @@ class Indexes:
 
     def __str__(self) -> str:
         """Return the places for a message, without secrets."""
-        return ", ".join(redact_url(place) for place in (*self.urls, *self.find_links))
+        return ", ".join(scrub_secrets(place) for place in (*self.urls, *self.find_links))
 
 
 @dataclass(frozen=True)
@@ -139,8 +119,8 @@ def _uv_files(environ: Mapping[str, str]) -> _IndexSettings:
     places = [Path(named)] if named else [Path(home) / "uv/uv.toml", *_machine_files()]
     for place in places:
         try:
-            source = _read_uv(read_toml(place.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+            source = _read_uv(read_toml(read_regular_file(place, _LARGEST_FILE).decode("utf-8")))
+        except (OSError, ValueError, InputError):
             continue  # uv itself reports a broken file
         if source != _IndexSettings():
             return source
@@ -161,15 +141,21 @@ def _read_uv(settings: Mapping[str, Any]) -> _IndexSettings:
     for table in (settings, pip if isinstance(pip, dict) else {}):
         if isinstance(table.get("index-url"), str):
             default = default or str(table["index-url"])
-        extra += [str(url) for url in table.get("extra-index-url") or ()]
-        links += [str(link) for link in table.get("find-links") or ()]
-    for table in settings.get("index") or ():
+        extra += _texts(table.get("extra-index-url"))
+        links += _texts(table.get("find-links"))
+    tables = settings.get("index")
+    for table in tables if isinstance(tables, list) else ():
         if isinstance(table, dict) and isinstance(table.get("url"), str) and not table.get("explicit"):
             if table.get("default"):
                 default = default or table["url"]
             else:
                 extra.append(table["url"])
     return _IndexSettings(default, tuple(extra), tuple(links))
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts of a list; uv itself reports a value of another type."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def _pip_settings(environ: Mapping[str, str], python: str) -> _IndexSettings:
@@ -203,7 +189,7 @@ def parse_pip_config(listing: str) -> dict[str, str]:
             continue
         try:
             value = ast.literal_eval(written.strip())
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
         if isinstance(value, str) and rank[section] >= found.get(option, (-1, ""))[0]:
             found[option] = rank[section], value

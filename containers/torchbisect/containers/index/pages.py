@@ -7,7 +7,7 @@ with absolute or relative links, and writes ``+`` as ``%2B`` in them; pypi-simpl
 from __future__ import annotations
 
 import contextlib
-import functools
+import os
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,8 +24,12 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 
-from torchbisect.containers.index.indexes import Indexes, redact_url, redact_urls
-from torchbisect.core.errors import IndexUnreachable
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.index.link_page import MOST_LINKS, NoLinkPage, read_link_page
+from torchbisect.core import web
+from torchbisect.core.decode import read_object
+from torchbisect.core.errors import IndexUnreachable, InputError
+from torchbisect.core.regular_file import read_regular_file
 from torchbisect.core.retry import (
     DEFAULT_RETRY,
     Notify,
@@ -35,9 +39,9 @@ from torchbisect.core.retry import (
     retry_transient,
     silent,
 )
+from torchbisect.core.scrub import scrub_secrets
 
 JSON = "application/vnd.pypi.simple.v1+json"
-_TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 
 
 def project_page(
@@ -55,7 +59,7 @@ def project_page(
     """
     name = canonicalize_name(project)
     page_url = f"{url.rstrip('/')}/{name}/"
-    return _page(page_url, name, f"the index {redact_url(url)}", notify, retry, client)
+    return _page(page_url, name, f"the index {scrub_secrets(url)}", notify, retry, client)
 
 
 def packages(
@@ -80,14 +84,8 @@ def packages(
 
 
 def new_client() -> httpx.Client:
-    """Return a client for requests to indexes; it follows redirects and uses the proxies of the environment."""
-    return httpx.Client(timeout=_TIMEOUT, follow_redirects=True, headers={"Accept": ACCEPT_ANY}, verify=_trusted())
-
-
-@functools.cache
-def _trusted() -> ssl.SSLContext:
-    """Return the trusted certificates; reading them takes longer than a request, so it is done once."""
-    return httpx.create_ssl_context()
+    """Return a client for requests to indexes."""
+    return web.new_client({"Accept": ACCEPT_ANY})
 
 
 def _links(
@@ -97,9 +95,9 @@ def _links(
     name = canonicalize_name(project)
     folder = file_path(place) if place.startswith("file://") else Path(place).expanduser()
     if "://" in place and not place.startswith("file://"):
-        page = _page(place, name, f"the page of links {redact_url(place)}", notify, retry, client)
+        page = _page(place, name, f"the page of links {scrub_secrets(place)}", notify, retry, client)
         files = page.packages if page else []
-    elif folder.is_dir():
+    elif os.path.isdir(folder):
         links = [Link(path.name, path.absolute().as_uri(), {}) for path in sorted(folder.iterdir())]
         files = [DistributionPackage.from_link(link, name) for link in links if link.text.endswith((".whl", ".tar.gz"))]
     else:
@@ -121,19 +119,19 @@ def _page(
 def _fetch(client: httpx.Client, url: str, name: str, what: str) -> ProjectPage | None:
     """Ask once. Raise ``Transient`` if another try may succeed, and ``IndexUnreachable`` if it can't."""
     try:
-        response = client.get(url)
+        response = web.request(client, "GET", url)
     except httpx.ConnectError as error:
         if isinstance(error.__cause__, ssl.SSLError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise IndexUnreachable(
                 f"{what} has a certificate that isn't trusted here ({error}): set SSL_CERT_FILE to those to trust"
             ) from error
-        raise Transient(redact_urls(str(error)) or "no connection") from error
+        raise Transient(scrub_secrets(str(error)) or "no connection") from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
         raise IndexUnreachable(f"{what} isn't an address that can be asked ({error}): correct it") from error
     except httpx.TimeoutException as error:
         raise Transient("no answer in time") from error
     except httpx.HTTPError as error:
-        raise Transient(redact_urls(str(error)) or type(error).__name__) from error
+        raise Transient(scrub_secrets(str(error)) or type(error).__name__) from error
     if response.status_code in (404, 410):
         return None
     raise_for_transient_status(response.status_code)
@@ -150,23 +148,34 @@ def _parse(response: httpx.Response, name: str, what: str) -> ProjectPage:
     kind = response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
     try:
         if kind == JSON:
-            return ProjectPage.from_json_data(response.json(), str(response.url))
+            return _json_page(response)
         if kind in ("text/html", "application/vnd.pypi.simple.v1+html"):
-            return ProjectPage.from_html(name, response.content, str(response.url), response.charset_encoding)
+            return read_link_page(response.content, name, str(response.url), response.charset_encoding)
         raise UnsupportedContentTypeError(str(response.url), kind)
     except (UnsupportedRepoVersionError, UnsupportedContentTypeError) as error:
-        raise IndexUnreachable(f"{what} does not send a page of packages ({redact_urls(str(error))})") from error
+        raise IndexUnreachable(f"{what} does not send a page of packages ({scrub_secrets(str(error))})") from error
+    except NoLinkPage as error:
+        raise IndexUnreachable(f"{what} does not send a page of packages: {error}; check its address") from error
     except (ValueError, KeyError, TypeError) as error:
         raise Transient(f"a page that can't be read: {type(error).__name__}") from error
 
 
+def _json_page(response: httpx.Response) -> ProjectPage:
+    page = ProjectPage.from_json_data(read_object(response.content), str(response.url))
+    if len(page.packages) > MOST_LINKS:
+        raise NoLinkPage(f"it has more than {MOST_LINKS} files")
+    return page
+
+
 def _read_page(path: Path, name: str) -> ProjectPage | None:
     """Read a page on this disk; a folder stands for the ``index.html`` in it."""
-    page = path / "index.html" if path.is_dir() else path
+    page = path / "index.html" if os.path.isdir(path) else path
     try:
-        return ProjectPage.from_html(name, page.read_bytes(), page.absolute().as_uri())
+        return read_link_page(read_regular_file(page, web.PAGE_LIMIT), name, page.absolute().as_uri())
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except (NoLinkPage, UnsupportedRepoVersionError, InputError) as error:
+        raise IndexUnreachable(f"{page} is no page of packages: {error}; check the address of the index") from error
     except OSError as error:
         raise IndexUnreachable(f"{page} can't be read ({error.strerror}): check the address of the index") from error
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchbisect.containers.process.processes import drain, kill_process_tree, new_mark, spawn
+from torchbisect.core.timing import timed
 
 #: Bytes of each output stream that are kept: the first half and the last.
 OUTPUT_LIMIT = 1 << 20
@@ -83,10 +84,10 @@ def clean_environment(
 def output_of(command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None) -> str:
     """Return the output of a trusted program; empty if it can't be started, fails or takes longer."""
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
-    except (OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=timeout, check=False)
+    except (OSError, ValueError, subprocess.SubprocessError):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
 
 class CappedText:
@@ -118,6 +119,7 @@ class CappedText:
         return bytes(self._head).decode("utf-8", "replace") + gap + end.decode("utf-8", "replace")
 
 
+@timed("process", "command")
 def run_command(
     command: Sequence[str],
     *,

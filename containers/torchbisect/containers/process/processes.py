@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import select
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from typing import IO
 
 import psutil
 
+from torchbisect.containers.process.guard import start_guard
 from torchbisect.core.errors import MachineError
 
 #: The variable that marks all processes of one start.
@@ -33,12 +35,21 @@ MARK = "TORCHBISECT_PROCESS"
 #: The last bytes of standard error, this many, are kept.
 STDERR_LIMIT = 64 * 1024
 
-#: Bytes that one line on standard output may have; the agent's largest answers are far smaller.
-LINE_LIMIT = 256 * 1024 * 1024
+#: Bytes that one line on standard output may have. The largest answer of an agent has the output of two runs, of two
+#: megabytes each, in which JSON writes a byte with up to six characters.
+LINE_LIMIT = 64 * 1024 * 1024
 
+_OWNER = re.compile(r"([^.]*)\.([^.]*)\.([0-9]{1,9})\.([^.]*)")
 _SEND_PATIENCE = 60.0
 _ROUNDS = 50
 _CHUNK = 1 << 16
+
+
+class LineTooLong(ValueError):
+    """A process sent a line of more than ``LINE_LIMIT`` bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(f"a line has more than {LINE_LIMIT >> 20} MB")
 
 
 class HostProcess:
@@ -85,9 +96,14 @@ class HostProcess:
                     raise BrokenPipeError("the process doesn't read what it is sent") from None
             except ValueError:
                 raise BrokenPipeError("the process was ended") from None
+            except OSError as error:
+                raise BrokenPipeError(f"the process can't be sent anything ({error.strerror})") from error
 
     def read_line(self, timeout: float) -> bytes | None:
-        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds."""
+        """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds.
+
+        Raise ``LineTooLong`` if it has no end within ``LINE_LIMIT`` bytes; nothing can be read after that.
+        """
         until = time.monotonic() + timeout
         while True:
             line = self._line()
@@ -123,6 +139,14 @@ class HostProcess:
             after()
         return self._process.returncode
 
+    def stop(self, patience: float) -> int | None:
+        """Close its standard input, which asks it to end; kill it after ``patience`` seconds."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=patience)
+        return self.kill()
+
     def _line(self) -> bytes | None:
         """Take a whole line from the buffer, or the rest of the buffer at the end of the stream."""
         found = self._buffer.find(b"\n", self._searched)
@@ -130,7 +154,8 @@ class HostProcess:
             self._searched = len(self._buffer)
             return None
         size = found + 1 if found >= 0 else len(self._buffer)
-        line = bytes(self._buffer[:size])
+        with memoryview(self._buffer) as view:
+            line = bytes(view[:size])
         del self._buffer[:size]
         self._searched = 0
         return line
@@ -143,11 +168,11 @@ class HostProcess:
         except OSError:
             data = b""
         self._buffer += data
-        if len(self._buffer) > LINE_LIMIT:
-            self._tail.add(b"\na line of more than 256 MB came on standard output: the process was ended\n")
-            self._buffer.clear()
-            data = b""
         self._ended = not data
+        if len(self._buffer) > LINE_LIMIT:
+            self._buffer.clear()
+            self._ended = True
+            raise LineTooLong
 
 
 class StreamTail:
@@ -178,6 +203,7 @@ def spawn(
 
     Raise ``MachineError`` if it can't be started.
     """
+    start_guard(MARK)
     try:
         return subprocess.Popen(
             list(command),
@@ -255,15 +281,30 @@ def sweep_processes() -> int:
 
 @functools.cache
 def owner() -> str:
-    """Return a name for this process: its process-id namespace, its process id and its start time."""
-    return f"{_namespace()}.{_identity(os.getpid())}"
+    """Return a name for this process: the boot of the machine, its process-id namespace, its id and its start time."""
+    return f"{_boot()}.{_namespace()}.{_identity(os.getpid())}"
 
 
 def owner_is_dead(owner: str) -> bool:
-    """Return true if the named process has ended; false if that can't be known from this namespace."""
-    namespace, _, identity = owner.partition(".")
-    number = identity.partition(".")[0]
-    return number.isdigit() and namespace == _namespace() and _identity(int(number)) != identity
+    """Return true if the named process has ended; false if that can't be known from this namespace.
+
+    The name is of a process of this machine, which may have been restarted since.
+    """
+    found = _OWNER.fullmatch(owner)
+    if not found:
+        return False
+    boot, namespace, number, start = found.groups()
+    if boot != _boot():
+        return True
+    return namespace == _namespace() and _identity(int(number)) != f"{number}.{start}"
+
+
+@functools.cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return "0"
 
 
 def _namespace() -> str:
@@ -274,13 +315,17 @@ def _namespace() -> str:
 
 
 def _identity(pid: int) -> str:
-    """Return a process id with its start time, by which a later process of the same id is told apart."""
+    """Return a process id with its start time, by which a later process of the same id is told apart.
+
+    A process that has ended and whose parent has not asked for its status counts as ended.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return f"{pid}.none" if not psutil.pid_exists(pid) else f"{pid}.0"
     # The name of the program is in brackets and may contain anything; the start time is the 20th field after it.
-    return f"{pid}.{stat.rpartition(')')[2].split()[19]}"
+    fields = stat.rpartition(")")[2].split()
+    return f"{pid}.none" if fields[0] in "ZX" else f"{pid}.{fields[19]}"
 
 
 def _opened(stream: IO[bytes] | None) -> IO[bytes]:

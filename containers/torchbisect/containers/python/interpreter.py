@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
+import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from torchbisect.core.errors import InputError
+from torchbisect.containers.process.commands import run_command
+from torchbisect.containers.store.run_folder import temporary_folder
+from torchbisect.core.decode import DecodeError, JsonLimits, decode, read_object
+from torchbisect.core.errors import InputError, MachineError
+from torchbisect.core.printable import one_line
 
 #: The oldest Python that can run the agent, which runs beside torch.
 OLDEST_PYTHON = (3, 8)
@@ -51,6 +52,29 @@ json.dump({
     "torch": torch,
 }, sys.stdout)
 """
+
+
+_LIMITS = JsonLimits(size=1 << 16)
+#: The largest number of a version: tags are made for every number below it.
+_LARGEST_NUMBER = 200
+_GLIBC = re.compile(r"glibc [0-9]{1,2}\.([0-9]{1,2})(?![0-9])")
+_MAC = re.compile(r"([0-9]{1,2})(?:\.([0-9]{1,2}))?(?![0-9])")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The answer to ``INTERPRETER_QUERY``."""
+
+    version: tuple[int, int, int]
+    implementation: str = ""
+    platform: str = ""
+    libc: str | None = None
+    mac: str = ""
+    free_threaded: bool = False
+    debug: bool = False
+    base: str = ""
+    user_base: str | None = None
+    torch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,25 +109,30 @@ class Interpreter:
         return cls.from_answer(place, _ask(place))
 
     @classmethod
-    def from_answer(cls, place: Path, answer: dict[str, Any]) -> Interpreter:
+    def from_answer(cls, place: Path, text: str) -> Interpreter:
         """Return the interpreter with this answer to ``INTERPRETER_QUERY``. Raise ``InputError`` if it is unfit."""
-        version: tuple[int, int, int] = tuple(answer["version"])
-        written = ".".join(map(str, version))
-        if version[:2] < OLDEST_PYTHON:
-            raise InputError(f"{place} is Python {written}: name one with --python that is 3.8 or newer")
-        if answer["implementation"] != "cpython":
+        try:
+            answer = decode(_Answer, read_object(text, _LIMITS), "its description")
+        except DecodeError as error:
             raise InputError(
-                f"{place} is {answer['implementation']}, for which there is no torch: name a CPython with --python"
-            )
-        suffix = ("t" if answer["free_threaded"] else "") + ("d" if answer["debug"] else "")
+                f"{place} isn't a Python 3.8 or newer that works ({error}): name one with --python"
+            ) from error
+        version = answer.version
+        written = ".".join(map(str, version))
+        if version[:2] < OLDEST_PYTHON or max(version) > _LARGEST_NUMBER:
+            raise InputError(f"{place} is Python {written}: name one with --python that is 3.8 or newer")
+        if answer.implementation != "cpython":
+            shown = one_line(answer.implementation, 40)
+            raise InputError(f"{place} is {shown}, for which there is no torch: name a CPython with --python")
+        suffix = ("t" if answer.free_threaded else "") + ("d" if answer.debug else "")
         return cls(
             path=place,
             version=written,
             abi=f"cp{version[0]}{version[1]}{suffix}",
-            platforms=tuple(_platforms(answer["platform"], answer["libc"], answer["mac"])),
-            installed_torch=answer["torch"],
-            base=Path(answer["base"]),
-            user_base=answer["user_base"] or "",
+            platforms=tuple(_platforms(answer.platform, answer.libc or "", answer.mac)),
+            installed_torch=answer.torch,
+            base=Path(answer.base),
+            user_base=answer.user_base or "",
         )
 
     @property
@@ -136,63 +165,49 @@ class Interpreter:
 def _locate(path: str | Path) -> Path:
     """Return the absolute path, links not followed; a folder means the environment in it, a bare name is looked up."""
     written = Path(path).expanduser()
-    if written.is_dir():
+    if os.path.isdir(written):
         for name in ("bin/python", "bin/python3"):
             if (written / name).exists():
                 return Path(os.path.abspath(written / name))
         raise InputError(f"{path} is a folder with no bin/python in it: name a Python with --python")
-    if not written.exists() and os.sep not in str(path):
+    if not os.path.exists(written) and os.sep not in str(path):
         found = shutil.which(str(path))
         if found:
             return Path(found)
-    if not written.exists():
+    if not os.path.exists(written):
         raise InputError(f"there is no Python at {path}: name one with --python")
     return Path(os.path.abspath(written))
 
 
-def _ask(place: Path) -> dict[str, Any]:
+def _ask(place: Path) -> str:
+    """Return the last line of what a Python prints about itself; site hooks may print first."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
-    with tempfile.TemporaryDirectory(prefix="torchbisect-") as empty:
+    with temporary_folder("python") as empty:
         try:
-            done = subprocess.run(
-                [str(place), "-c", INTERPRETER_QUERY],
-                cwd=empty,
-                env=kept,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-        except (OSError, ValueError) as error:
-            raise InputError(f"{place} can't be started ({error}): name a Python with --python") from error
-        except subprocess.TimeoutExpired as error:
-            raise InputError(f"{place} did not answer in a minute: name another Python with --python") from error
-    try:
-        # Site hooks may print first; the answer is the last line.
-        answer = json.loads(done.stdout.splitlines()[-1])
-    except (ValueError, IndexError):
-        answer = None
-    if not isinstance(answer, dict) or "version" not in answer:
-        output = (done.stderr or done.stdout).strip().splitlines()
-        raise InputError(
-            f"{place} isn't a Python 3.8 or newer that works ({output[-1] if output else f'exit {done.returncode}'}): "
-            "name one with --python"
-        )
-    return answer
+            done = run_command([str(place), "-c", INTERPRETER_QUERY], directory=empty, environment=kept, timeout=60)
+        except MachineError as error:
+            raise InputError(f"{error}: name a Python with --python") from error
+    if done.timed_out:
+        raise InputError(f"{place} did not answer in a minute: name another Python with --python")
+    answer = done.output.strip().splitlines()[-1:]
+    if done.status or not answer:
+        said = one_line(next(reversed((done.errors or done.output).strip().splitlines()), f"exit {done.status}"))
+        raise InputError(f"{place} isn't a Python 3.8 or newer that works ({said}): name one with --python")
+    return answer[0]
 
 
-def _platforms(platform: str, libc: str | None, mac: str) -> Iterator[str]:
+def _platforms(platform: str, libc: str, mac: str) -> Iterator[str]:
     """Yield the platform tags, best first: PEP 600 for Linux with glibc, none of PEP 656 (torch has no musl wheels)."""
     plain = platform.replace("-", "_").replace(".", "_")
-    if plain.startswith("macosx") and mac:
+    system, glibc = _MAC.match(mac), _GLIBC.match(libc)
+    if plain.startswith("macosx") and system:
         machine = platform.rpartition("-")[2]
-        major, _, rest = mac.partition(".")
-        yield from mac_platforms((int(major), int(rest.partition(".")[0] or 0)), machine)
+        yield from mac_platforms((int(system[1]), int(system[2] or 0)), machine)
         return
-    if plain.startswith("linux") and libc and libc.startswith("glibc "):
+    if plain.startswith("linux") and glibc:
         machine = plain.partition("_")[2]
         older = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
-        newest = int(libc.split()[1].split(".")[1])
+        newest = int(glibc[1])
         floor = 5 if machine in ("x86_64", "i686") else 17
         for minor in range(newest, floor - 1, -1):
             yield f"manylinux_2_{minor}_{machine}"

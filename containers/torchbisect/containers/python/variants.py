@@ -6,7 +6,6 @@ kernels for the GPU.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -16,7 +15,9 @@ from packaging.version import InvalidVersion, Version
 
 from torchbisect.containers.process.commands import output_of
 from torchbisect.core.build import Build
+from torchbisect.core.decode import DecodeError, decode, read_object
 from torchbisect.core.errors import InputError, InstallFailed
+from torchbisect.core.printable import one_line
 
 #: The oldest Linux driver for each major version of CUDA, which runs all its minor versions.
 #: Source: "CUDA minor version compatibility" in NVIDIA's CUDA compatibility guide.
@@ -30,6 +31,10 @@ _CAPABILITIES = {
     (12, 8): ((7, 0), 12),
     (13, 0): ((7, 5), 12),
 }
+
+
+_CAPABILITY = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")
+_LONGEST_LINE = 1000
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,8 @@ def parse_gpus(listing: str) -> list[Gpu]:
     """Return the GPUs in ``nvidia-smi``'s list of names, drivers and compute capabilities; ignore other lines."""
     found = []
     for line in listing.splitlines():
-        parts = [part.strip() for part in line.split(",")]
-        capability = re.fullmatch(r"(\d+)\.(\d+)", parts[-1])
+        parts = [part.strip() for part in line[:_LONGEST_LINE].split(",")]
+        capability = _CAPABILITY.fullmatch(parts[-1])
         try:
             if len(parts) >= 3 and capability:
                 name = ", ".join(parts[:-2])
@@ -67,7 +72,7 @@ def parse_gpus(listing: str) -> list[Gpu]:
 
 def cuda_version(variant: str) -> tuple[int, int] | None:
     """Return the CUDA version of a variant: 12.6 for ``cu126``; ``None`` for ``cpu`` and others without CUDA."""
-    found = re.fullmatch(r"cu(\d+)(\d)", variant)
+    found = re.fullmatch(r"cu([0-9]{1,3})([0-9])", variant)
     return (int(found[1]), int(found[2])) if found else None
 
 
@@ -123,20 +128,32 @@ print(json.dumps(facts))
 """
 
 
+@dataclass(frozen=True)
+class _GpuFacts:
+    """The answer to ``GPU_QUERY``."""
+
+    built: str | None = None
+    available: bool = False
+    capability: tuple[int, ...] = ()
+    architectures: tuple[str, ...] = ()
+    sum: float | None = None
+
+
 def gpu_failure(answer: str, build: Build) -> InstallFailed | None:
     """Return the reason why a build can't compute on the GPU, from its answer to ``GPU_QUERY``; ``None`` if it can."""
     try:
-        facts = json.loads(answer.splitlines()[-1])
-    except (ValueError, IndexError):
+        facts = decode(_GpuFacts, read_object(answer.splitlines()[-1]), "its answer")
+    except (DecodeError, IndexError):
         return InstallFailed("gpu-unusable", f"torch {build} could not be asked about the GPU")
-    if not facts.get("built"):
+    if not facts.built:
         return InstallFailed("not-a-cuda-build", f"torch {build} is built for the CPU only")
-    if not facts.get("available"):
+    if not facts.available:
+        built = one_line(facts.built, 20)
         return InstallFailed(
-            "gpu-unusable", f"torch {build} (CUDA {facts['built']}) sees no GPU: the driver may be too old for it"
+            "gpu-unusable", f"torch {build} (CUDA {built}) sees no GPU: the driver may be too old for it"
         )
-    if facts.get("sum") != 4.0:
-        capability = "".join(map(str, facts.get("capability", [])))
-        has = ", ".join(facts.get("architectures", []))
+    if facts.sum != 4.0:
+        capability = "".join(map(str, facts.capability))
+        has = one_line(", ".join(facts.architectures))
         return InstallFailed("no-kernels-for-gpu", f"torch {build} has no kernels for sm_{capability}, only for {has}")
     return None

@@ -11,10 +11,23 @@ import contextlib
 import hashlib
 import os
 from pathlib import Path
+from typing import Protocol
 
-from torchbisect.containers.python.interpreter import Interpreter
 
-#: Script for Python 3.8 and up that saves the byte code of its environment under the digests of the sources.
+class Python(Protocol):
+    """The parts of an ``Interpreter`` that byte code depends on; finding one needs this package's temporary folders."""
+
+    @property
+    def identity(self) -> str:
+        """A digest by which interchangeable ones are recognized."""
+
+    @property
+    def major_minor(self) -> tuple[int, int]:
+        """Its version, such as ``(3, 11)``."""
+
+
+#: Script for Python 3.8 and up that saves the byte code of its environment under the digests of the sources, and leaves
+#: links to it in the environment.
 SAVE_BYTECODE = r"""
 import hashlib, os, struct, sys
 from importlib.util import source_from_cache, source_hash
@@ -32,21 +45,27 @@ for folder, _, names in os.walk(site):
         except (OSError, ValueError):
             continue
         target = os.path.join(store, hashlib.sha256(source).hexdigest())
-        if struct.unpack("<I", compiled[4:8])[0] & 1 or ".opt-" in name or os.path.exists(target):
+        if struct.unpack("<I", compiled[4:8])[0] & 1 or ".opt-" in name:
             continue
         unfinished = "%s.%d" % (target, os.getpid())
-        with open(unfinished, "wb") as file:
-            file.write(compiled[:4] + struct.pack("<I", 3) + source_hash(source) + compiled[16:])
-        os.replace(unfinished, target)
+        if not os.path.exists(target):
+            with open(unfinished, "wb") as file:
+                file.write(compiled[:4] + struct.pack("<I", 3) + source_hash(source) + compiled[16:])
+            os.replace(unfinished, target)
+        try:
+            os.link(target, unfinished)
+            os.replace(unfinished, place)
+        except OSError:  # another run has removed it, or links are not possible: its own file does too
+            pass
 """
 
 
-def bytecode_folder(root: Path, interpreter: Interpreter) -> Path:
+def bytecode_folder(root: Path, interpreter: Python) -> Path:
     """Return the folder for the byte code of one Python; another Python couldn't read it."""
     return root / interpreter.identity
 
 
-def link_known_bytecode(store: Path, site: Path, interpreter: Interpreter) -> float:
+def link_known_bytecode(store: Path, site: Path, interpreter: Python) -> float:
     """Link the byte code that ``SAVE_BYTECODE`` stored into a site-packages that has none yet.
 
     Return the share of the modules that have byte code now, from 0 to 1. Both folders lie on one filesystem.

@@ -1,7 +1,7 @@
-"""Cache folder: environments, the installer's wheels and journals, kept between runs; and room on a full disk.
+"""Cache folder: environments, the installer's wheels and journals, kept between runs within a limit.
 
 Environments and wheels lie in one folder, because their files are hard links of each other. A release takes its few
-gigabytes once, however many environments contain parts of it.
+gigabytes once, however many environments contain parts of it. Room for an install is made before it begins.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from torchbisect.containers.store.disk import (
     writable_directory,
 )
 from torchbisect.containers.store.locks import FileLock
+from torchbisect.core.errors import DiskFull
 from torchbisect.core.retry import Notify, silent
 
 #: The variable that names the folder if ``--cache-dir`` is not given.
@@ -36,7 +39,20 @@ VARIABLE = "TORCHBISECT_CACHE_DIR"
 #: Written into an environment last, before it gets its name.
 FACTS_FILE = "torchbisect-facts.json"
 
+#: The least default limit, in bytes: room for three CUDA releases with their libraries.
+LEAST_LIMIT = 20 * 10**9
+
 _REMOVED = "gone-"
+_ROOM = ".room"
+#: The endings of uv's notes about unpacked wheels: from an index, and from a folder.
+_NOTES = frozenset({".http", ".rev"})
+_WAIT_FOR_ROOM = "another run is making room in the cache: waiting for it"
+_WAIT_FOR_INSTALL = "another run is installing, and the cache has no room beside it: waiting for its end"
+
+
+def default_limit(disk: int) -> int:
+    """Return the limit for a cache on a disk of this size: a tenth of it, and at least ``LEAST_LIMIT``."""
+    return max(disk // 10, LEAST_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -57,19 +73,20 @@ class Cache:
         wheels: the installer's own cache.
         bytecode: the byte code that environments share.
         journal: the probe's earlier answers.
-        locks: the lock files; they are empty and never removed.
+        locks: the lock files; they are never removed.
+        limit: the bytes that the folder may take.
     """
 
     def __init__(self, directory: Path | str | None = None, *, limit: int | None = None) -> None:
         """Make the folder if necessary. Raise ``InputError`` if it can't be written to, ``DiskFull`` if it has no room.
 
         ``directory`` is by default ``TORCHBISECT_CACHE_DIR``, else the system's folder for caches. Environments are
-        removed to keep it below ``limit`` bytes.
+        removed to keep it below ``limit`` bytes, by default those of ``default_limit``.
         """
-        self.limit = limit
         option = "--cache-dir" if directory else VARIABLE if os.environ.get(VARIABLE) else "--cache-dir"
         named = directory or os.environ.get(VARIABLE) or platformdirs.user_cache_path("torchbisect")
         self.root = writable_directory(Path(named).expanduser().absolute(), option=option)
+        self.limit = default_limit(shutil.disk_usage(self.root).total) if limit is None else limit
         self.venvs, self.unfinished, self.wheels = self.root / "venvs", self.root / "making", self.root / "uv"
         self.bytecode, self.journal, self.locks = self.root / "bytecode", self.root / "journal", self.root / "locks"
         for place in (self.venvs, self.unfinished, self.wheels, self.journal, self.locks):
@@ -109,8 +126,12 @@ class Cache:
         return free_bytes(self.root)
 
     def available(self) -> int:
-        """Return the bytes that can still be kept here, within the free disk and the limit."""
-        return self.free() if self.limit is None else min(self.free(), self.limit - folder_size(self.root))
+        """Return the bytes that can still be kept here: within the free disk and the limit, beside running installs."""
+        return min(self.free(), self.limit - folder_size(self.root)) - self._reserved()
+
+    def capacity(self) -> int:
+        """Return the bytes that could be kept here if all that is here were removed."""
+        return min(self.free() + folder_size(self.root), self.limit)
 
     def evict(self, key: str) -> bool:
         """Remove one environment unless a run leases it; return true if it was removed."""
@@ -133,55 +154,112 @@ class Cache:
                 return True
         return False
 
-    def make_room(
-        self, needed: int, *, notify: Notify = silent, reclaim: Callable[[list[str]], None] | None = None
-    ) -> None:
-        """Remove environments, the one unused longest first, until ``needed`` bytes are free.
-
-        ``reclaim`` removes packages from the wheels. Most files of an environment are links to there, and their room is
-        free only after that. Raise ``DiskFull`` if nothing more can be removed and there is still too little room.
-        """
-        while self.free() < needed:
-            if not self._evict_one(notify, reclaim):
-                raise disk_full(self.root)
-
-    def keep_to_limit(
+    @contextmanager
+    def reserved(
         self,
+        key: str,
+        needed: int,
+        *,
+        notify: Notify = silent,
+        warn: Notify = silent,
+        cancel: threading.Event | None = None,
+    ) -> Iterator[bool]:
+        """Make room for an install of ``needed`` bytes, and keep other installs out of it while the context lasts.
+
+        Yield false if ``cancel`` ended a wait. Where too little can be removed, the install may try all the same.
+        """
+        note, turn = FileLock(self.locks / f"{key}{_ROOM}"), FileLock(self.locks / "room")
+        made = turn.acquire(waiting=_WAIT_FOR_ROOM, notify=notify, cancel=cancel)
+        try:
+            if made:
+                with contextlib.suppress(DiskFull):
+                    made = self.make_room(needed, notify=notify, warn=warn, cancel=cancel)
+                note.acquire()
+                note.write(str(needed))
+        finally:
+            turn.release()
+        try:
+            yield made
+        finally:
+            note.release()
+
+    def make_room(
+        self,
+        needed: int,
         *,
         sparing: str | None = None,
         notify: Notify = silent,
-        reclaim: Callable[[list[str]], None] | None = None,
-    ) -> None:
-        """Remove environments, the one unused longest first, until the folder is below its limit or none is left.
-
-        The arguments are those of ``make_room`` and ``evict_oldest``.
-        """
-        while self.limit is not None and folder_size(self.root) > self.limit:
-            if not self._evict_one(notify, reclaim, sparing):
-                notify(f"{self.root} is over its limit of {format_bytes(self.limit)}: all that is left there is in use")
-                break
-
-    def _evict_one(
-        self, notify: Notify, reclaim: Callable[[list[str]], None] | None, sparing: str | None = None
+        warn: Notify = silent,
+        cancel: threading.Event | None = None,
     ) -> bool:
-        """Remove one environment and the packages that no other holds; return true if that freed anything."""
-        evicted = self.evict_oldest(notify, sparing=sparing)
-        remove_unused_bytecode(self.bytecode)
-        unused = self.unlinked_packages() if reclaim else []
-        if reclaim and unused:
-            before = self.free()
-            reclaim(unused)
-            evicted = evicted or self.free() > before
-        return evicted
+        """Remove wheels that no environment holds, then the environments unused longest, until there is room.
 
-    def unlinked_packages(self) -> list[str]:
-        """Return the packages among the wheels that no environment holds a link to."""
-        names: set[str] = set()
+        There is room if ``needed`` bytes are free on the disk and within the limit. Environments in use and the one
+        named ``sparing`` stay; ``warn`` is told if the limit can't be kept. Return false if ``cancel`` ended the wait
+        for another run's install. Raise ``DiskFull`` if the disk still has too little room.
+        """
+        if self.available() >= needed:
+            return True
+        # Files that an install has fetched and not linked yet must not be taken for unused ones.
+        wheels = self.wheels_lock(shared=False)
+        if not wheels.acquire(waiting=_WAIT_FOR_INSTALL, notify=notify, cancel=cancel):
+            return False
+        try:
+            while (room := self.available()) < needed:
+                if self.remove_unlinked() or self.evict_oldest(notify, sparing=sparing):
+                    continue
+                if self.free() < needed:
+                    raise disk_full(self.root)
+                over = f"{format_bytes(needed - room)} over its limit of {format_bytes(self.limit)}"
+                warn(f"the cache will be up to {over}: all that is left there is in use (--cache-limit sets another)")
+                break
+        finally:
+            wheels.release()
+        return True
+
+    def remove_unlinked(self) -> bool:
+        """Remove the wheels and the byte code that no environment holds a link to; return true if there were wheels.
+
+        The caller holds ``wheels_lock`` alone. uv fetches what is missing there again.
+        """
+        remove_unused_bytecode(self.bytecode)
+        unlinked = [archive for archive, names in self._archives() if names and _is_unlinked(archive)]
+        self._forget({archive.name for archive in unlinked})
+        for archive in unlinked:
+            remove_tree(archive)
+        return bool(unlinked)
+
+    def _forget(self, archives: set[str]) -> None:
+        """Remove uv's links and notes about unpacked wheels; each names its wheel's folder.
+
+        ``uv cache clean`` can't be used: it removes all versions of a package, also those that environments hold.
+        """
+        names = [name.encode() for name in archives]
+        for place in self.wheels.glob("wheels-v*/**/*") if names else ():
+            with contextlib.suppress(OSError):
+                if place.is_symlink():
+                    known = os.readlink(place).rpartition("/")[2] in archives
+                else:
+                    known = place.suffix in _NOTES and any(name in place.read_bytes() for name in names)
+                if known:
+                    place.unlink()
+
+    def packages(self) -> frozenset[str]:
+        """Return the packages among the wheels, each as ``name-version`` in the spelling of its wheel."""
+        return frozenset(name for _, names in self._archives() for name in names)
+
+    def _archives(self) -> Iterator[tuple[Path, list[str]]]:
+        """Yield the unpacked wheels in uv's cache, each with the packages in it."""
         for archive in (self.wheels / "archive-v0").glob("*"):
-            infos = [place.name for place in archive.glob("*.dist-info")]
-            if infos and all(status.st_nlink == 1 for status in file_statuses(archive)):
-                names.update(info.partition("-")[0] for info in infos)
-        return sorted(names)
+            yield archive, [place.name.removesuffix(".dist-info") for place in archive.glob("*.dist-info")]
+
+    def _reserved(self) -> int:
+        """Return the bytes that running installs have reserved."""
+        total = 0
+        for place in self.locks.glob(f"*{_ROOM}"):
+            with FileLock(place).if_free() as free, contextlib.suppress(OSError, ValueError):
+                total += 0 if free else int(place.read_text(encoding="ascii"))
+        return total
 
     def sweep(self) -> None:
         """Remove the unfinished work of dead runs; that of a living run stays."""
@@ -206,6 +284,10 @@ def remove_tree(place: Path) -> None:
     else:
         with contextlib.suppress(OSError):
             place.unlink()
+
+
+def _is_unlinked(archive: Path) -> bool:
+    return all(status.st_nlink == 1 for status in file_statuses(archive))
 
 
 def _ago(moment: float) -> str:

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from torchbisect.core.errors import DiskFull, InputError, MachineError
 #: Texts of the C library's ``strerror`` for a full disk or a spent quota, as other programs repeat them.
 DISK_FULL_PHRASES = ("no space left on device", "disk quota exceeded", "os error 28", "os error 122")
 
+#: The bytes of the largest size that can be asked for; no filesystem is larger.
+_LARGEST = 1e18
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
@@ -25,20 +28,20 @@ def is_disk_full_message(text: str) -> bool:
     return any(words in low for words in DISK_FULL_PHRASES)
 
 
-def disk_full(where: Path | str) -> DiskFull:
-    """Return the error for a full disk, with the free bytes and what to do."""
+def disk_full(where: Path | str, *, option: str = "--cache-dir") -> DiskFull:
+    """Return the error for a full disk, with the free bytes and what to do; ``option`` names another place."""
     try:
         free = f"{format_bytes(free_bytes(Path(where)))} free"
     except OSError:
         free = "no room"
     return DiskFull(
-        f"the disk of {where} is full ({free}): free some space there, or name another place with --cache-dir, "
+        f"the disk of {where} is full ({free}): free some space there, or name another place with {option}, "
         "then give the same command again"
     )
 
 
 @contextmanager
-def disk_errors(where: Path | str) -> Iterator[None]:
+def disk_errors(where: Path | str, *, option: str = "--cache-dir") -> Iterator[None]:
     """Turn the system's refusals to write at ``where`` into errors that a user can act on.
 
     Raise ``DiskFull`` for a full disk or a spent quota. Raise ``MachineError`` if writing isn't allowed, something else
@@ -48,12 +51,13 @@ def disk_errors(where: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise disk_full(where) from error
+            raise disk_full(where, option=option) from error
         if error.errno in _REFUSED:
             raise MachineError(
-                f"{where} can't be written to ({os.strerror(error.errno)}): check who owns it"
+                f"{where} can't be written to ({os.strerror(error.errno)}): check who owns it, or name another place "
+                f"with {option}"
             ) from error
-        raise MachineError(f"{where} can't be written to ({error}): name another place with --cache-dir") from error
+        raise MachineError(f"{where} can't be written to ({error}): name another place with {option}") from error
 
 
 def free_bytes(where: Path) -> int:
@@ -83,14 +87,14 @@ def writable_directory(where: Path, *, option: str) -> Path:
     Raise ``InputError``, which names ``option`` as the way to another place, if this user can't write there. Raise
     ``DiskFull`` if there is no room even for an empty file.
     """
-    trial = where / f".trial-{os.getpid()}"
     try:
         where.mkdir(parents=True, exist_ok=True)
-        trial.write_bytes(b"x")
-        trial.unlink()
+        # Without a name where the system can do that, so that a kill leaves nothing.
+        with tempfile.TemporaryFile(dir=where) as trial:
+            trial.write(b"x")
     except OSError as error:
         if error.errno in _FULL:
-            raise disk_full(where) from error
+            raise disk_full(where, option=option) from error
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(f"{where} can't be written to ({reason}): name another place with {option}") from error
     return where
@@ -98,11 +102,11 @@ def writable_directory(where: Path, *, option: str) -> Path:
 
 def parse_size(text: str) -> int:
     """Return the bytes of ``20GB``, ``500 MB``, ``1.5T`` (powers of 1000). Raise ``ValueError`` for other texts."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", text.lower())
-    size = int(float(found[1]) * 1000 ** " kmgt".index(found[2] or " ")) if found else 0
-    if size <= 0:
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)b?\s*", text.lower())
+    size = float(found[1]) * 1000 ** " kmgt".index(found[2] or " ") if found else 0.0
+    if not 1 <= size <= _LARGEST:
         raise ValueError(f"{text!r} is no size: write it as 20GB or 500MB")
-    return size
+    return int(size)
 
 
 def format_bytes(size: float) -> str:

@@ -8,9 +8,12 @@ other and closing one lock releases all. filelock's keeps an SQLite database, wh
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import errno
 import fcntl
 import os
+import platform
 import threading
 import time
 from collections.abc import Iterator
@@ -18,12 +21,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from torchbisect.containers.store.disk import disk_errors
-from torchbisect.core.errors import MachineError
+from torchbisect.core.errors import InputError, MachineError
 from torchbisect.core.retry import Notify, silent
 
 _BUSY = frozenset({errno.EWOULDBLOCK, errno.EACCES})
 _POLL_SECONDS = 0.05
 _QUIET_SECONDS = 1.0
+_LONGEST_SIGNATURE = 200
+
+#: The lock file in a folder of results.
+RESULTS_LOCK = ".lock"
 
 
 class FileLock:
@@ -32,8 +39,10 @@ class FileLock:
     The file itself stays: if it were removed, two holders could lock two different files of one name.
     """
 
-    def __init__(self, path: Path, *, shared: bool = False) -> None:
+    def __init__(self, path: Path, *, shared: bool = False, option: str = "--cache-dir") -> None:
+        """Name the file; ``option`` is the one that a message names as the way to another folder."""
         self.path = path
+        self._option = option
         self._mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         self._descriptor: int | None = None
 
@@ -49,7 +58,7 @@ class FileLock:
             if error.errno in _BUSY:
                 return False
             raise MachineError(
-                f"{self.path} can't be locked ({error.strerror}): name a folder on a local disk with --cache-dir"
+                f"{self.path} can't be locked ({error.strerror}): name a folder on a local disk with {self._option}"
             ) from error
         self._descriptor = descriptor
         return True
@@ -69,6 +78,33 @@ class FileLock:
                 notified = True
             time.sleep(_POLL_SECONDS)
         return True
+
+    def sign(self) -> None:
+        """Write this process and the time into the held file, for ``holder``."""
+        moment = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+        self.write(f"process {os.getpid()} on {platform.node()} since {moment}")
+
+    def write(self, text: str) -> None:
+        """Write a text into the held file, for others to read; a full disk leaves it empty."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, text.encode(), 0)
+
+    def is_in_place(self) -> bool:
+        """Return true if the held file still has its name: whoever removes it, removes it under the lock."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return self._descriptor is not None and os.path.samestat(found, os.fstat(self._descriptor))
+
+    def holder(self) -> str:
+        """Return who signed the lock last, in words; only meaningful while another holds it."""
+        with contextlib.suppress(OSError):
+            signed = self.path.read_bytes()[:_LONGEST_SIGNATURE].decode("utf-8", "replace")
+            return "".join(filter(str.isprintable, signed)) or "another process"
+        return "another process"
 
     def release(self) -> None:
         """Release the lock; do nothing if it isn't held."""
@@ -93,3 +129,23 @@ class FileLock:
             yield taken
         finally:
             self.release()
+
+
+def lock_results(folder: Path, *, on_wait: Notify | None = None) -> FileLock:
+    """Lock a folder of results, because two runs in one folder would ask every question twice.
+
+    Args:
+        folder: the folder.
+        on_wait: told of the wait for another process; by default the lock is not waited for.
+
+    Raises:
+        InputError: another process works there, and it is not waited for; the message names it.
+        MachineError: the folder can't be locked.
+    """
+    lock = FileLock(folder / RESULTS_LOCK, option="--out")
+    if not lock.try_acquire():
+        if on_wait is None:
+            raise InputError(f"--out {folder}: {lock.holder()} works there: wait for its end, or name another folder")
+        lock.acquire(waiting=f"{lock.holder()} works in {folder}: waiting for its end", notify=on_wait)
+    lock.sign()
+    return lock

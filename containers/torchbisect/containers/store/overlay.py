@@ -36,9 +36,15 @@ def overlay_files(environment: Path, layer: Mapping[str, bytes | None], commit: 
 
     ``layer`` has new contents of files by their path in site-packages; ``None`` removes a file. The files are from
     ``commit``, which is written into ``torch/version.py`` and read back. Raise ``FileNotFoundError`` if it is no
-    virtual environment with a torch in it.
+    virtual environment with a torch in it, and ``ValueError`` for a path that leads out of it: the names in a wheel are
+    foreign.
     """
     site = site_packages(environment)
+    for path in layer:
+        if os.path.isabs(path) or os.path.normpath(path) != path or path.startswith(".."):
+            raise ValueError(f"{path!r} does not lie in site-packages")
+        if (site / path).parent.resolve() != site.resolve() / os.path.dirname(path):
+            raise ValueError(f"{path!r} leads through a symbolic link")
     for path, contents in layer.items():
         _replace_file(site / path, contents)
     version = site / "torch" / "version.py"

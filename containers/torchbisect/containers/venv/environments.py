@@ -8,8 +8,6 @@ import hashlib
 import itertools
 import os
 import platform
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,20 +21,23 @@ from torchbisect.containers.process.processes import sweep_processes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.bytecode import SAVE_BYTECODE, bytecode_folder, link_known_bytecode
 from torchbisect.containers.store.cache import FACTS_FILE, Cache, remove_tree
-from torchbisect.containers.store.disk import disk_errors, writable_directory
+from torchbisect.containers.store.disk import disk_errors, format_bytes, writable_directory
 from torchbisect.containers.store.lease import Leases
-from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.store.run_folder import sweep_run_folders, unique_folder
 from torchbisect.containers.venv.copies import copied_environment, overlaid_environment
+from torchbisect.containers.venv.install_size import size_in_words
 from torchbisect.containers.venv.installer import Installer, environment_key, requirements
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
-#: Bytes that are kept free for the next install by removing unused environments; a CUDA release takes this much.
-FREE_SPACE_TARGET = 8 * 10**9
+#: Bytes of a download from which on it is announced.
+_LARGE = 10**6
 #: Share of modules with known byte code above which no import is needed to compile more; many modules are never
 #: imported.
 _ENOUGH_BYTECODE = 0.25
+#: The folder with what is known about the C++ compiler: in an environment, and in the cache for the installed torch.
+_COMPILER_CACHE = "compiler-cache"
 
 
 class VenvEnvironments:
@@ -52,27 +53,29 @@ class VenvEnvironments:
         *,
         packages: Sequence[str] = (),
         notify: Notify = silent,
+        announce: Notify = silent,
         retry: RetryPolicy = DEFAULT_RETRY,
-        free_space: int = FREE_SPACE_TARGET,
     ) -> None:
         """Remove what dead runs left.
 
-        ``packages`` are requirements that are installed in every environment beside torch. Unused environments are
-        removed to keep ``free_space`` bytes free for an install.
+        ``packages`` are requirements that are installed in every environment beside torch. ``announce`` is told the
+        size of the first download before it begins, and once if the cache can't stay within its limit.
         """
         self._cache = cache
         self._interpreter = interpreter
         self._notify = notify
         self._packages = tuple(packages)
-        self._free_space = free_space
+        self._announce = announce
+        self._announced: set[str] = set()
+        self._installs = 0
         self._installer = Installer(cache, interpreter, indexes, self._packages, notify, retry)
         self._indexes = indexes
         self._leases = Leases(cache)
         self._guard = threading.Lock()
-        self._homes: tuple[Path, FileLock] | None = None
+        self._homes: Path | None = None
         sweep_processes()
         cache.sweep()
-        remove_stale_homes()
+        sweep_run_folders()
 
     @property
     def interpreter(self) -> Interpreter:
@@ -133,13 +136,17 @@ class VenvEnvironments:
             self._cache.mark_used(key)
 
     def close(self) -> None:
-        """Give back all leases and remove the processes' home folders."""
+        """Give back all leases, and remove the processes' home folders and what the cache has no room for."""
         self._leases.close()
         with self._guard:
             homes, self._homes = self._homes, None
         if homes:
-            remove_tree(homes[0])
-            homes[1].release()
+            remove_tree(homes)
+        if self._installs:
+            at_once = threading.Event()
+            at_once.set()
+            with contextlib.suppress(TorchbisectError):
+                self._cache.make_room(0, cancel=at_once)
 
     def key(self, build: Build) -> str:
         """Return the name of a build's environment in the cache."""
@@ -155,22 +162,42 @@ class VenvEnvironments:
                 return None
             facts = self._facts(build, self._cache.venvs / key)
             self._cache.mark_used(key)
-            return Venv(build, facts, self._cache.venvs / key / "bin" / "python", self._homes_folder())
+            folder = self._cache.venvs / key
+            kept = str(folder / _COMPILER_CACHE)
+            return Venv(build, facts, folder / "bin" / "python", self._homes_folder(), compiler_cache=kept)
 
         def make() -> None:
-            notify(f"installing torch {build}")
-            self._make(build, key, cancel)
+            self._make(build, key, cancel, notify)
 
         exists = functools.partial(self._cache.has_environment, key)
         return self._leases.acquire(key, build, find=find, exists=exists, make=make, notify=notify, cancel=cancel)
 
-    def _make(self, build: Build, key: str, cancel: threading.Event | None) -> None:
+    def _make(self, build: Build, key: str, cancel: threading.Event | None, notify: Notify) -> None:
+        """Make room for an environment, and make it."""
+        notify(f"installing torch {build}")
+        size = self._installer.size(requirements(build, self._packages), build, cancel)
+        if size.download >= _LARGE and cancel is None:  # a prefetch says nothing
+            notify(f"installing torch {build}, {format_bytes(size.download)} to download")
+            self._say_once("size", size_in_words(build, size, self._cache))
+        over = functools.partial(self._say_once, "limit")
+        with self._cache.reserved(key, size.disk, notify=self._notify, warn=over, cancel=cancel) as reserved:
+            if not reserved:
+                raise Cancelled
+            self._install(build, key, cancel)
+        self._installs += 1
+        self._cache.make_room(0, sparing=key, notify=self._notify, warn=over)
+
+    def _say_once(self, what: str, text: str) -> None:
+        with self._guard:
+            said = what in self._announced
+            self._announced.add(what)
+        if not said:
+            self._announce(text)
+
+    def _install(self, build: Build, key: str, cancel: threading.Event | None) -> None:
         """Make an environment under a temporary name, and rename it when it is complete."""
         folder = self._cache.unfinished / key
         shared = self._cache.wheels_lock(shared=True)
-        with contextlib.suppress(DiskFull):
-            # An estimate; only the install itself can tell if it is too little.
-            self._cache.make_room(self._free_space, notify=self._notify, reclaim=self._installer.remove_wheels)
         try:
             for attempt in itertools.count():
                 remove_tree(folder)
@@ -192,7 +219,6 @@ class VenvEnvironments:
             raise
         finally:
             shared.release()
-        self._cache.keep_to_limit(sparing=key, notify=self._notify, reclaim=self._installer.remove_wheels)
 
     def _more_room(self, *, first: bool) -> bool:
         """Remove an environment for an install that found the disk full; return true if another try may get further.
@@ -201,10 +227,9 @@ class VenvEnvironments:
         try: after it, these wheels are the ones that the install itself fetched.
         """
         evicted = self._cache.evict_oldest(self._notify)
-        unused = self._cache.unlinked_packages()
-        if unused:
-            self._installer.remove_wheels(unused)
-        return evicted or (first and bool(unused))
+        with self._cache.wheels_lock(shared=False).held():
+            unused = self._cache.remove_unlinked()
+        return evicted or (first and unused)
 
     def _fill(self, folder: Path, build: Build, cancel: threading.Event | None) -> None:
         self._installer.make(folder, build, requirements(build, self._packages), cancel)
@@ -214,7 +239,8 @@ class VenvEnvironments:
         facts = self._read(build, python, cancel, warm=lent < _ENOUGH_BYTECODE)
         if lent < _ENOUGH_BYTECODE:
             writable_directory(store, option="--cache-dir")
-            save = ["-c", SAVE_BYTECODE, str(site), str(store)]
+            # Without the environment's .pth files and sitecustomize: saving runs no foreign code.
+            save = ["-I", "-S", "-c", SAVE_BYTECODE, str(site), str(store)]
             self._trial(build, python).run(save, timeout=IMPORT_TIMEOUT, cancel=cancel)
         with disk_errors(folder):
             (folder / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
@@ -241,33 +267,16 @@ class VenvEnvironments:
         interpreter = self._interpreter
         if interpreter.installed_torch is None:
             raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
-        return replace(self._trial(build, interpreter.path), facts=self._read(build, interpreter.path))
+        trial, kept = self._trial(build, interpreter.path), self._cache.root / _COMPILER_CACHE / interpreter.identity
+        return replace(trial, facts=self._read(build, interpreter.path), compiler_cache=str(kept))
 
     def _homes_folder(self) -> Path:
-        """Return the folder of this run's home folders; its lock tells other runs that this one is alive."""
+        """Return the folder of the processes' home folders."""
         with self._guard:
             if self._homes is None:
-                with disk_errors(tempfile.gettempdir()):
-                    folder = Path(tempfile.mkdtemp(prefix=_HOMES))
-                lock = FileLock(folder / _ALIVE)
-                lock.acquire()
-                self._homes = folder, lock
-            return self._homes[0]
+                self._homes = unique_folder("homes")
+            return self._homes
 
 
 def _site_packages(folder: Path) -> Path:
     return next(folder.glob("lib/python3*/site-packages"), folder / "lib")
-
-
-_HOMES = "torchbisect-homes-"
-_ALIVE = ".alive"
-
-
-def remove_stale_homes() -> None:
-    """Remove the home folders of dead runs."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_HOMES}*"):
-        mark = folder / _ALIVE
-        if mark.exists() and folder.stat().st_uid == os.getuid():
-            with contextlib.suppress(TorchbisectError, OSError), FileLock(mark).if_free() as free:
-                if free:
-                    shutil.rmtree(folder, ignore_errors=True)

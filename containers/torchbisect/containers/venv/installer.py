@@ -8,12 +8,13 @@ the ``packaging`` in it, and later versions removed it. torch requires setuptool
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import hashlib
 import os
 import re
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,15 +24,19 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.process.commands import Cancelled, Completed, run_command
 from torchbisect.containers.process.processes import MARK
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.uv_errors import error_from_uv, main_line
+from torchbisect.containers.store.cache import Cache, remove_tree
+from torchbisect.containers.store.overlay import site_packages
+from torchbisect.containers.store.run_folder import temporary_folder
+from torchbisect.containers.venv.install_size import InstallSize, estimated_size, size_of_pins
+from torchbisect.containers.venv.uv_errors import error_from_uv, error_of_package, main_line
 from torchbisect.core.build import Build
-from torchbisect.core.errors import IndexUnreachable, InstallFailed, MachineError
+from torchbisect.core.errors import IndexUnreachable, InputError, InstallFailed, MachineError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, Transient, retry_transient, silent
+from torchbisect.core.scrub import scrub_secrets
+from torchbisect.core.timing import timed
 
-_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BROKEN_WHEEL_RETRIES = 3
-_DOWNLOADING = re.compile(rb"^\s*Downloading (torch\S* \([^)]*\))", re.MULTILINE)
+_DOWNLOADING = re.compile(rb"^[^\S\n]*Downloading (torch\S* \([^)]*\))", re.MULTILINE)
 
 
 def find_uv() -> str:
@@ -48,7 +53,8 @@ def find_uv() -> str:
 class Installer:
     """Makes environments for one Python from one set of indexes, with ``packages`` beside torch.
 
-    ``notify`` is told of long downloads, and of each wait for a network that fails.
+    ``notify`` is told of long downloads, and of each wait for a network that fails. Packages come from wheels only,
+    which are unpacked and run no code, unless the indexes allow source packages.
     """
 
     cache: Cache
@@ -59,6 +65,7 @@ class Installer:
     retry: RetryPolicy = DEFAULT_RETRY
     program: str = field(default_factory=find_uv)
 
+    @timed("install", "environment")
     def make(self, folder: Path, build: Build, requirements: list[str], cancel: threading.Event | None = None) -> None:
         """Make an environment at ``folder`` and install these requirements in it.
 
@@ -67,20 +74,49 @@ class Installer:
         ``IndexUnreachable``, ``DiskFull`` or ``MachineError`` if this machine fails, and ``Cancelled`` if ``cancel``
         was set.
         """
-        self._venv(folder, build, cancel)
-        command = ["pip", "install", "--python", str(folder / "bin" / "python"), "--only-binary", "torch"]
-        self._install([*command, *requirements], build, cancel)
+        check_no_secrets(self.indexes)
+        own = folder / "sdists" if self.indexes.allow_sdists else None
+        options = install_options(self.indexes.allow_sdists)
+        wanted = [*options, "--python", str(folder / "bin" / "python"), "--", *requirements]
+
+        def ask() -> None:
+            # uv starts the environment's Python, which would run the .pth files of an earlier try.
+            remove_tree(folder)
+            self._venv(folder, build, cancel)
+            self._try(wanted, build, cancel, own)
+
+        try:
+            retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
+        except InstallFailed as failed:
+            raise blame(failed, self.packages, lambda one: self._resolve(one, cancel, own), str(self.indexes)) from None
+        finally:
+            if own is not None:
+                remove_tree(own)
 
     def replace_package(self, python: Path, build: Build, requirement: str) -> None:
         """Install one package in place of its other version, whatever torch requires. Raise the errors of ``make``."""
-        command = ["pip", "install", "--python", str(python), "--no-deps", "--only-binary", ":all:", requirement]
-        self._install(command, build, None)
+        command = [*install_options(False), "--python", str(python), "--no-deps", "--", requirement]
+        with _startup_files_aside(site_packages(python.parents[1])):
+            retry_install(
+                lambda: self._try(command, build, None),
+                build,
+                notify=self.notify,
+                retry=self.retry,
+                cancel=None,
+            )
 
-    def remove_wheels(self, packages: list[str]) -> None:
-        """Remove these packages from the wheels, unless an install is running."""
-        with self.cache.wheels_lock(shared=False).if_free() as free:
-            if free:
-                self._run(["cache", "clean", *packages], None)
+    def size(self, requirements: list[str], build: Build, cancel: threading.Event | None = None) -> InstallSize:
+        """Return the size of an install of these requirements; an estimate where no index tells."""
+        options = ["--no-header", "--no-annotate", "--only-binary", ":all:", "--python", str(self.interpreter.path)]
+        with temporary_folder("resolve") as folder:
+            wanted = Path(folder, "requirements.in")
+            wanted.write_text("\n".join(requirements), encoding="utf-8")
+            done = self._run(["pip", "compile", "--quiet", *options, str(wanted)], cancel)
+        pins = [line for line in done.output.splitlines() if line and not line.startswith(("#", " "))]
+        found = None
+        if done.status == 0:
+            found = size_of_pins(pins, self.cache.packages(), self.indexes, self.interpreter)
+        return found or estimated_size(build)
 
     def _venv(self, folder: Path, build: Build, cancel: threading.Event | None) -> None:
         done = self._run(["venv", "--relocatable", "--python", str(self.interpreter.path), str(folder)], cancel)
@@ -93,28 +129,42 @@ class Installer:
             )
             raise failed if isinstance(error, (InstallFailed, Transient)) else error
 
-    def _install(self, arguments: list[str], build: Build, cancel: threading.Event | None) -> None:
-        ask = functools.partial(self._try, arguments, build, cancel)
-        retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
+    def _resolve(self, package: str, cancel: threading.Event | None, own: Path | None) -> str:
+        """Return uv's message for one package without torch; empty if it can be had."""
+        with temporary_folder("resolve") as empty:
+            aside = ["--dry-run", "--target", empty, "--python", str(self.interpreter.path)]
+            done = self._run([*install_options(self.indexes.allow_sdists), *aside, "--", package], cancel, own=own)
+        return done.errors if done.status else ""
 
-    def _try(self, arguments: list[str], build: Build, cancel: threading.Event | None) -> None:
-        done = self._run(arguments, cancel, self._report_downloads)
+    def _try(self, arguments: list[str], build: Build, cancel: threading.Event | None, own: Path | None = None) -> None:
+        done = self._run(arguments, cancel, self._report_downloads, own)
         if done.status == 0:
             return
         if done.status is not None and done.status < 0:
             raise MachineError(
                 f"uv was ended by signal {-done.status} while it installed torch {build}: is memory short?"
             )
-        names = package_names(self.packages)
-        raise error_from_uv(done.errors, build, self.cache.root, packages=names, indexes=str(self.indexes))
+        raise error_from_uv(done.errors, build, self.cache.root, packages=self.packages, indexes=str(self.indexes))
 
     def _run(
-        self, arguments: list[str], cancel: threading.Event | None, on_errors: Callable[[bytes], None] | None = None
+        self,
+        arguments: list[str],
+        cancel: threading.Event | None,
+        on_errors: Callable[[bytes], None] | None = None,
+        own: Path | None = None,
     ) -> Completed:
-        """Run uv in the cache folder, so that it finds no project's settings."""
-        command = [self.program, *arguments, "--no-progress", "--color", "never"]
+        """Run uv in the cache folder, so that it finds no project's settings.
+
+        ``own`` is the folder of an install that runs foreign code: its home and its cache, used by no other.
+        """
+        command = [self.program, "--no-progress", "--color", "never", *arguments]
+        variables = self._environment()
+        if own is not None:
+            own.mkdir(exist_ok=True)
+            variables = {name: value for name, value in variables.items() if name.startswith("UV_") or name in _PASSED}
+            variables.update(UV_CACHE_DIR=str(own), UV_NO_CONFIG="1", HOME=str(own), TMPDIR=str(own))
         return run_command(
-            command, environment=self._environment(), directory=self.cache.root, cancel=cancel, on_errors=on_errors
+            command, environment=variables, directory=self.cache.root, cancel=cancel, on_errors=on_errors
         )
 
     def _environment(self) -> dict[str, str]:
@@ -167,22 +217,78 @@ def retry_install(
         raise
 
 
-def package_names(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in these requirements."""
-    return tuple(found.group() for package in packages if (found := _PACKAGE.match(package)))
+def install_options(allow_sdists: bool) -> list[str]:
+    """Return uv's command for installs that run no code of a package, unless source packages are allowed.
+
+    uv compiles to byte code with the environment's own Python, which runs the ``.pth`` files in it.
+    """
+    return ["pip", "install", "--only-binary", "torch" if allow_sdists else ":all:", "--no-compile-bytecode"]
+
+
+def check_no_secrets(indexes: Indexes) -> None:
+    """Raise ``InputError`` if an index or a proxy has a password that the code of source packages could read."""
+    proxies = {name: os.environ[name] for name in (*PROXIES, *map(str.lower, PROXIES)) if name in os.environ}
+    places = {"the index": [*indexes.urls, *indexes.find_links], "the proxy": list(proxies.values())}
+    for what, urls in places.items():
+        secret = next((url for url in urls if indexes.allow_sdists and scrub_secrets(url) != url), None)
+        if secret is not None:
+            raise InputError(
+                "--allow-sdists runs code of packages, which could read the password of "
+                f"{what} {scrub_secrets(secret)}: leave it out, or use one without a password"
+            )
+
+
+def blame(
+    failed: InstallFailed, packages: Sequence[str], resolve: Callable[[str], str], indexes: str
+) -> TorchbisectError:
+    """Return the error of an install: ``failed``, or that of a user's package that can't be had without torch either.
+
+    ``resolve`` returns uv's message for one package alone, empty if it can be had.
+    """
+    for package in packages:
+        message = resolve(package)
+        error = error_of_package(message, package, indexes) if message else None
+        if error is not None:
+            return error
+    return failed
+
+
+#: Names of the variables with a proxy; uv reads them in small letters too.
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+#: The user's variables that an install with foreign code gets.
+_PASSED = frozenset(
+    ("PATH", "LANG", "LC_ALL", "CC", "CXX", "SSL_CERT_FILE", "SSL_CERT_DIR", *PROXIES, *map(str.lower, PROXIES))
+)
+#: The user's variables of uv that are kept: the ways into a network, and no option of an install.
+_KEPT = re.compile(
+    r"UV_(?:HTTP_\w+|REQUEST_TIMEOUT|NATIVE_TLS|SYSTEM_CERTS|INSECURE_HOST|KEYRING_PROVIDER|CONFIG_FILE|NO_CONFIG"
+    r"|CONCURRENT_\w+|LINK_MODE|INDEX_\w+_(?:USERNAME|PASSWORD)|CREDENTIALS_DIR)"
+)
 
 
 def _overrides_options(name: str) -> bool:
     """Return true if a user's variable would make uv ignore the options that it is given."""
-    return (
-        name in {"VIRTUAL_ENV", "CONDA_PREFIX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_PYTHON", "UV_SYSTEM_PYTHON"}
-        or name in {"UV_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE_NEWER", "UV_TARGET", "UV_PREFIX", "UV_OFFLINE", MARK}
-        or name.startswith("PYTHON")
-    )
+    own = name.startswith("UV_") and not _KEPT.fullmatch(name)
+    return own or name in {"VIRTUAL_ENV", "CONDA_PREFIX", MARK} or name.startswith("PYTHON")
+
+
+@contextlib.contextmanager
+def _startup_files_aside(site: Path) -> Iterator[None]:
+    """Move the files that a starting Python runs out of a site-packages, and back unless they were replaced."""
+    with tempfile.TemporaryDirectory(dir=site.parent) as aside:
+        moved = [place for form in ("*.pth", "sitecustomize*", "usercustomize*") for place in site.glob(form)]
+        for place in moved:
+            os.rename(place, Path(aside, place.name))
+        try:
+            yield
+        finally:
+            for place in moved:
+                if not os.path.lexists(place):
+                    os.rename(Path(aside, place.name), place)
 
 
 #: Raised with every change to the contents of environments, so that older ones are not used any more.
-RECIPE = 1
+RECIPE = 2
 
 
 def environment_key(build: Build, abi: str, base: str, packages: Sequence[str], indexes: Indexes) -> str:
@@ -191,7 +297,8 @@ def environment_key(build: Build, abi: str, base: str, packages: Sequence[str], 
     ``base`` is the identity of the Python or the image that it is made from, ``abi`` the tag of that Python's binary
     interface, such as ``cp311``.
     """
-    parts = [build.requirement, base, *packages, RECIPE, indexes.urls, indexes.find_links]
+    places = [scrub_secrets(place) for place in (*indexes.urls, *indexes.find_links)]
+    parts = [build.requirement, base, *packages, RECIPE, places, indexes.allow_sdists]
     digest = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:10]
     return f"torch-{build.name}-{abi}-{digest}"
 

@@ -1,0 +1,79 @@
+"""First process of a container that runs foreign code: it ends the container when torchbisect has ended.
+
+The engine closes the container's standard input when the connection to torchbisect ends, however that ends. Foreign
+code may loop for ever, and there may be no agent, so the first process itself holds that input. It passes what comes
+on to the command. The kernel ends all other processes of a container with the first one.
+
+Foreign code can't disturb it. The kernel ignores signals to the first process for which it has no handler, SIGKILL and
+SIGSTOP too. It is not dumpable, so its memory and its descriptors are out of reach for others of its user.
+"""
+
+from __future__ import annotations
+
+#: Script for ``python -I -S -c``; the arguments are ``open`` or ``empty``, the standard input of the command, and the
+#: command. It reaps zombies, and ends with the exit code of the command, 128 and more for a signal.
+WATCH = r"""
+import ctypes, os, select, signal, sys
+
+PR_SET_DUMPABLE = 4
+ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+is_open, command = sys.argv[1] == "open", sys.argv[2:]
+ended, tell = os.pipe()
+os.set_blocking(ended, False)
+os.set_blocking(tell, False)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, lambda *_: None)
+signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+reader, writer = os.pipe()
+child = os.fork()
+if not child:
+    try:
+        signal.set_wakeup_fd(-1)
+        for name in (signal.SIGINT, signal.SIGPIPE, signal.SIGCHLD):
+            signal.signal(name, signal.SIG_DFL)
+        os.dup2(reader if is_open else os.open(os.devnull, os.O_RDONLY), 0)
+        os.execv(command[0], command)
+    except OSError as error:
+        os.write(2, "{} can't be started: {}\n".format(command[0], error).encode())
+    finally:
+        os._exit(127)
+os.close(reader)
+os.set_blocking(writer, False)
+waiting = b""
+while True:
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    poll.register(0, 0 if waiting else select.POLLIN)
+    if waiting:
+        poll.register(writer, select.POLLOUT)
+    for place, event in poll.poll():
+        if place == 0 and event & select.POLLIN:
+            waiting = os.read(0, 1 << 16)
+            if not waiting:
+                os._exit(129)
+            if not is_open:
+                waiting = b""
+        elif place == 0:
+            os._exit(129)
+        elif place == writer:
+            try:
+                waiting = waiting[os.write(writer, waiting):]
+            except BlockingIOError:
+                pass
+            except OSError:
+                waiting, is_open = b"", False
+        else:
+            try:
+                os.read(ended, 1 << 12)
+            except BlockingIOError:
+                pass
+            while True:
+                try:
+                    pid, status = os.waitpid(-1, os.WNOHANG)
+                except ChildProcessError:
+                    break
+                if pid == child:
+                    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+                if not pid:
+                    break
+"""
