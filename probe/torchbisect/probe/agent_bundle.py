@@ -19,9 +19,24 @@ if TYPE_CHECKING:
 
 PACKAGE = "_torchbisect_agent"
 
-# Python 3.8 and later, standard library only. ``get_source`` lets tracebacks show the sources.
+# Bytes of the key that is sent before the modules.
+KEY_BYTES = 32
+
+# Python 3.8 and later, standard library only. ``get_source`` lets tracebacks show the sources. The folder that Python
+# was started in is writable, so it is removed from the path before the first import. The key is read into one buffer
+# and nowhere else, because the children overwrite it there. Torch makes folders of its own when it is imported, so the
+# agent's folder is there before.
 BOOT = f"""
-import base64, gc, importlib.abc, importlib.util, json, sys, zlib
+import sys
+sys.path[:] = [place for place in sys.path if place]
+import os
+key, got = bytearray({KEY_BYTES}), 0
+while got < len(key):
+    size = os.readv(0, [memoryview(key)[got:]])
+    if not size:
+        sys.exit("the key did not come")
+    got += size
+import base64, gc, importlib.abc, importlib.util, json, tempfile, zlib
 gc.disable()  # saves a fifth of the time of importing torch; the agent enables it again
 sources = json.loads(zlib.decompress(base64.b64decode(sys.stdin.buffer.readline())))
 class MemoryImporter(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
@@ -36,8 +51,10 @@ class MemoryImporter(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def get_code(self, name):
         return compile(sources[name], "<torchbisect " + name.rpartition(".")[2] + ">", "exec", dont_inherit=True)
 sys.meta_path.insert(0, MemoryImporter())
-from {PACKAGE}.server import main
-main()
+with tempfile.TemporaryDirectory(prefix="torchbisect-agent-") as folder:
+    tempfile.tempdir = folder
+    from {PACKAGE}.server import main
+    main(key, folder)
 """
 
 

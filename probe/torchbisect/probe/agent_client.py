@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import json
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
-from torchbisect.containers.environment import Environment, Process
+from torchbisect.containers.environment import Environment
+from torchbisect.core.decode import DecodeError, decode, read_object
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.timing import timed
 from torchbisect.core.trace import Trace
-from torchbisect.probe.agent_bundle import BOOT, payload
+from torchbisect.probe.agent_stream import AgentStream
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.module_sources import siblings
+from torchbisect.probe.private_copy import packed
+from torchbisect.probe.script_variables import variables_of
+
+Answer = TypeVar("Answer")
 
 START_SECONDS = 400.0
 PREWARM_SECONDS = 120.0
 MARGIN_SECONDS = 30.0
+TOOL_SECONDS = 120.0
+# The agent sends a sign of life every two seconds. After this silence it was stopped, or the machine has failed it;
+# on two cores with ten busy processes a living one was silent for 45 seconds.
+SILENCE_SECONDS = 120.0
+# The agent's own work between two runs: comparing, removing files.
+WORK_SECONDS = 300.0
+# One question makes seven runs at most, and compiles first.
+MOST_RUNS = 12
 # The limits of a run apply to processor time. On a loaded machine the wall time may be this many times as long.
 LOAD_FACTOR = 4.0
+# A compiled run that takes longer than this is shown to the user.
+_LONG_SECONDS = 10.0
 
 # Environment variables of the agent's Python:
 # - The order of sets depends on the hash seed.
@@ -50,6 +69,30 @@ class AgentFailed(TorchbisectError):
 
 
 @dataclass(frozen=True)
+class _Ready:
+    """The first line of an agent: its description of its environment."""
+
+    ready: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """A later line of an agent, with the number of the question.
+
+    Beside it are the role of a run with its limit and the time of the eager run, or a sign of life, or an error, or the
+    answer.
+    """
+
+    id: int
+    begun: str | None = None
+    seconds: float = 0.0
+    eager_seconds: float = 0.0
+    alive: bool = False
+    trouble: str | None = None
+    answer: Any = None
+
+
+@dataclass(frozen=True)
 class Limits:
     """The limits of a run.
 
@@ -58,18 +101,28 @@ class Limits:
         compiled_factor: a compiled run may take the seconds of the eager run times this factor.
         compiled_floor: seconds that a compiled run may take in any case. On a loaded machine inductor took 35 seconds
             for its first kernel.
+        compiled_cap: seconds that a compiled run may take at most; one that takes longer hangs.
         memory: bytes of private memory beyond what a child inherits; 0 for no limit.
         output: bytes kept of standard output, and as many of standard error.
         processes: the number of processes that a run may have at a time.
+        tasks: the number of threads that all processes of a run may have at a time.
+        open_files: the number of descriptors that a process may have.
+        files: the number of files that a run may leave in its folders.
+        bytes: the size of these files.
         threads: the number of threads of torch's operators.
     """
 
     eager: float = 60.0
     compiled_factor: float = 20.0
     compiled_floor: float = 90.0
+    compiled_cap: float = 600.0
     memory: int = 4 << 30
     output: int = 1 << 20
     processes: int = 128
+    tasks: int = 480
+    open_files: int = 4096
+    files: int = 200_000
+    bytes: int = 16 << 30
     threads: int = 2
 
     def to_json(self) -> dict[str, Any]:
@@ -78,30 +131,60 @@ class Limits:
             "eager_seconds": self.eager,
             "compiled_factor": self.compiled_factor,
             "compiled_floor": self.compiled_floor,
+            "compiled_cap": self.compiled_cap,
             "memory": self.memory,
             "output": self.output,
             "processes": self.processes,
+            "tasks": self.tasks,
+            "open_files": self.open_files,
+            "files": self.files,
+            "bytes": self.bytes,
             "threads": self.threads,
         }
 
+    def wall_seconds(self, allowed: float) -> float:
+        """Return the wall time of a run, and of the work after it, that is allowed so many seconds by the agent."""
+        compiled = min(max(self.compiled_floor, self.eager * self.compiled_factor), self.compiled_cap)
+        return LOAD_FACTOR * min(allowed, max(2 * self.eager, compiled, PREWARM_SECONDS, TOOL_SECONDS)) + WORK_SECONDS
+
     @property
     def longest(self) -> float:
-        """Seconds after which an agent that has not answered counts as lost."""
+        """Seconds that the script may take under plain Python."""
         eager = 4 * self.eager + MARGIN_SECONDS
-        compiled = max(self.compiled_floor, self.eager * self.compiled_factor)
+        compiled = min(max(self.compiled_floor, self.eager * self.compiled_factor), self.compiled_cap)
         return LOAD_FACTOR * (eager + compiled + PREWARM_SECONDS)
 
 
+@dataclass(frozen=True)
+class ToolAnswer:
+    """The answer of one of torch's own tools; empty if it gave none.
+
+    Attributes:
+        text: the output of ``collect-env``.
+        backend, subsystem, bisect_number, debug_info: the fields of ``CompilerBisector``'s result, of ``find-pass``.
+    """
+
+    text: str | None = None
+    backend: str | None = None
+    subsystem: str | None = None
+    bisect_number: int | None = None
+    debug_info: str | None = None
+
+
 class AgentLost(Exception):
-    """The agent ended before it answered.
+    """The agent did not answer; the text says why.
 
     Attributes:
         during: the role of the run in progress, such as ``eager`` or ``compiled``.
     """
 
-    def __init__(self, during: str) -> None:
-        super().__init__(during)
+    def __init__(self, reason: str, during: str) -> None:
+        super().__init__(reason)
         self.during = during
+
+
+class AgentForged(Exception):
+    """A line came from the agent that is not its answer; the text says what is wrong with it."""
 
 
 class AgentRefused(Exception):
@@ -115,15 +198,26 @@ class Agent:
 
     Attributes:
         started: the number of times that the agent was started.
+        activity: a phrase about a compiled run in progress that takes long; else empty. Any thread may read it.
     """
 
     def __init__(self, environment: Environment, limits: Limits | None = None) -> None:
         self.environment = environment
         self.limits = limits or Limits()
         self.started = 0
-        self._process: Process | None = None
+        self._stream: AgentStream | None = None
         self._facts: dict[str, Any] = {}
+        self._variables: Mapping[str, str] = {}
         self._numbers = itertools.count(1)
+        self._sent: set[str] = set()
+        self._compiling: tuple[float, float] | None = None
+
+    @property
+    def activity(self) -> str:
+        compiling = self._compiling
+        if compiling is None or time.monotonic() - compiling[0] < _LONG_SECONDS:
+            return ""
+        return f"compiling for {time.monotonic() - compiling[0]:.0f} s; eager took {compiling[1]:.1f} s"
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -133,23 +227,27 @@ class Agent:
 
     def start(self) -> None:
         """Start the agent unless it is running. Raises ``AgentFailed`` if the environment's Python cannot run it."""
-        if self._process is not None:
+        if self._stream is not None:
             return
-        process = self.environment.start(["-c", BOOT], _VARIABLES)
-        self._process = process
-        try:
-            process.send(payload())
-            line = process.read_line(START_SECONDS)
-        except BrokenPipeError:
-            line = b""
-        ready = _decoded(line) if line else None
-        if not ready or "ready" not in ready:
-            errors = process.errors()
+        kept = self.environment.compiler_cache
+        variables = {**self._variables, **_VARIABLES, **({"TORCHBISECT_COMPILER_CACHE": kept} if kept else {})}
+        if not self.environment.local:
+            variables["TORCHBISECT_OWN_MACHINE"] = "1"
+        stream = self._stream = AgentStream(self.environment, variables)
+        line: bytes | None = b""
+        ready: dict[str, Any] | None = None
+        with timed("start", "agent"), contextlib.suppress(BrokenPipeError, DecodeError):
+            stream.send_modules()
+            line = stream.read(START_SECONDS)
+            ready = decode(_Ready, read_object(line)).ready if line else None
+        if ready is None:
+            errors = stream.errors()
             self.close()
             silent = f"it was not ready after {START_SECONDS:.0f} s" if line is None else "it ended without a message"
             last = errors.strip().splitlines()[-1] if errors.strip() else silent
             raise AgentFailed(f"torch {self.environment.build} cannot run in this environment: {last}", errors)
-        self._facts = ready["ready"]
+        self._facts = ready
+        self._sent.clear()
         self.started += 1
 
     def observe(
@@ -184,15 +282,28 @@ class Agent:
     def trace(self, repro: Repro) -> Trace:
         """Return the trace of an eager run of a script; empty if the run did not end."""
         try:
-            return Trace.from_json(self._ask("trace", repro=self._repro_json(repro)))
-        except (AgentLost, AgentRefused):
+            return self._ask("trace", Trace.from_json, repro)
+        except (AgentLost, AgentForged, AgentRefused):
             return Trace(frozenset(), (), ())
+
+    def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
+        """Return the answer of one of torch's own tools (``agent/run/tools.py``); empty if there is none."""
+        try:
+            return self._ask(name, partial(decode, ToolAnswer), repro)
+        except (AgentLost, AgentForged, AgentRefused):
+            return ToolAnswer()
+
+    def prewarm(self, backends: Sequence[str]) -> None:
+        """Start the agent, and compile a small function with these backends."""
+        with contextlib.suppress(AgentLost, AgentForged, AgentRefused):
+            self._ask("prewarm", lambda _: None, Repro(""), backends=list(backends))
 
     def close(self) -> None:
         """End the agent and every process that it started. A later question starts it again."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
+        stream, self._stream = self._stream, None
+        self._sent.clear()
+        if stream is not None:
+            stream.kill()
 
     def __enter__(self) -> Agent:
         return self
@@ -201,62 +312,88 @@ class Agent:
         self.close()
 
     def _repro_json(self, repro: Repro) -> dict[str, Any]:
-        """Return a repro as the agent reads it; a container, which lacks the folder, gets the script's modules."""
-        data = repro.to_json()
-        if not self.environment.local:
-            data.update(directory=None, siblings=siblings(repro.source, repro.directory))
-        return data
+        """Return a repro as the agent reads it: with the key of its files, or with the modules that it imports."""
+        data: dict[str, Any] = {**repro.to_json(), "directory": None}
+        if repro.files is None:
+            return {**data, "siblings": siblings(repro.source, repro.directory)}
+        key, folder = repro.files.digest, repro.files.folder if self.environment.local else ""
+        if key and not self.environment.local and key not in self._sent:
+            for items in packed(Path(repro.files.folder)):
+                self._exchange({"ask": "files", "key": key, "items": items}, lambda answer: answer)
+            self._sent.add(key)
+        return {**data, "files": {**data["files"], "key": key, "folder": folder}}
 
     def _observation(self, ask: str, repro: Repro, **more: Any) -> Observation:
         try:
-            return Observation.from_json(self._ask(ask, repro=self._repro_json(repro), **more))
+            return self._ask(ask, Observation.from_json, repro, **more)
+        except AgentForged as trouble:
+            forged = Ending(how="forged")
+            return Observation(forged, forged, notes=(f"a line that is no answer came from the agent: {trouble}",))
         except AgentRefused as trouble:
             lost = Ending(how="lost")
             return Observation(lost, lost, notes=(f"the agent could not answer because of an error: {trouble}",))
         except AgentLost as trouble:
             lost = Ending(how="lost")
             # The eager run had ended before the agent was lost, so it is no evidence against the script.
-            eager = replace(lost, how="finished") if trouble.during == "compiled" else lost
-            return Observation(eager, lost, notes=(f"the agent was lost during the {trouble.during} run",))
+            eager = replace(lost, how="finished") if trouble.during in ("prewarm", "compiled") else lost
+            return Observation(eager, lost, notes=(f"the agent was lost during the {trouble.during} run: {trouble}",))
 
-    def _ask(self, ask: str, **question: Any) -> Any:
+    def _ask(self, ask: str, read: Callable[[Any], Answer], repro: Repro, **question: Any) -> Answer:
+        """Ask about a script, by an agent that has the variables and the files of this script."""
+        variables = variables_of(repro.source)
+        if variables != self._variables:
+            # Torch reads its variables when it is imported, so a running agent cannot take them over.
+            self.close()
+            self._variables = variables
         self.start()
-        process = self._process
-        assert process is not None
+        question.update(ask=ask, limits=self.limits.to_json(), repro=self._repro_json(repro))
+        with timed("question", ask):
+            return self._exchange(question, read)
+
+    def _exchange(self, question: Mapping[str, Any], read: Callable[[Any], Answer]) -> Answer:
+        """Send, and ``read`` the answer. An agent that sends anything else is ended: it can't be trusted any more."""
+        stream = self._stream
+        assert stream is not None
         number = next(self._numbers)
-        message = {"id": number, "ask": ask, "limits": self.limits.to_json(), **question}
-        during = "eager"
+        during, begun = "eager", 0
         try:
-            process.send(json.dumps(message).encode("ascii") + b"\n")
-            deadline = time.monotonic() + self.limits.longest
+            stream.send({"id": number, **question})
+            deadline = time.monotonic() + WORK_SECONDS
             while True:
-                line = process.read_line(max(0.1, deadline - time.monotonic()))
+                patience = min(deadline - time.monotonic(), SILENCE_SECONDS)
+                line = stream.read(patience) if patience > 0 else None
                 if not line:
-                    raise AgentLost(during)
-                reply = _decoded(line)
-                if reply is None or reply.get("id") != number:
-                    raise AgentLost(during)
-                if "begun" in reply:
-                    during = str(reply["begun"])
-                elif "trouble" in reply:
-                    raise AgentRefused(str(reply["trouble"]))
-                elif "answer" in reply:
-                    return reply["answer"]
+                    raise AgentLost(_reason_for_loss(line, patience), during)
+                reply = decode(_Reply, read_object(line), "line")
+                if reply.id != number:
+                    raise DecodeError(f"its number is {reply.id}, and {number} was asked")
+                if reply.alive:
+                    continue
+                if reply.begun is not None and begun < MOST_RUNS:
+                    during, begun = reply.begun, begun + 1
+                    self._compiling = (time.monotonic(), reply.eager_seconds) if during == "compiled" else None
+                    deadline = time.monotonic() + self.limits.wall_seconds(reply.seconds)
+                elif reply.trouble is not None:
+                    raise AgentRefused(reply.trouble)
+                else:
+                    return read(reply.answer)
+        except DecodeError as error:
+            self.close()
+            raise AgentForged(str(error)) from None
         except (BrokenPipeError, AgentLost) as error:
             self.close()
-            raise error if isinstance(error, AgentLost) else AgentLost(during) from None
+            raise error if isinstance(error, AgentLost) else AgentLost("it ended", during) from None
         except AgentRefused:
             raise
         except BaseException:
             # Interrupted before the answer. The next question would read that answer as its own.
             self.close()
             raise
+        finally:
+            self._compiling = None
 
 
-def _decoded(line: bytes) -> dict[str, Any] | None:
-    """Return a line as a JSON object; ``None`` if it is not one."""
-    try:
-        reply = json.loads(line)
-    except ValueError:
-        return None
-    return reply if isinstance(reply, dict) else None
+def _reason_for_loss(line: bytes | None, patience: float) -> str:
+    if line is not None:
+        return "it ended"
+    return "it did not come to an end" if patience < SILENCE_SECONDS else f"it was silent for {patience:.0f} s"

@@ -1,7 +1,10 @@
 """The journal of a run: each finished question with its answer, one JSON line each.
 
 A process may be killed at any moment, two may write at once, and the disk may fill up. So each line is written under
-a lock, at the end of the file. A torn line is skipped when the file is read; the next one starts on a line of its own.
+a lock, at the end of the file. The next line after a torn one starts on a line of its own.
+
+A journal is also a file that others may have written to. A line that is torn, too long, no JSON, or of a shape that
+its question does not have is ignored, and a message names the line. Its question is asked again.
 """
 
 from __future__ import annotations
@@ -11,12 +14,28 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeVar
 
+from torchbisect.core.decode import DEFAULT_LIMITS, DecodeError, decode, read_object
 from torchbisect.core.errors import DiskFull, InputError
+from torchbisect.core.retry import Notify
+
+Answer = TypeVar("Answer")
+
+#: Bytes of the file, whose answers are held in memory; a whole triage of 1,000 issues writes a tenth.
+MOST_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One line of the file."""
+
+    key: str
+    value: Any
 
 
 class Journal:
@@ -26,23 +45,42 @@ class Journal:
         path: the file; made when the first answer is put, with its folders.
 
     Raises:
-        InputError: the file is there and can't be read.
+        InputError: the file is there and can't be read, or it has more than ``MOST_BYTES``.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         self._answers: dict[str, Any] = {}
+        self._lines: dict[str, int] = {}
         self._read_to = 0
+        self._line = 0
+        self._ignored: list[str] = []
+        self._notify: Notify = self._ignored.append
         self._guard = threading.Lock()
         self._refresh()
 
-    def get(self, key: str) -> Any | None:
-        """Return the answer to a question, even if another process wrote it; ``None`` if there is none yet."""
+    def tell(self, notify: Notify) -> None:
+        """Name each ignored line to ``notify``, also those that were ignored before this call."""
+        self._notify = notify
+        while self._ignored:
+            notify(self._ignored.pop(0))
+
+    def get(self, key: str, read: Callable[[Any], Answer] = lambda value: value) -> Answer | None:
+        """Return the answer to a question, even if another process wrote it; ``None`` if there is none yet.
+
+        ``read`` turns the value that was put into the answer. It raises ``DecodeError`` for a value of another shape,
+        which is then ignored.
+        """
         if key not in self._answers:
             self._refresh()
         if key not in self._answers:
             return None
-        return self._answers[key]
+        try:
+            return read(self._answers[key])
+        except DecodeError as error:
+            self._answers.pop(key, None)
+            self._ignore(self._lines.get(key, 0), str(error))
+            return None
 
     def put(self, key: str, value: Any) -> None:
         """Keep an answer, which outlives this process however that ends.
@@ -55,9 +93,10 @@ class Journal:
 
         Raises:
             DiskFull: there is no room; the earlier answers are kept.
-            InputError: the file can't be written to.
+            InputError: the file can't be written to, or is full.
         """
         self._answers[key] = value
+        self._lines.pop(key, None)
         if self.path is None:
             return
         line = json.dumps({"key": key, "value": value}, ensure_ascii=True).encode() + b"\n"
@@ -66,6 +105,7 @@ class Journal:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
+                _check_size(self.path, os.fstat(file).st_size + len(line))
                 _append(file, line)
             finally:
                 os.close(file)
@@ -84,27 +124,50 @@ class Journal:
             return
         if size <= self._read_to:
             return
+        _check_size(path, size)
         with path.open("rb") as file:
             file.seek(self._read_to)
-            data = file.read()
-        # A last line without its end may still be in the writing, so it is read again the next time.
-        whole = data.rfind(b"\n") + 1
-        self._read_to += whole
-        for line in data[:whole].splitlines():
-            entry = _entry(line)
-            if entry is not None:
-                self._answers[entry[0]] = entry[1]
+            while size := self._read_line(file):
+                self._read_to += size
+
+    def _read_line(self, file: IO[bytes]) -> int:
+        """Read one line, and return its bytes; 0 if its end is not there, because it may still be in the writing."""
+        line = part = file.readline(DEFAULT_LIMITS.size)
+        size = len(line)
+        while part and not part.endswith(b"\n"):
+            part = file.readline(DEFAULT_LIMITS.size)
+            size += len(part)
+        if not part:
+            return 0
+        self._line += 1
+        if not line.isspace():
+            self._keep(line if size == len(line) else None)
+        return size
+
+    def _keep(self, line: bytes | None) -> None:
+        """Keep the answer on a line; ``None`` for one that is too long."""
+        try:
+            if line is None:
+                raise DecodeError(f"it has more than {DEFAULT_LIMITS.size} bytes")
+            entry = decode(_Entry, read_object(line), "line")
+            if entry.value is None:
+                raise DecodeError("it has no answer")
+        except DecodeError as error:
+            self._ignore(self._line, str(error))
+        else:
+            self._answers[entry.key] = entry.value
+            self._lines[entry.key] = self._line
+
+    def _ignore(self, line: int, reason: str) -> None:
+        name = f"{self.path.parent.name}/{self.path.name}" if self.path else "the journal"
+        self._notify(f"{name}, line {line} is ignored, and its question is asked again: {reason}")
 
 
-def _entry(line: bytes) -> tuple[str, Any] | None:
-    """Return the question and answer on a line, or ``None`` if it is torn or has another form."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(entry, dict) or not isinstance(entry.get("key"), str) or entry.get("value") is None:
-        return None
-    return entry["key"], entry["value"]
+def _check_size(path: Path, size: int) -> None:
+    if size > MOST_BYTES:
+        raise InputError(
+            f"{path}: the journal has more than {MOST_BYTES >> 30} GiB: remove it, and its questions are asked again"
+        )
 
 
 def _append(file: int, line: bytes) -> None:

@@ -5,27 +5,37 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
 from torchbisect.containers.environment import Environment, Process
+from torchbisect.containers.process.processes import LineTooLong
+from torchbisect.core.decode import DecodeError, decode, read_json
 from torchbisect.core.repro import Repro
+from torchbisect.probe.inside import open_inside
 
 _MOST_FILES = 500
+_MOST_BYTES = 5_000_000
 
 
-def repro_identity(repro: Repro) -> tuple[str, tuple[str, ...], int, str, str]:
-    """Return everything that decides how a script runs, for journal keys: its text and its modules', not its folder."""
-    return repro.source, repro.arguments, repro.seed, repro.name, siblings_digest(repro.source, repro.directory)
+def repro_identity(repro: Repro) -> tuple[str, tuple[str, ...], int, str, str, tuple[str, ...]]:
+    """Return everything that decides how a script runs, for journal keys: texts and files, not where they lie."""
+    files = () if repro.files is None else repro.files.identity
+    modules = siblings_digest(repro.source, repro.directory)
+    return repro.source, repro.arguments, repro.seed, repro.name, modules, files
 
 
 def siblings(source: str, directory: str | None) -> dict[str, str]:
-    """Return the modules under a script's folder that it imports, directly or not, by their relative path."""
+    """Return the modules under a script's folder that it imports, directly or not, by their relative path.
+
+    A link that leads out of the folder, a FIFO or a device is no module.
+    """
     if directory is None:
         return {}
-    root = Path(directory)
+    root = Path(os.path.realpath(directory))
     found: dict[Path, str] = {}
     pending = list(_files(source, root, root))
     while pending and len(found) < _MOST_FILES:
@@ -34,7 +44,7 @@ def siblings(source: str, directory: str | None) -> dict[str, str]:
             continue
         try:
             stat = path.stat()
-            text = _text(path, stat.st_mtime_ns, stat.st_size)
+            text = _text(root, path, stat.st_mtime_ns, stat.st_size)
         except OSError:
             continue
         found[path] = text
@@ -44,13 +54,14 @@ def siblings(source: str, directory: str | None) -> dict[str, str]:
 
 def module_source(directory: str, name: str) -> tuple[str, bool] | None:
     """Return the text of a module under a script's folder, by its dotted name, and True if it is a package."""
-    place = Path(directory, *name.split("."))
+    root = Path(os.path.realpath(directory))
+    place = Path(root, *name.split("."))
     for path, package in ((place / "__init__.py", True), (place.with_name(place.name + ".py"), False)):
         try:
-            return path.read_text("utf-8"), package
+            return _text(root, path, path.stat().st_mtime_ns, path.stat().st_size), package
         except (OSError, ValueError):
             continue
-    return ("", True) if any(place.glob("*.py")) else None
+    return ("", True) if os.path.isdir(place) and any(place.glob("*.py")) else None
 
 
 def write_siblings(repro: Repro, folder: Path) -> None:
@@ -73,9 +84,16 @@ def siblings_digest(source: str, directory: str | None) -> str:
 
 
 @lru_cache(maxsize=512)
-def _text(path: Path, changed: int, size: int) -> str:
-    """Return the text of a file; its time and size are parameters so that a changed file is read again."""
-    return path.read_text("utf-8", "replace")
+def _text(root: Path, path: Path, changed: int, size: int) -> str:
+    """Return the text of a file; its time and size are parameters so that a changed file is read again.
+
+    Raises ``OSError`` if it is not a regular file below ``root``, or too large for a module.
+    """
+    with open_inside(root, path) as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise OSError(f"{path} is too large for a module")
+    return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 @lru_cache(maxsize=1024)
@@ -109,7 +127,7 @@ def _files(source: str, root: Path, here: Path) -> Iterator[Path]:
             candidates = [package / "__init__.py"] if end == 0 and level else []
             if end:
                 candidates = [package.with_suffix(".py"), package / "__init__.py"]
-            yield from (path for path in candidates if path.is_file())
+            yield from (path for path in candidates if os.path.isfile(path))
 
 
 # Of Python 3.8 and up. What torch itself stands on stays an import: a repro of torch may use it.
@@ -173,7 +191,7 @@ class Library:
             self._process = self._environment.start(["-c", _SERVER])
         try:
             self._process.send(json.dumps(name).encode() + b"\n")
-            told = json.loads(self._process.read_line(_ANSWER_SECONDS) or b"null")
-        except (BrokenPipeError, ValueError):
+            told = read_json(self._process.read_line(_ANSWER_SECONDS) or b"null")
+            return None if told is None else decode(tuple[str, bool], told, "answer")
+        except (BrokenPipeError, DecodeError, LineTooLong):
             return None
-        return (str(told[0]), bool(told[1])) if told else None

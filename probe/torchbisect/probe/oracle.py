@@ -1,4 +1,4 @@
-"""A question about one environment, and the interface of everything that answers questions."""
+"""A question (does this script show this mismatch here?), and the interface of whatever answers it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Verdict
-from torchbisect.probe.agent_client import Limits
+from torchbisect.probe.agent_client import Limits, ToolAnswer
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.matching import Strictness
@@ -85,6 +85,10 @@ class Oracle(Protocol):
     def pass_summary(self) -> str:
         """A phrase for the user that says what was seen where nothing is wrong."""
 
+    @property
+    def activity(self) -> str:
+        """A phrase for the user about the run in progress, read from any thread: ``compiling for 60 s``; or empty."""
+
     def clone(self) -> Oracle:
         """Return an oracle of the same kind with the same journal, for another thread; the caller closes it."""
 
@@ -115,6 +119,13 @@ class Oracle(Protocol):
     def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """Return the mismatch of a script as a new process shows it, never from the journal."""
 
+    def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
+        """Return the mismatch that a script shows under plain Python although its forked runs agree.
+
+        From then on every question gets plain Python. ``None`` if plain Python shows none either, or the script fails
+        there without ``torch.compile`` too.
+        """
+
     def ask_once(self, question: Question) -> Verdict:
         """Answer a question by one more run, never from the journal."""
 
@@ -124,5 +135,15 @@ class Oracle(Protocol):
     def reproduction_rate(self, question: Question, times: int) -> float:
         """Return the share of ``times`` runs that show the mismatch: 1.0 for one that every run shows."""
 
+    def prepare_fresh_process(self) -> None:
+        """Start a fresh process in the background, for a question that will need one soon."""
+
     def trace(self, repro: Repro) -> Trace:
         """Return what an eager run of a script did."""
+
+    def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
+        """Return the answer of one of torch's own tools about a script; empty if there is none.
+
+        ``find-pass`` asks ``CompilerBisector`` about a script that fails by itself; ``collect-env`` describes the
+        machine (``agent/run/tools.py``).
+        """

@@ -1,38 +1,35 @@
-"""The one question: does this script, on this torch, with these settings, still show this mismatch?"""
+"""Answer questions about one build by running scripts in its agent; every answer goes into the journal."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 from torchbisect.containers.environment import Environment
+from torchbisect.core.decode import decode
 from torchbisect.core.errors import DiskFull
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.core.version import __version__
-from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.agent_client import Agent, Limits, ToolAnswer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch, find_mismatch, find_untestable, same_exception_in_both
 from torchbisect.probe.judge.environment_faults import Untestable, ended_badly
-from torchbisect.probe.judge.false_positive_checks import (
-    BUSY_TIME_FACTOR,
-    EMULATE_PRECISION_CASTS,
-    machine_is_busy,
-    may_be_rounding,
-)
+from torchbisect.probe.judge.false_positive_checks import EMULATE_PRECISION_CASTS, may_be_rounding
 from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
-from torchbisect.probe.judge.sanity_check import SanityChecks, sanity_backend
-from torchbisect.probe.judge.slowness import RUN_TIME, Bounds, find_slowness
+from torchbisect.probe.judge.sanity_check import KNOWN_GOOD_SCRIPT, SanityChecks, sanity_backend
+from torchbisect.probe.judge.slowness import Bounds, repeated_slowness
 from torchbisect.probe.module_sources import repro_identity, siblings
 from torchbisect.probe.oracle import Question
-
-_TIMING_REPEATS = 2
+from torchbisect.probe.plain_processes import PlainProcesses, ProcessTrust
+from torchbisect.probe.spare_agent import SpareAgent
 
 
 @dataclass(frozen=True)
@@ -54,13 +51,6 @@ class ProbeOptions:
     check_every: int = 100
 
 
-@dataclass
-class _WarmProcessTrust:
-    """Trust in the answers of warm processes, shared by the clones of a probe."""
-
-    fresh_only: bool = False
-
-
 class Probe:
     """Runs scripts with and without ``torch.compile`` in one environment, and compares. See ``oracle.Oracle``.
 
@@ -77,7 +67,6 @@ class Probe:
     """
 
     compares_eager = True
-    runs_are_cheap = True  # A run is a fork of a process that has imported torch.
     subject = "the script with and without torch.compile"
     pass_summary = "compiled agrees with eager"
 
@@ -96,8 +85,10 @@ class Probe:
         self.asked = 0
         self._notify = notify
         self._unchecked = 0
-        self._trust = _WarmProcessTrust()
+        self._trust = ProcessTrust()
         self._sanity = SanityChecks()
+        self._spare = SpareAgent(environment, self.limits)
+        self._plain = PlainProcesses(environment, self.limits)
         self._borrowed_agent = agent
         self._agent = agent
         if agent is not None:
@@ -107,6 +98,16 @@ class Probe:
     def limits(self) -> Limits:
         """The limits of each run."""
         return self.options.limits
+
+    @property
+    def runs_are_cheap(self) -> bool:
+        """True while a run is a fork."""
+        return not self._trust.plain_only
+
+    @property
+    def activity(self) -> str:
+        """A phrase about the run in progress; see ``Oracle``."""
+        return self._agent.activity if self._agent is not None else ""
 
     @property
     def repeat(self) -> int:
@@ -127,6 +128,7 @@ class Probe:
 
     def close(self) -> None:
         """End the agent; the next question starts another one."""
+        self._spare.close()
         agent, self._agent = self._agent, None
         if agent is not None and agent is not self._borrowed_agent:
             agent.close()
@@ -137,19 +139,26 @@ class Probe:
         other._trust, other._sanity = self._trust, self._sanity
         return other
 
-    def _fresh(self) -> Probe:
-        """Return a probe of the same kind with an agent of its own and an empty journal."""
-        other = Probe(self.environment, Journal(), replace(self.options, repeat=1, check_every=0))
-        other._sanity = self._sanity
-        return other
+    def prepare_fresh_process(self) -> None:
+        """Start a fresh process in the background, for a question that will need one soon."""
+        self._spare.prepare()
+
+    @contextmanager
+    def _fresh(self) -> Iterator[Probe]:
+        """Lend a probe of the same kind with an agent of its own and an empty journal."""
+        with self._spare.take() as agent:
+            other = Probe(self.environment, Journal(), replace(self.options, repeat=1, check_every=0), agent=agent)
+            other._sanity = self._sanity
+            yield other
+            self.asked += other.asked
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return both runs of a script, side by side."""
         settings = settings or Settings()
         key = self._key("observe", repro, settings)
-        known = self.journal.get(key)
+        known = self.journal.get(key, Observation.from_json)
         if known is not None:
-            return Observation.from_json(known)
+            return known
         observation = self._run(repro, settings)
         untestable = find_untestable(observation)
         if untestable is None or not untestable.transient:
@@ -169,22 +178,39 @@ class Probe:
     def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """Return the mismatch of a script as a new agent shows it, never from the journal."""
         with self._fresh() as fresh:
-            found = fresh.mismatch(repro, settings)
-            self.asked += fresh.asked
-        return found
+            return fresh.mismatch(repro, settings)
+
+    def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
+        """Return the mismatch that a script shows under plain Python; see ``Oracle``."""
+        key = self._key("plain", repro)
+        if self._trust.plain_only or self.journal.get(key, partial(decode, tuple[bool])) == (False,):
+            return None
+        self.asked += 1
+        failure = self._plain.failure(repro)
+        self.journal.put(key, [failure is not None])
+        if failure is None:
+            return None
+        self._trust.fresh_only = self._trust.plain_only = True
+        self._notify("plain python shows what a forked process does not; from here on every question gets plain python")
+        self.journal.put(self._key("observe", repro, Settings()), asdict(failure))
+        return self.mismatch(repro)
 
     def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
         """Return True if a script ends well without ``torch.compile``."""
         return not ended_badly(self.observe(repro, settings).eager)
 
+    def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
+        """Return the answer of one of torch's own tools; see ``Oracle``."""
+        return self._started_agent().run_tool(name, repro)
+
     def trace(self, repro: Repro) -> Trace:
         """Return what an eager run of a script did."""
         key = self._key("trace", repro)
-        known = self.journal.get(key)
+        known = self.journal.get(key, Trace.from_json)
         if known is None:
-            known = self._started_agent().trace(repro).to_json()
-            self.journal.put(key, known)
-        return Trace.from_json(known)
+            known = self._started_agent().trace(repro)
+            self.journal.put(key, known.to_json())
+        return known
 
     def sanity_check(self, backend: str = "inductor") -> Untestable | None:
         """Compile a script known to be right, once for each backend; return why that fails, or ``None``."""
@@ -193,9 +219,9 @@ class Probe:
     def ask(self, question: Question) -> Verdict:
         """Answer whether a script still shows a mismatch; from the journal if it was asked before."""
         key = self._question_key("ask", question, str(question.strictness), self.repeat)
-        known = self.journal.get(key)
+        known = self.journal.get(key, partial(decode, Verdict))
         if known is not None:
-            return Verdict(**{**known, "answer": Answer(known["answer"])})
+            return known
         started = time.monotonic()
         verdict, transient = self._ask_repeatedly(question)
         verdict = Verdict(verdict.answer, verdict.reason, verdict.detail, round(time.monotonic() - started, 3))
@@ -211,30 +237,28 @@ class Probe:
     def ask_in_fresh_process(self, question: Question) -> Verdict:
         """Answer a question with a new agent; another answer than ``ask``'s means that warm ones are wrong."""
         with self._fresh() as fresh:
-            verdict = fresh.ask(question)
-            self.asked += fresh.asked
-        return verdict
+            return fresh.ask(question)
 
     def reproduction_rate(self, question: Question, times: int) -> float:
         """Return the share of ``times`` runs that show the mismatch: 1.0 for one that every run shows."""
         key = self._question_key("flakiness", question, times)
-        known = self.journal.get(key)
+        known = self.journal.get(key, partial(decode, tuple[float]))
         if known is None:
-            known = [sum(self.ask_once(question).same for _ in range(times)) / times]
+            known = (sum(self.ask_once(question).same for _ in range(times)) / times,)
             self.journal.put(key, known)
-        return float(known[0])
+        return known[0]
 
     def fresh_process_agrees(self, question: Question) -> bool:
         """Check that a fresh process gives the cached answer. After the first difference, stop using warm processes."""
         if self._trust.fresh_only:
             return True
         key = self._question_key("agrees", question)
-        known = self.journal.get(key)
+        known = self.journal.get(key, partial(decode, tuple[Answer, Answer]))
         if known is None:
             warm = self.ask(question)
-            known = [str(self.ask_in_fresh_process(question).answer), str(warm.answer)]
-            self.journal.put(key, known)
-        return self._compare_with_fresh(*map(Answer, known))
+            known = self.ask_in_fresh_process(question).answer, warm.answer
+            self.journal.put(key, [str(answer) for answer in known])
+        return self._compare_with_fresh(*known)
 
     def _checked_now_and_then(self, verdict: Verdict, question: Question) -> Verdict:
         """Compare every ``check_every``-th answer with that of a fresh process."""
@@ -267,22 +291,21 @@ class Probe:
         self, repro: Repro, settings: Settings, *, eager_must_succeed: bool = False, reuse_kernels: bool = False
     ) -> Observation:
         self.asked += 1
-        agent, eager_key = self._started_agent(), self._key("eager", repro)
         timed = bool(self.options.bounds)
-        options: dict[str, Any] = {
-            "eager_key": eager_key,
-            "prewarm": timed,
-            "reuse_kernels": reuse_kernels and not timed,
-        }
-        observe = partial(agent.observe, repro, settings, **options)
-        observation = observe(eager_must_succeed=eager_must_succeed)
-        if observation.compiled.how == "timed-out" and observation.eager.how != "timed-out" and machine_is_busy():
-            # Inductor has taken ten times as long beside other work: that is no hang.
-            agent.limits = replace(self.limits, compiled_floor=BUSY_TIME_FACTOR * self.limits.compiled_floor)
-            observation = observe()
-            agent.limits = self.limits
+        if self._trust.plain_only and repro.source != KNOWN_GOOD_SCRIPT:
+            observation = self._plain.observe(repro, settings, eager_must_succeed=eager_must_succeed)
+        else:
+            observation = self._started_agent().observe(
+                repro,
+                settings,
+                eager_key=self._key("eager", repro),
+                prewarm=timed,
+                eager_must_succeed=eager_must_succeed,
+                reuse_kernels=reuse_kernels and not timed,
+            )
         untestable = find_untestable(observation)
-        if untestable is not None and untestable.reason == "disk-full":
+        # In a container only the script fills the disk: it is the container's own, and in memory.
+        if untestable is not None and untestable.reason == "disk-full" and self.environment.local:
             raise DiskFull(f"{untestable.detail}: free some space, then give the same command again")
         return observation
 
@@ -296,8 +319,8 @@ class Probe:
 
     def _ask_repeatedly(self, question: Question) -> tuple[Verdict, bool]:
         """Return the verdict on ``repeat`` runs, and True if another time it may be another one."""
-        known = self.journal.get(self._key("observe", question.repro, question.settings))
-        first = Observation.from_json(known) if known is not None else self._run_for(question)
+        known = self.journal.get(self._key("observe", question.repro, question.settings), Observation.from_json)
+        first = known if known is not None else self._run_for(question)
         verdict, transient = self._verdict(first, question)
         answers = [verdict.answer]
         while len(answers) < self.repeat and not transient:
@@ -361,14 +384,9 @@ class Probe:
         return None if find_untestable(again) is None and find_mismatch(again, repro.source) is None else found
 
     def _slowness(self, observation: Observation, repro: Repro, settings: Settings) -> Mismatch | None:
-        """Return the bound that is exceeded, if any; a run time must exceed it in every one of several runs."""
+        """Return the bound that is exceeded, if any."""
         bounds = self.options.bounds
-        found = find_slowness(observation, bounds) if bounds else None
-        for _ in range(_TIMING_REPEATS):
-            if found is None or found.attribute != RUN_TIME:
-                break
-            found = find_slowness(self._run(repro, settings), bounds)
-        return found
+        return repeated_slowness(observation, bounds, lambda: self._run(repro, settings)) if bounds else None
 
     def _question_key(self, what: str, question: Question, *more: Any) -> str:
         signature = question.signature.to_json()
@@ -378,5 +396,5 @@ class Probe:
         facts, build = self.environment.facts, self.environment.build
         where = (build.version, facts.torch, facts.git_version, facts.python, facts.platform, facts.cuda, facts.triton)
         parts = [part.to_json() if isinstance(part, Settings) else part for part in more]
-        how = (asdict(self.limits), asdict(self.options.bounds), self._trust.fresh_only)
+        how = (asdict(self.limits), asdict(self.options.bounds), self._trust.fresh_only, self._trust.plain_only)
         return fingerprint(__version__, what, where, self.options.scope, how, repro_identity(repro), parts)

@@ -5,17 +5,25 @@ A shrunk script must fail here before a report says that it stands alone.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
-from collections.abc import Sequence
+import shutil
+import threading
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.process.commands import Completed
+from torchbisect.containers.store.run_folder import temporary_folder
 from torchbisect.core.errors import DiskFull
+from torchbisect.core.repro import Files, Settings
 
 _LAST_LINES = 12
 _LONGEST_LINE = 2000
+_AS_WRITTEN = Settings()
 
 
 @dataclass(frozen=True)
@@ -46,32 +54,124 @@ def run_plain(
     *,
     timeout: float = 300.0,
     name: str = "minimal.py",
-    compiled: bool = True,
+    settings: Settings | None = _AS_WRITTEN,
+    cancel: threading.Event | None = None,
+    files: Files | None = None,
 ) -> PlainRun:
     """Run a script with the environment's ``python`` in an empty folder of its own, with compiler caches of its own.
 
     Args:
+        files: the files that lie beside it; by default there are none.
         timeout: seconds until it is ended.
-        compiled: ``False`` switches ``torch.compile`` off through torch's own ``TORCHDYNAMO_DISABLE``.
+        settings: those of ``torch.compile``; ``None`` switches it off through torch's own ``TORCHDYNAMO_DISABLE``.
+        cancel: ends it early, with ``Cancelled``.
 
     Raises ``DiskFull`` if there is no room for the folder or for what the script writes.
     """
-    with tempfile.TemporaryDirectory(prefix="torchbisect-plain-", ignore_cleanup_errors=True) as folder:
-        extra = {variable: os.path.join(folder, part) for variable, part in _CACHES}
-        if not compiled:
-            extra["TORCHDYNAMO_DISABLE"] = "1"
+    with temporary_folder("plain") as folder:
         try:
-            with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogatepass") as file:
-                file.write(source)
+            extra = compiler_folders(environment, folder)
+            words = _place(Path(folder), source, name, files)
         except OSError as error:
             raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
-        done = environment.run([name, *arguments], timeout=timeout, directory=folder, extra=extra)
+        if settings is None:
+            extra["TORCHDYNAMO_DISABLE"] = "1"
+        elif settings != Settings():
+            words[-1:] = ["-c", _FORCED.format(settings=settings.to_json()), words[-1]]
+        done = environment.run([*words, *arguments], timeout=timeout, directory=folder, extra=extra, cancel=cancel)
     text = done.output + ("\n" if done.output and not done.output.endswith("\n") else "") + done.errors
     check_disk(done)
     return PlainRun(done.status, text, last_words(text), done.seconds)
 
 
-_CACHES = (("TORCHINDUCTOR_CACHE_DIR", "inductor"), ("TRITON_CACHE_DIR", "triton"))
+def _place(folder: Path, source: str, name: str, files: Files | None) -> list[str]:
+    """Write a script, and beside it the files that it needs; return the words that run it from this folder."""
+    if files is None or not files.folder:
+        (folder / name).write_text(source, encoding="utf-8", errors="surrogatepass")
+        return [name]
+    root = folder / "files"  # the compiler's folders are no part of them
+    shutil.copytree(files.folder, root, symlinks=True)
+    for place in (files.script, files.cwd):
+        (root / place).mkdir(parents=True, exist_ok=True)
+    path, cwd = root / files.script / name, root / files.cwd
+    path.unlink(missing_ok=True)
+    path.write_text(source, encoding="utf-8", errors="surrogatepass")
+    return ["-c", _FROM_FOLDER, os.path.relpath(cwd, folder), os.path.relpath(path, cwd)]
+
+
+# Starts a script in another folder.
+_FROM_FOLDER = "import os, sys; os.chdir(sys.argv[1]); os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
+
+# Runs a script with settings that override those of its ``torch.compile``.
+_FORCED = """\
+import importlib, os, runpy, sys, torch
+settings, real = {settings!r}, torch.compile
+def compile(model=None, **options):
+    if model is None:
+        return lambda model: compile(model, **options)
+    forced = {{name: settings[name] for name in ("backend", "mode", "dynamic") if settings[name] is not None}}
+    if settings["backend"] not in (None, "inductor"):
+        options.pop("mode", None), options.pop("options", None)
+    if settings["mode"] is not None:
+        options.pop("options", None)
+    return real(model, **{{**options, **forced}})
+torch.compile = compile
+for name, value in settings["knobs"]:
+    owner, _, flag = name.rpartition(".")
+    setattr(importlib.import_module("torch." + owner), flag, value)
+if settings["compiled_autograd"] is not None:
+    importlib.import_module("torch._dynamo.config").compiled_autograd = settings["compiled_autograd"]
+sys.argv = sys.argv[1:]
+sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def run_plain_side_by_side(
+    environment: Environment,
+    source: str,
+    switched_off: Sequence[bool],
+    *,
+    timeout: float,
+    jobs: int = 2,
+    files: Files | None = None,
+) -> Generator[PlainRun, None, None]:
+    """Run a script several times under plain ``python``, ``jobs`` at once, and yield the runs in order.
+
+    ``switched_off`` says for each run if ``torch.compile`` is switched off. Closing the iterator ends the others.
+    """
+    cancel = threading.Event()
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="plain")
+    try:
+        run = partial(run_plain, environment, source, timeout=timeout, cancel=cancel, files=files)
+        runs = [pool.submit(run, settings=None if off else Settings()) for off in switched_off]
+        for future in runs:
+            yield future.result()
+    finally:
+        cancel.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def compiler_folders(environment: Environment, folder: str) -> dict[str, str]:
+    """Return the variables that place the compiler's caches in a folder, which gets what is known about the machine.
+
+    That is the instruction sets that work and precompiled headers (``agent/run/compiler_cache.py``): nothing that a
+    script made. Torch looks for headers in the temporary folder, under the name of the user.
+    """
+    headers = Path(folder, "tmp", "torchinductor_torchbisect", "precompiled_headers")
+    inductor = Path(folder, "inductor")
+    headers.parent.mkdir(parents=True)
+    if environment.compiler_cache is not None:
+        for kept, place in (("instruction-sets", inductor), ("precompiled-headers", headers)):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copytree(Path(environment.compiler_cache, kept), place)
+    return {
+        "TMPDIR": str(headers.parents[1]),
+        "TORCHINDUCTOR_CACHE_DIR": str(inductor),
+        "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
+    }
+
+
 # What torch prints below an exception is advice; the exception stands above it.
 _ADVICE = (
     "Set TORCHDYNAMO_VERBOSE",

@@ -21,27 +21,29 @@ import re
 import shlex
 import shutil
 import signal
-import tempfile
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.process.commands import Completed
+from torchbisect.containers.store.run_folder import temporary_folder
+from torchbisect.core.decode import decode
 from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.core.version import __version__
-from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.agent_client import Agent, Limits, ToolAnswer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.failing_statement import bound_names
 from torchbisect.probe.judge.matching import matches
 from torchbisect.probe.judge.normalize import normalize
-from torchbisect.probe.judge.observation import Ending, Observation
+from torchbisect.probe.judge.observation import Ending, How, Observation
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.module_sources import siblings_digest, write_siblings
 from torchbisect.probe.oracle import Question
@@ -89,6 +91,7 @@ class CommandProbe:
     runs_are_cheap = False  # A test may take half an hour.
     subject = "the test"
     pass_summary = "the test passes"
+    activity = ""
 
     def __init__(
         self,
@@ -142,7 +145,7 @@ class CommandProbe:
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return the run of the test as the compiled one; there is no eager run beside it."""
         done = self.run(repro)
-        how = "timed-out" if done.status is None else "exited"
+        how: How = "timed-out" if done.status is None else "exited"
         ending = Ending(how, status=done.status, seconds=done.seconds, output=done.output, errors=done.errors)
         return Observation(Ending("not-run"), ending)
 
@@ -193,6 +196,10 @@ class CommandProbe:
         """Return what one more run of the test finds wrong."""
         return self._mismatch_of(self._execute(repro), repro)
 
+    def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
+        """Return ``None``: every run of a test is a plain process."""
+        return None
+
     def ask_once(self, question: Question) -> Verdict:
         """Answer a question by one more run of the test; no two runs share anything."""
         return self.ask_in_fresh_process(question)
@@ -207,10 +214,18 @@ class CommandProbe:
         verdicts = [self._judged(done, question) for done in runs]
         return sum(verdict.same for verdict in verdicts) / times
 
+    def prepare_fresh_process(self) -> None:
+        """Do nothing: each run of a test is a process of its own."""
+
     def trace(self, repro: Repro) -> Trace:
         """Return what an eager run of a script did; empty for one that only the test can run."""
         self._agent = self._agent or Agent(self.environment, self.limits)
         return self._agent.trace(repro)
+
+    def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
+        """Return the answer of one of torch's own tools; see ``Oracle``."""
+        self._agent = self._agent or Agent(self.environment, self.limits)
+        return self._agent.run_tool(name, repro)
 
     def close(self) -> None:
         """End the agent that traces scripts; the test's own processes end with each run."""
@@ -235,9 +250,9 @@ class CommandProbe:
         what = (self.command, self._directory, _named_files(self.command, self._directory), self._timeout, self._scope)
         script = (repro.source, repro.name, siblings_digest(repro.source, repro.directory))
         key = fingerprint(__version__, "command", what, where, script, number)
-        kept = self.journal.get(key)
+        kept = self.journal.get(key, partial(decode, Completed))
         if kept is not None:
-            return Completed(**kept)
+            return kept
         done = self._execute(repro)
         self.journal.put(key, asdict(done))
         return done
@@ -256,7 +271,7 @@ class CommandProbe:
         return done
 
     def _run_in_scratch(self, repro: Repro) -> Completed:
-        with tempfile.TemporaryDirectory(prefix="torchbisect-test-", ignore_cleanup_errors=True) as scratch:
+        with temporary_folder("test") as scratch:
             extra = {
                 "TORCHBISECT_TORCH_VERSION": self.environment.facts.torch,
                 "TORCHBISECT_SCRATCH": scratch,

@@ -1,13 +1,15 @@
 """The agent's end of the protocol: read questions, have children run scripts, and write the answers.
 
 Each question is one line of JSON. Each answer is one line as well: ``{"id": 7, "answer": {...}}``, or
-``{"id": 7, "trouble": "..."}`` if an error occurred. Lines such as ``{"id": 7, "begun": "compiled"}`` may precede an
-answer. They name the run in progress, in case the agent itself is killed during it.
+``{"id": 7, "trouble": "..."}`` if an error occurred. Lines such as ``{"id": 7, "begun": "compiled", "seconds": 90.0}``
+may precede an answer. They name the run in progress and its limit, in case the agent itself is stopped or killed.
+``channel`` says how a line is told from one that a script has written.
 """
 
 from __future__ import annotations
 
 import collections
+import contextlib
 import gc
 import hashlib
 import json
@@ -15,22 +17,26 @@ import os
 import platform
 import signal
 import sys
-import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
+from .channel import Channel
 from .compare.comparison import compare
 from .compare.snapshot_diff import Difference
-from .run import processes
+from .run import processes, protection
+from .run.cleaning import PrivateFolders
 from .run.eager_modes import may_have_ties
 from .run.fork import Run, RunLimits, run_in_child
-from .run.prewarm import Prewarmer
+from .run.prewarm import PREWARM_SECONDS, Prewarmer
+from .run.tools import TOOLS
+from .run.workplace import Workplaces
 
 MAX_KEPT_BYTES = 512 << 20
 MAX_KEPT_SCRIPTS = 64
 MAX_DIFFERENCES = 40
-_CUT_SHORT = ("timed-out", "out-of-memory", "lost")
+TOOL_SECONDS = 120.0
+_CUT_SHORT = ("timed-out", "out-of-memory", "over-limit", "lost")
 
 
 class Script(NamedTuple):
@@ -59,36 +65,40 @@ class EagerRuns:
 
 
 class Server:
-    """The protocol loop over two file descriptors; ``folder`` holds the inductor caches that runs share."""
+    """The protocol loop.
 
-    def __init__(self, reader: int, writer: int, folder: str) -> None:
-        self._reader = os.fdopen(reader, "rb")
-        self._writer = os.fdopen(writer, "wb", buffering=0)
-        self._prewarmer = Prewarmer()
+    ``folder`` holds the inductor caches that runs share; ``kept`` is the folder that ``compiler_cache`` keeps;
+    ``private`` are the folders that nothing but the runs of this agent writes to.
+    """
+
+    def __init__(self, channel: Channel, folder: str, kept: str = "", private: Sequence[str] = ()) -> None:
+        self._channel = channel
+        self._write = channel.send
+        self._prewarmer = Prewarmer(folder, kept)
+        self._private = PrivateFolders(private, folder)
         self._has_compiled = False
         self._kept: "collections.OrderedDict[str, EagerRuns]" = collections.OrderedDict()
         self._question_id: Any = None
         self._shared_caches = os.path.join(folder, "shared")
+        self._workplaces = Workplaces(folder)
 
     def serve(self) -> None:
         """Describe the environment, then answer questions until the other side closes the stream."""
         _freeze_heap()
         gc.enable()
         self._write({"ready": environment_facts()})
-        for line in self._reader:
-            question = json.loads(line.decode("utf-8"))
+        for question in self._channel.questions():
             self._question_id = question.get("id")
-            try:
-                self._write({"id": self._question_id, "answer": self._answer(question)})
-            except Exception as error:
-                self._write({"id": self._question_id, "trouble": "{}: {}".format(type(error).__name__, error)})
-
-    def _write(self, message: Dict[str, Any]) -> None:
-        data = (json.dumps(message) + "\n").encode("ascii")
-        while data:
-            data = data[os.write(self._writer.fileno(), data) :]
+            with self._channel.beating(self._question_id):
+                try:
+                    message = {"answer": self._answer(question)}
+                except Exception as error:
+                    message = {"trouble": "{}: {}".format(type(error).__name__, error)}
+            self._write({"id": self._question_id, **message})
 
     def _answer(self, question: Dict[str, Any]) -> Any:
+        if question["ask"] == "files":
+            return self._workplaces.receive(question["key"], question["items"])
         script = Script(question["repro"], question["limits"], question.get("key"))
         if question["ask"] == "observe":
             return self._observe(script, question)
@@ -96,13 +106,32 @@ class Server:
             return self._repeat(script)
         if question["ask"] == "trace":
             return self._trace(script)
+        if question["ask"] == "prewarm":
+            return self._prewarm(question["backends"], include_cheap=True)
+        if question["ask"] in TOOLS:
+            return self._run_tool(question["ask"], script)
         raise ValueError("the agent does not know the question {!r}".format(question["ask"]))
 
-    def _run(self, role: str, script: Script, settings: Dict[str, Any], seconds: float, shared_caches: str = "") -> Run:
-        self._write({"id": self._question_id, "begun": role})
-        limits = script.limits
-        run_limits = RunLimits(seconds, limits["memory"], limits["output"], limits["processes"], limits["threads"])
-        return run_in_child(role, script.repro, settings, run_limits, shared_caches)
+    def _run(
+        self,
+        role: str,
+        script: Script,
+        settings: Dict[str, Any],
+        seconds: float,
+        shared_caches: str = "",
+        eager_seconds: float = 0.0,
+    ) -> Run:
+        begun = {"begun": role, "seconds": seconds, "eager_seconds": eager_seconds}
+        self._write({"id": self._question_id, **begun})
+        limits = RunLimits(seconds, **{name: script.limits[name] for name in RunLimits._fields[1:]})
+        place = self._workplaces.prepare(script.repro)
+        own = protection.kernel_state()
+        try:
+            return run_in_child(role, script.repro, place, settings, limits, shared_caches, self._private.paths)
+        finally:
+            self._private.sweep()
+            if protection.kernel_state() != own:
+                sys.exit("a run has changed the limits of the agent")
 
     def _eager_run(self, runs: EagerRuns, role: str, script: Script) -> Run:
         """Return the kept run of a role, or make it."""
@@ -141,16 +170,19 @@ class Server:
         if question.get("finishes") and (eager.ending["how"] != "finished" and eager.ending.get("status") != 0):
             return _observation(eager.ending, {"how": "not-run"}, [], eager.notes)
         if not eager.ending.get("compiled"):
-            note = "the script never calls what it compiles"
-            return _observation(eager.ending, eager.ending, [], [*eager.notes, note])
+            # A run that failed did not get that far.
+            ended_well = eager.ending["how"] == "finished" or eager.ending.get("status") == 0
+            further = ["the script never calls what it compiles"] if ended_well else []
+            return _observation(eager.ending, eager.ending, [], [*eager.notes, *further])
         backends = [settings["backend"]] if settings.get("backend") else eager.backends
         self._prewarm(backends, include_cheap=bool(question.get("warm")) or self._has_compiled)
         self._has_compiled = True
-        seconds = max(script.limits["compiled_floor"], eager.ending["seconds"] * script.limits["compiled_factor"])
+        allowed = max(script.limits["compiled_floor"], eager.ending["seconds"] * script.limits["compiled_factor"])
+        seconds = min(allowed, script.limits["compiled_cap"])
         shared_caches = self._shared_caches if question.get("reuse") else ""
 
         def run_compiled(role: str) -> Run:
-            return self._run(role, script, settings, seconds, shared_caches)
+            return self._run(role, script, settings, seconds, shared_caches, eager.ending["seconds"])
 
         return self._compare(runs, run_compiled, script)
 
@@ -160,6 +192,7 @@ class Server:
         An agent that is asked about one script only saves time by this only for inductor.
         """
         chosen = [name for name in backends if include_cheap or name == "inductor"]
+        self._write({"id": self._question_id, "begun": "prewarm", "seconds": PREWARM_SECONDS})
         gc.disable()
         compiled = [self._prewarmer.prewarm(name) for name in chosen]
         gc.enable()
@@ -241,6 +274,13 @@ class Server:
                 return entry.facts["trace"]
         raise ValueError("the traced run recorded no trace: it {}".format(traced.ending["how"]))
 
+    def _run_tool(self, name: str, script: Script) -> Any:
+        """Return the answer of one of torch's own tools; ``{}`` if it came to no end."""
+        if name == "find-pass":
+            self._prewarm(["inductor"], include_cheap=False)
+        ran = self._run(name, script, {}, TOOL_SECONDS)
+        return next((entry.facts["answer"] for entry in ran.entries if entry.facts.get("e") == "tool"), {})
+
 
 def _freeze_heap() -> None:
     """Exclude all objects from garbage collection, so that children keep sharing their memory pages."""
@@ -287,8 +327,12 @@ def environment_facts() -> Dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Move the protocol to private descriptors, so that no other output reaches it, and serve."""
+def main(key: bytearray, folder: str) -> None:
+    """Move the protocol to private descriptors, so that no other output reaches it, and serve.
+
+    ``key`` is that of the digests; see ``channel``. ``folder`` is the agent's own, for temporary files.
+    """
+    protection.close_memory()
     reader, writer = os.dup(0), os.dup(1)
     for number in (reader, writer):
         os.set_inheritable(number, False)
@@ -300,11 +344,9 @@ def main() -> None:
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     processes.adopt_orphans()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix="torchbisect-agent-") as folder:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "inductor")
-        os.environ["TRITON_CACHE_DIR"] = os.path.join(folder, "triton")
-        try:
-            Server(reader, writer, folder).serve()
-        except BrokenPipeError:
-            pass
+    kept = os.environ.pop("TORCHBISECT_COMPILER_CACHE", "")
+    private = (os.path.dirname(folder), "/dev/shm") if os.environ.pop("TORCHBISECT_OWN_MACHINE", "") else ()
+    os.chdir("/")
+    with contextlib.suppress(BrokenPipeError):
+        Server(Channel(reader, writer, key), folder, kept, private).serve()
     sys.exit(0)

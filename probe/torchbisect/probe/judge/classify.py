@@ -13,11 +13,19 @@ from torchbisect.probe.judge.environment_faults import (
     environment_fault,
     missing_api,
     missing_module,
+    needs_gpu,
 )
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.normalize import global_name, happens_in_call
 from torchbisect.probe.judge.observation import Difference, Ending, Observation, Raised
-from torchbisect.probe.judge.signature import CAUGHT, Signature, own_statement
+from torchbisect.probe.judge.signature import Signature, own_statement
+
+# Last words of the C library and of the C++ runtime before they end a process.
+_ABORT_MESSAGE = re.compile(
+    r"^(?:double free|free\(\)|malloc|munmap_chunk|realloc|corrupted|\*\*\* stack smashing|terminate called after).*"
+    r"(?:\n  what\(\):.*)?|^.*Assertion .* failed.*",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ def find_mismatch(observation: Observation, source: str = "") -> Mismatch | None
     the removal of the assertion. ``source`` is the script, for its assertions and its own names.
     """
     ending = _ending_mismatch(observation, source)
-    seen = [_difference_mismatch(item) for item in _independent_differences(observation, ending, source)]
+    seen = [_difference_mismatch(item, source) for item in _independent_differences(observation, ending, source)]
     both = [*seen, ending] if ending is not None else seen
     if not both:
         return None
@@ -74,6 +82,10 @@ def find_mismatch(observation: Observation, source: str = "") -> Mismatch | None
 def find_untestable(observation: Observation) -> Untestable | None:
     """Return the reason why the observation is no evidence, or ``None`` if it is."""
     eager, compiled = observation.eager, observation.compiled
+    if "forged" in (eager.how, compiled.how):
+        return Untestable(
+            "forged-answer", "; ".join(observation.notes) or "the agent sent something else than an answer"
+        )
     for name, run in (("eager", eager), ("compiled", compiled)):
         if run is eager and run.how == "timed-out":
             # Then nothing was compiled, and there is no other run to judge.
@@ -82,6 +94,8 @@ def find_untestable(observation: Observation) -> Untestable | None:
             return Untestable("lost", f"the {name} run ended without a message", transient=True)
         if run.how == "out-of-memory":
             return Untestable("out-of-memory", f"the {name} run used up the memory that it is allowed")
+        if run.how == "over-limit":
+            return Untestable(f"too-many-{run.limit}", f"the {name} run exceeded the limit on {run.limit}")
     if eager.waited_for_input:
         return Untestable("reads-input", "the script reads standard input, which is empty here")
     fault = environment_fault(observation)
@@ -111,8 +125,19 @@ def same_exception_in_both(observation: Observation, signature: Signature, sourc
     found = _failed(MismatchKind.MISSING_RAISE, eager, observation, source).signature
     if signature.kind is MismatchKind.MISSING_RAISE:
         # In the same words; where in torch it is raised may change from build to build.
-        return matches(signature, replace(found, place=CAUGHT), Strictness.STRICT)
+        return matches(signature, replace(found, frames_torch=signature.frames_torch), Strictness.STRICT)
     return signature.kind is MismatchKind.RAISES_DIFFERENTLY and signature.eager == found.ending
+
+
+def agreed_ending(observation: Observation, source: str = "") -> str | None:
+    """Return how both runs ended, if compiled code raised what eager code raises; ``None`` for any other ending.
+
+    The exception must come out of a call of what is compiled: a script that fails elsewhere has not been tested.
+    """
+    eager, compiled = observation.eager, observation.compiled
+    if not (eager.raised_in_call and compiled.raised_in_call) or observation.differences:
+        return None
+    return _ending_text(compiled, source) if _ends_alike(observation) else None
 
 
 def _with_others(first: Mismatch, others: tuple[Signature, ...], consequence: str) -> Mismatch:
@@ -125,7 +150,8 @@ def _ending_mismatch(observation: Observation, source: str) -> Mismatch | None:
     if compiled.how == "signalled" and eager.how != "signalled":
         return _ended(MismatchKind.CRASH, Signature.of_crash(compiled), observation)
     if compiled.how == "timed-out" and eager.how != "timed-out":
-        return _ended(MismatchKind.HANG, Signature.of_hang(), observation)
+        found = _ended(MismatchKind.HANG, Signature.of_hang(), observation)
+        return replace(found, summary=f"{found.summary} in {eager.seconds:.1f} s")
     if not ended_badly(eager) and ended_badly(compiled):
         return _failed(MismatchKind.RAISES, compiled, observation, source)
     if ended_badly(eager) and not ended_badly(compiled):
@@ -165,7 +191,8 @@ def _ending_text(ending: Ending, source: str = "") -> str:
     if ending.how == "exited":
         return f"exits with status {ending.status}" if ending.status else "finishes"
     if ending.how == "signalled":
-        return f"is ended by {ending.signal}"
+        said = _ABORT_MESSAGE.search(ending.errors)
+        return f"is ended by {ending.signal}" + (f": {said.group(0).strip()[:200]}" if said else "")
     if ending.how == "timed-out":
         return f"does not end within {ending.seconds:.0f} s"
     return "finishes" if ending.how == "finished" else f"ends {ending.how}"
@@ -220,11 +247,11 @@ def _inside_compiled_call(raised: Raised) -> bool:
     return any("_dynamo/" in file for file in files)
 
 
-def _difference_mismatch(difference: Difference) -> Mismatch:
+def _difference_mismatch(difference: Difference, source: str) -> Mismatch:
     return Mismatch(
         kind=difference.kind,
         summary=_difference_text(difference),
-        signature=Signature.of_difference(difference),
+        signature=Signature.of_difference(difference, source),
         place=difference.place,
         attribute=difference.attribute,
         eager=difference.eager,
@@ -252,6 +279,8 @@ def _failing_eager(observation: Observation) -> Untestable | None:
     eager = observation.eager
     if not ended_badly(eager):
         return None
+    if needs_gpu(eager):
+        return Untestable("no-cuda", "the script needs a GPU, and there is none that this build can use")
     module = missing_module(observation)
     if module is not None:
         return Untestable("missing-module", f"the script imports {module}, which is not installed: add --with {module}")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchbisect.core.verdict import MismatchKind
-from torchbisect.probe.judge.observation import Difference, Ending, Observation, Raised
+from torchbisect.probe.judge.observation import Ending, Observation, Raised
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,16 @@ _FAULTS: tuple[tuple[str, bool, str, re.Pattern[str]], ...] = (
         re.compile(r"CUDA out of memory|can't allocate memory|Cannot allocate memory|std::bad_alloc"),
     ),
     (
+        "too-many-open-files",
+        False,
+        "a run may not have as many open files",
+        re.compile(r"Too many open files(?! in system)"),
+    ),
+    (
         "process-limit",
         True,
-        "no more processes, threads or files may be opened",
-        re.compile(r"Resource temporarily unavailable|can't start new thread|Too many open files|terminated abruptly"),
+        "no more processes or threads may be started",
+        re.compile(r"Resource temporarily unavailable|can't start new thread|open files in system|terminated abruptly"),
     ),
     (
         "forking",
@@ -127,6 +133,11 @@ _FAULTS: tuple[tuple[str, bool, str, re.Pattern[str]], ...] = (
         ),
     ),
 )
+_GPU = r"\b(?:cuda|gpus?|nvidia|device)\b"
+_NEEDS_GPU = re.compile(
+    rf"(?i){_GPU}[^\n.]{{0,40}}\b(?:required?|needed|not available|unavailable|not found|missing)\b|"
+    rf"\b(?:requires?|needs?|no|without)\b[^\n.]{{0,25}}\b(?:cuda|gpus?|nvidia)\b"
+)
 _MISSING_MODULE = re.compile(r"No module named '?([\w.]+)'?")
 # An API that is not there yet; torch's config modules raise an AttributeError of their own wording.
 _MISSING_API = re.compile(
@@ -156,6 +167,17 @@ def missing_module(observation: Observation) -> str | None:
     return None
 
 
+def needs_gpu(ending: Ending) -> bool:
+    """Return True for a script that says at its end that it needs a GPU, and exits by itself or by an assertion."""
+    raised = ending.raised
+    if raised is not None and raised.name not in ("AssertionError", "RuntimeError", "ValueError"):
+        return False
+    if raised is None and ending.how != "exited":
+        return False
+    said = raised.message if raised is not None else f"{ending.errors[-500:]}\n{ending.output[-500:]}"
+    return _NEEDS_GPU.search(said) is not None
+
+
 def missing_api(observation: Observation) -> str | None:
     """Return the message of the eager run's exception if it says that this torch lacks an API; or ``None``."""
     raised = observation.eager.raised
@@ -171,20 +193,20 @@ def missing_api(observation: Observation) -> str | None:
 
 def _texts(observation: Observation) -> Iterator[str]:
     for ending in (observation.eager, observation.compiled):
-        raised = ending.raised
-        while raised is not None:
-            yield f"{raised.name}: {raised.message}"
-            raised = raised.cause
+        yield from _exception_texts(ending.raised)
         if ending.how in ("signalled", "lost"):
             yield ending.errors
     for difference in observation.differences:
         # A script that catches the exception itself hides it from the ending, not from the record of the call.
         if difference.kind in (MismatchKind.RAISES, MismatchKind.RAISES_DIFFERENTLY):
-            yield _raising_side(difference)
+            yield difference.compiled
+            yield from _exception_texts(difference.compiled_raised)
 
 
-def _raising_side(difference: Difference) -> str:
-    return f"{difference.compiled} {difference.detail.get('message', '')}"
+def _exception_texts(raised: Raised | None) -> Iterator[str]:
+    while raised is not None:
+        yield f"{raised.name}: {raised.message}"
+        raised = raised.cause
 
 
 def _missing_dependency(observation: Observation) -> Untestable | None:

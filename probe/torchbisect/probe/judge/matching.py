@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.normalize import common_share, jaccard, keywords, same_role
-from torchbisect.probe.judge.signature import CAUGHT, Signature
+from torchbisect.probe.judge.signature import Signature
 
 
 class Strictness(str, enum.Enum):
@@ -132,7 +132,7 @@ def _exception_difference(left: Signature, right: Signature, strictness: Strictn
 
 def _frame_difference(left: Signature, right: Signature) -> str | None:
     ours, theirs = left.frames_torch[:1], right.frames_torch[:1]
-    if ours == theirs or CAUGHT in (left.place, right.place):
+    if ours == theirs:
         return None
     return f"raised in {_frame_text(theirs)}, not in {_frame_text(ours)}"
 

@@ -17,13 +17,15 @@ LONGEST = 4000
 
 # From this line on a message only repeats the user's script or gives advice.
 _TRAILING_ADVICE = re.compile(
-    r"^\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS|You can suppress this exception|"
+    r"^[^\S\n]*(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS|You can suppress this exception|"
     r"For more details about this graph break|Original traceback:|While executing |Hint:|"
     r"Developer debug context:|The above exception was the direct cause|Command:$|Minifier script written|"
     r"Please convert all Tensors to FakeTensors first)",
     re.MULTILINE,
 )
-_DROPPED_LINES = re.compile(r"^\s*(?:args\[\d+\]:|kwargs:|File \"|~*\^+~*\s*$|import torch\._dynamo).*$", re.MULTILINE)
+_DROPPED_LINES = re.compile(
+    r"^[^\S\n]*(?:args\[\d+\]:|kwargs:|File \"|~*\^+~*\s*$|import torch\._dynamo).*$", re.MULTILINE
+)
 _COLORS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _CALLS = re.compile(r"\b(?:FakeTensor|TensorVariable|TensorBox|StorageBox|Parameter|tensor|TensorSpec)\(")
 _OPERANDS = re.compile(r"\(\*\(")
@@ -158,7 +160,7 @@ _ROLES = (
     ("global", re.compile(r"\bglobal\b|\bclosure\b|\bnonlocal\b|\battribute\b")),
 )
 _SEEN_AFTERWARDS = frozenset({"global", "printed"})
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\d*\.\d+)j?", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)j?", re.IGNORECASE)
 _CONTAINERS = {"[": "list", "(": "tuple", "{": "dict or set", "set": "set", "deque": "deque", "frozenset": "set"}
 _DIGITS = re.compile(r"\d+")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from torchbisect.core.decode import decode
 from torchbisect.core.verdict import MismatchKind
 
 
@@ -36,16 +37,19 @@ class Raised:
     frames: tuple[Frame, ...]
     cause: Raised | None = None
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Raised:
-        """Return the value that the agent wrote as JSON."""
-        return cls(
-            name=data["name"],
-            bases=tuple(data["bases"]),
-            message=data["message"],
-            frames=tuple(Frame(**frame) for frame in data["frames"]),
-            cause=cls.from_json(data["cause"]) if data.get("cause") else None,
-        )
+
+How = Literal[
+    "finished",
+    "raised",
+    "exited",
+    "signalled",
+    "timed-out",
+    "out-of-memory",
+    "over-limit",
+    "lost",
+    "forged",
+    "not-run",
+]
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,17 @@ class Ending:
 
     Attributes:
         how: ``finished``, ``raised``, ``exited`` (``sys.exit`` or ``os._exit``), ``signalled``, ``timed-out``,
-            ``out-of-memory``, ``lost`` (the child ended without a message) or ``not-run``.
+            ``out-of-memory``, ``over-limit`` (another limit), ``lost`` (the child ended without a message), ``forged``
+            (the agent sent something other than an answer) or ``not-run``.
         raised: the exception, when ``how`` is ``raised``.
         status: the exit status, when ``how`` is ``exited``.
+        limit: the limit that the run exceeded, when ``how`` is ``over-limit`` or ``out-of-memory``.
         signal: the signal's name (``SIGSEGV``), when ``how`` is ``signalled``.
         output: the last part of what it printed.
         errors: the last part of what it wrote to standard error.
         compiled: how many regions ``torch.compile`` was asked to compile and that were then called.
         graphs: how many graphs the backend was handed; 0 in the eager run.
+        raised_in_call: it ended because of an exception that came out of a call of a compiled callable.
         waited_for_input: it read standard input, which is empty.
         compile_seconds: what compiling took, backends included.
         call_seconds: wall time of each recorded call of a compiled callable, in order; what is compiled in it counts.
@@ -70,27 +77,22 @@ class Ending:
         graph_breaks: one reason for each graph break.
     """
 
-    how: str
+    how: How
     raised: Raised | None = None
     status: int | None = None
     signal: str | None = None
+    limit: Literal["memory", "processes", "threads", "files", "bytes"] | None = None
     seconds: float = 0.0
     output: str = ""
     errors: str = ""
     compiled: int = 0
     graphs: int = 0
+    raised_in_call: bool = False
     waited_for_input: bool = False
     compile_seconds: float = 0.0
     call_seconds: tuple[float, ...] = ()
     recompiles: tuple[str, ...] = ()
     graph_breaks: tuple[str, ...] = ()
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Ending:
-        """Return the value that the agent wrote as JSON."""
-        raised = data.get("raised")
-        lists = {name: tuple(data.get(name, ())) for name in ("call_seconds", "recompiles", "graph_breaks")}
-        return cls(**{**data, **lists, "raised": Raised.from_json(raised) if raised else None})
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Difference:
             ``call 2 argument x.grad``, ``printed line 3``.
         attribute: what differs there: ``requires_grad``, ``dtype``, ``value``, ``shared storage with argument 0``.
         detail: figures for a value difference: ``index``, ``count``, ``numel``, ``largest``, ``error``, ``bound``.
+        eager_raised, compiled_raised: the exceptions of a call that the script caught, where the runs differ in them.
     """
 
     kind: MismatchKind
@@ -110,11 +113,8 @@ class Difference:
     eager: str
     compiled: str
     detail: dict[str, Any] = field(default_factory=dict, hash=False)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Difference:
-        """Return the value that the agent wrote as JSON."""
-        return cls(**{**data, "kind": MismatchKind(data["kind"])})
+    eager_raised: Raised | None = None
+    compiled_raised: Raised | None = None
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,6 @@ class Observation:
     drawn: bool = False
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Observation:
-        """Return the value that the agent wrote as JSON."""
-        return cls(
-            eager=Ending.from_json(data["eager"]),
-            compiled=Ending.from_json(data["compiled"]),
-            differences=tuple(Difference.from_json(item) for item in data["differences"]),
-            notes=tuple(data.get("notes", ())),
-            drawn=bool(data.get("drawn")),
-        )
+    def from_json(cls, data: Any) -> Observation:
+        """Return the value that the agent wrote as JSON. Raise ``DecodeError`` if it has another shape."""
+        return decode(cls, data, "observation")

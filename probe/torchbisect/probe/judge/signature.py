@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from torchbisect.core.repro import fingerprint
@@ -19,9 +19,6 @@ from torchbisect.probe.judge.failing_statement import (
 )
 from torchbisect.probe.judge.normalize import attribute_class, normalize, role, value_class
 from torchbisect.probe.judge.observation import Difference, Ending, Frame, Raised
-
-CAUGHT = "caught"
-"""The place of an exception that the script caught, so that its frames aren't known."""
 
 # How many of torch's innermost frames are kept: the first decides, the others are for the reader.
 _FRAMES = 5
@@ -92,10 +89,10 @@ class Signature:
     seconds_lost: float | None = None
 
     @classmethod
-    def of_difference(cls, difference: Difference) -> Signature:
-        """Return the signature of a difference between two runs."""
+    def of_difference(cls, difference: Difference, source: str = "") -> Signature:
+        """Return the signature of a difference between two runs of the script ``source``."""
         if difference.kind in (MismatchKind.RAISES, MismatchKind.RAISES_DIFFERENTLY, MismatchKind.MISSING_RAISE):
-            return cls._of_caught(difference)
+            return cls._of_caught(difference, source)
         return cls(
             kind=difference.kind,
             place=role(difference.place),
@@ -106,20 +103,15 @@ class Signature:
         )
 
     @classmethod
-    def _of_caught(cls, difference: Difference) -> Signature:
-        """Return the signature of an exception that the script caught, of which only class and first line are known."""
-        text = difference.eager if difference.kind is MismatchKind.MISSING_RAISE else difference.compiled
-        caught = _caught(text)
-        name, message = _unwrapped(caught)
-        other = difference.eager if difference.kind is MismatchKind.RAISES_DIFFERENTLY else ""
-        return cls(
-            kind=difference.kind,
-            exception=name,
-            message=normalize(message),
-            causes=tuple(_cause_messages(caught, message, frozenset())),
-            place=CAUGHT,
-            eager="{}: {}".format(*map(normalize, _unwrapped(_caught(other)))) if other else "",
-        )
+    def _of_caught(cls, difference: Difference, source: str) -> Signature:
+        """Return the signature of an exception that the script caught: that of the same exception uncaught."""
+        eager = difference.eager_raised or _caught(difference.eager)
+        if difference.kind is MismatchKind.MISSING_RAISE:
+            return cls.of_raised(difference.kind, eager, source)
+        found = cls.of_raised(difference.kind, difference.compiled_raised or _caught(difference.compiled), source)
+        if difference.kind is MismatchKind.RAISES_DIFFERENTLY:
+            found = replace(found, eager=cls.of_raised(MismatchKind.MISSING_RAISE, eager, source).ending)
+        return found
 
     @classmethod
     def of_raised(cls, kind: MismatchKind, raised: Raised, source: str = "") -> Signature:

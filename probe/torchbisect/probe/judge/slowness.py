@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from torchbisect.core.verdict import MismatchKind
@@ -11,6 +12,7 @@ from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
 
 RUN_TIME = "run time"
+_TIMING_REPEATS = 2
 # A call that is compiled tells nothing of how fast the result runs, so a script must make a few.
 _FEWEST_CALLS = 3
 _MOST_REASONS = 3
@@ -35,6 +37,18 @@ class Bounds:
     def __bool__(self) -> bool:
         """Return True if there is any bound."""
         return self != Bounds()
+
+
+def repeated_slowness(
+    observation: Observation, bounds: Bounds, run_again: Callable[[], Observation]
+) -> Mismatch | None:
+    """Return the bound that is exceeded, if any; a run time must exceed it in every one of several runs."""
+    found = find_slowness(observation, bounds)
+    for _ in range(_TIMING_REPEATS):
+        if found is None or found.attribute != RUN_TIME:
+            break
+        found = find_slowness(run_again(), bounds)
+    return found
 
 
 def find_slowness(observation: Observation, bounds: Bounds) -> Mismatch | None:

@@ -119,8 +119,3 @@ def _cause(error: BaseException) -> Optional[BaseException]:
     if inner is None and not error.__suppress_context__:
         inner = error.__context__
     return inner if isinstance(inner, BaseException) and inner is not error else None
-
-
-def exception_without_frames(error: BaseException) -> Dict[str, Any]:
-    """Return an exception raised by a recorded call as JSON without frames; the script may still catch it."""
-    return exception_to_json(error, lambda *_: None)

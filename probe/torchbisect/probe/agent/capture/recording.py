@@ -1,4 +1,4 @@
-"""Record one run: the calls of compiled callables, the runs of the autograd engine, and the final state of the script.
+"""Record what is compared of a run: calls of compiled callables, the autograd engine, and the final state.
 
 A recorder serves one run and writes one tape entry for each of these events. It records the same events in an eager
 run, in which a "compiled" callable is called uncompiled. The two tapes can therefore be compared entry by entry.
@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 import types
 import weakref
 import zlib
@@ -74,6 +75,7 @@ class Recorder:
     Args:
         tape: receives the entries.
         folders: the folders of the script and of the modules beside it; classes from there are user classes.
+        frame_to_json: returns a frame of an exception as JSON; see ``exceptions.exception_to_json``.
 
     Attributes:
         compiled_sites: the numbers of the ``torch.compile`` sites whose result was called.
@@ -81,8 +83,9 @@ class Recorder:
         tracer: the ``Tracer`` of a traced run, else ``None``.
     """
 
-    def __init__(self, tape: Tape, folders: List[str]) -> None:
+    def __init__(self, tape: Tape, folders: List[str], frame_to_json: exceptions.FrameToJson) -> None:
         self.tape = tape
+        self._frame_to_json = frame_to_json
         self.compiled_sites: Set[int] = set()
         self.call_seconds: List[float] = []
         self.tracer: Any = None
@@ -160,7 +163,7 @@ class Recorder:
         if self.tracer is not None:
             self.tracer.leave_region(error)
         if error is not None:
-            opened.entry["raised"] = exceptions.exception_without_frames(error)
+            opened.entry["raised"] = exceptions.exception_to_json(error, self._frame_to_json)
         for item in result:
             self._watch_gradients("call {} output".format(len(self.call_seconds) - 1), item, include_non_leaves=True)
         opened.entry["drew"] = rng_state_hash() != opened.rng_state
@@ -199,8 +202,8 @@ class Recorder:
             except (RuntimeError, TypeError):
                 continue
 
-    def _record_backward(self, results: Any) -> None:
-        """Record a run of the autograd engine: its results, and the gradients of all noted tensors."""
+    def _record_backward(self, results: Any, error: Optional[BaseException] = None) -> None:
+        """Record a run of the autograd engine: its results or its exception, and the gradients of all noted tensors."""
         if not self.is_recording():
             return
         results = results if isinstance(results, (tuple, list)) else ()
@@ -209,6 +212,8 @@ class Recorder:
         self._events += 1
         snapshot = self.snapshot()
         entry: Dict[str, Any] = {"e": "backward", "inside": self._current_call}
+        if error is not None:
+            entry["raised"] = exceptions.exception_to_json(error, self._frame_to_json)
         entry["results"] = [snapshot.node(item) for item in results]
         leaves = []
         for path, held in list(self._grad_tensors.values()):
@@ -251,6 +256,18 @@ class Recorder:
                     yield "{} closure {}".format(name, cell), item
             return
         yield name, value
+
+
+def came_out_of_call(error: BaseException) -> bool:
+    """Return True if an exception, or one that it was raised in the handler of, came out of a recorded call."""
+    link: Optional[BaseException] = error
+    for _ in range(exceptions.MAX_CAUSES):
+        if link is None:
+            break
+        if any(frame.f_code is Recorder.call.__code__ for frame, _ in traceback.walk_tb(link.__traceback__)):
+            return True
+        link = link.__cause__ or link.__context__
+    return False
 
 
 def rng_state_hash() -> int:

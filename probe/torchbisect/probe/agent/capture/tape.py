@@ -81,7 +81,7 @@ class Tape:
                 break
             try:
                 facts = _decode(self._map[at : at + text_length].decode("ascii"))
-            except ValueError:
+            except (ValueError, RecursionError):
                 break
             if not isinstance(facts, dict):
                 break

@@ -32,8 +32,11 @@ def compare(eager: Run, compiled: Run, reference: Optional[Run] = None) -> Compa
     diff = SnapshotDiff()
     _compare_events(diff, eager, compiled, reference)
     _compare_final_states(diff, eager, compiled, reference)
-    _compare_printed_lines(diff, eager, compiled, reference)
-    ranked = sorted(diff.differences, key=lambda item: (item.is_secondary, item.moment, item.rank))
+    same_exceptions = _same_exceptions(eager, compiled)
+    if not same_exceptions:
+        _compare_printed_lines(diff, eager, compiled, reference)
+    differences = [item for item in diff.differences if not _quotes(item, same_exceptions)]
+    ranked = sorted(differences, key=lambda item: (item.is_secondary, item.moment, item.rank))
     return Comparison(ranked, diff.needs_reference)
 
 
@@ -49,6 +52,7 @@ def _compare_events(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Op
         pair = EventPair(EventSide(left), EventSide(right), third)
         a, b = pair.eager.facts, pair.compiled.facts
         diff.enter(moment, pair)
+        ended_script = _ended_script(compiled, right, rights) or _ended_script(eager, left, lefts)
         if (a["e"], a.get("label")) != (b["e"], b.get("label")):
             names = str(a.get("label") or a["e"]), str(b.get("label") or b["e"])
             diff.add(_SEQUENCE, "call {}".format(calls), "order of calls", names)
@@ -56,15 +60,14 @@ def _compare_events(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Op
         if a["e"] == "call":
             inner = inner_left.get(a["n"], []), inner_right.get(b["n"], [])
             same_count = len(inner[0]) == len(inner[1])
-            ended_script = _ended_script(compiled, right, rights) or _ended_script(eager, left, lefts)
             _compare_call(diff, "call {} ".format(calls), pair, ended_script)
             for offset, entries in enumerate(zip(*inner) if same_count else ()):
                 inner_pair = EventPair(EventSide(entries[0]), EventSide(entries[1]), None)
                 diff.enter(moment, inner_pair)
-                _compare_backward(diff, "call {} backward {} ".format(calls, offset), inner_pair)
+                _compare_backward(diff, "call {} backward {} ".format(calls, offset), inner_pair, ended_script=True)
             calls += 1
         else:
-            _compare_backward(diff, "backward {} ".format(backwards), pair)
+            _compare_backward(diff, "backward {} ".format(backwards), pair, ended_script)
             backwards += 1
     _compare_counts(diff, eager, compiled, len(lefts), len(rights))
 
@@ -139,12 +142,18 @@ def _compare_exceptions(
 ) -> None:
     if eager and compiled:
         if not _is_same_exception(eager, compiled):
-            sides = (_exception_text(eager), _exception_text(compiled))
-            diff.add(Category("raises-differently", 0), place, "exception", sides)
+            _add_exceptions(diff, "raises-differently", place, eager, compiled)
     elif eager:
-        diff.add(Category("missing-raise", 0), place, "exception", (_exception_text(eager), "returned"))
+        _add_exceptions(diff, "missing-raise", place, eager, compiled)
     else:
-        diff.add(Category("raises", 0), place, "exception", ("returned", _exception_text(compiled or {})))
+        _add_exceptions(diff, "raises", place, eager, compiled)
+
+
+def _add_exceptions(
+    diff: SnapshotDiff, kind: str, place: str, eager: Optional[Dict[str, Any]], compiled: Optional[Dict[str, Any]]
+) -> None:
+    sides = _exception_text(eager), _exception_text(compiled)
+    diff.add(Category(kind, 0), place, "exception", sides, exceptions=(eager, compiled))
 
 
 def _is_same_exception(eager: Dict[str, Any], compiled: Dict[str, Any]) -> bool:
@@ -162,13 +171,19 @@ def _is_same_exception(eager: Dict[str, Any], compiled: Dict[str, Any]) -> bool:
     return "{}(".format(short) in compiled["message"] or "{}:".format(short) in compiled["message"]
 
 
-def _exception_text(raised: Dict[str, Any]) -> str:
+def _exception_text(raised: Optional[Dict[str, Any]]) -> str:
+    if raised is None:
+        return "returned"
     lines = (raised.get("message") or "").strip().splitlines() or [""]
     return "{}: {}".format(raised.get("name"), lines[0])[:300]
 
 
-def _compare_backward(diff: SnapshotDiff, place: str, pair: EventPair) -> None:
+def _compare_backward(diff: SnapshotDiff, place: str, pair: EventPair, ended_script: bool) -> None:
     eager, compiled = pair.eager.facts, pair.compiled.facts
+    if eager.get("raised") or compiled.get("raised"):
+        if not ended_script:
+            _compare_exceptions(diff, place.strip(), eager.get("raised"), compiled.get("raised"))
+        return
     reference = pair.reference.facts if pair.reference is not None else {}
     if len(eager["results"]) == len(compiled["results"]):
         for index, (a, b) in enumerate(zip(eager["results"], compiled["results"])):
@@ -203,6 +218,29 @@ def _compare_final_states(diff: SnapshotDiff, eager: Run, compiled: Run, referen
         if name in others:
             role = ValueRole.HOOKED if name in hooked else ValueRole.GLOBAL
             diff.compare_nodes("global " + name, node, others[name], references.get(name), role)
+
+
+def _same_exceptions(eager: Run, compiled: Run) -> List[Tuple[str, str]]:
+    """Return the first lines of each exception that a call raised in both runs, the eager one and the compiled one.
+
+    A script that prints such an exception prints the wrapper of the compiler and its traceback too. So from there on
+    its lines differ although compiled code did what eager code does.
+    """
+    pairs = zip(records.top_level_events(eager.entries), records.top_level_events(compiled.entries))
+    raised = [(left.facts.get("raised"), right.facts.get("raised")) for left, right in pairs]
+    both = [(left, right) for left, right in raised if left and right and _is_same_exception(left, right)]
+    return [(_first_line(left), _first_line(right)) for left, right in both]
+
+
+def _first_line(raised: Dict[str, Any]) -> str:
+    """Return the beginning of a message, short enough to be found in the text of a difference."""
+    return ((raised.get("message") or "").strip().splitlines() or [""])[0][:80]
+
+
+def _quotes(difference: Difference, exceptions: List[Tuple[str, str]]) -> bool:
+    """Return True if the two sides of a difference are texts that quote an exception of both runs."""
+    sides = str(difference.facts["eager"]), str(difference.facts["compiled"])
+    return any(all(line in side for line, side in zip(lines, sides)) for lines in exceptions if all(lines))
 
 
 def _compare_printed_lines(diff: SnapshotDiff, eager: Run, compiled: Run, reference: Optional[Run]) -> None:

@@ -92,6 +92,7 @@ class SnapshotDiff:
         detail: Optional[Dict[str, Any]] = None,
         is_secondary: bool = False,
         is_float: bool = False,
+        exceptions: Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]] = (None, None),
     ) -> None:
         """Add a difference of the current event; further ones are ignored once the maximum is reached.
 
@@ -102,10 +103,12 @@ class SnapshotDiff:
             sides: the property in the eager and in the compiled run.
             detail: figures about it.
             is_secondary, is_float: see ``Difference``.
+            exceptions: the exception of the eager run and of the compiled run, if they differ in that.
         """
         if len(self.differences) < MAX_DIFFERENCES:
             facts: Dict[str, Any] = {"kind": category.kind, "place": place, "attribute": attribute}
             facts.update(eager=sides[0], compiled=sides[1], detail=detail or {})
+            facts.update(eager_raised=exceptions[0], compiled_raised=exceptions[1])
             self.differences.append(Difference(self.moment, category.rank, is_secondary, is_float, facts))
 
     def compare_nodes(

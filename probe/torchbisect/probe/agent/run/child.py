@@ -1,10 +1,11 @@
-"""Run a script once, in a child that the agent forked for it and that ends with it."""
+"""Run a script once: the child's side of a fork, which ends with the run."""
 
 from __future__ import annotations
 
 import atexit
 import builtins
 import contextlib
+import importlib
 import os
 import sys
 import threading
@@ -12,12 +13,14 @@ import traceback
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 from ..capture import exceptions
-from ..capture.recording import Recorder
+from ..capture.recording import Recorder, came_out_of_call
 from ..capture.tape import Tape
 from ..trace.tracing import Tracer
 from . import child_setup, compile_metrics
 from .compile_hook import CompileHook, watch_autograd, watch_hooks
 from .eager_modes import DeterministicRandom, DoublePrecision, ReversedTies
+from .tools import TOOLS
+from .workplace import Place
 
 _exit = os._exit
 MAX_CALL_SECONDS = 200  # calls whose wall time is recorded
@@ -35,29 +38,29 @@ class Job(NamedTuple):
     Attributes:
         role: ``compiled``, or an eager run: ``eager``; ``trace``; ``perturbed``, with everything changed that may
             differ between two correct runs; ``float64``, ``reversed_ties`` or ``deterministic_rng``, in a mode of
-            ``eager_modes``. ``deterministic_rng-compiled`` is compiled in such a mode.
+            ``eager_modes``. ``deterministic_rng-compiled`` is compiled in such a mode. Or one of ``tools.TOOLS``.
         repro: ``repro.Repro`` as JSON.
+        place: the paths of the run.
         settings: ``repro.Settings`` as JSON.
         scratch: a folder for this child alone.
         caches: the folder for the caches of inductor and triton.
-        memory: bytes of private memory that the child may add to what it inherits; 0 for no limit.
-        threads: the number of threads of torch's operators.
+        limits: ``fork.RunLimits``.
     """
 
     role: str
     repro: Dict[str, Any]
+    place: Place
     settings: Dict[str, Any]
     scratch: str
     caches: str
-    memory: int
-    threads: int
+    limits: Any
 
 
 def run_child(job: Job, tape: Tape) -> None:
     """Run the script to its end and exit the process. This function never returns."""
     status = AGENT_FAILED
     try:
-        status = _run_job(job, tape)
+        status = _run_tool(job, tape) if job.role in TOOLS else _run_job(job, tape)
     except BaseException as error:
         with contextlib.suppress(BaseException):
             tape.append({"e": "broken", "raised": exceptions.exception_to_json(error, _any_frame)})
@@ -69,16 +72,30 @@ def _any_frame(file: str, function: str, line: int) -> Dict[str, Any]:
     return {"file": os.path.basename(file), "function": function, "line": line, "where": "library"}
 
 
+def _run_tool(job: Job, tape: Tape) -> int:
+    """Run one of torch's own tools on the script and record its answer; return the exit status."""
+    path, _, _ = _prepare(job)
+    tape.append({"e": "tool", "answer": TOOLS[job.role](path, int(job.repro.get("seed", 0)))})
+    return 0
+
+
+def _prepare(job: Job) -> Tuple[str, List[str], List[int]]:
+    """Prepare the process; return the script's path, the folders of user code, and a list that grows with each read."""
+    child_setup.set_limits(job.limits.memory, job.limits.open_files)
+    path, folders = job.place.script, job.place.folders
+    child_setup.enter_folder(job.place.cwd, job.place.search)
+    child_setup.set_environment(job.scratch, job.caches, job.limits.threads)
+    stdin_reads = child_setup.open_streams()
+    sys.argv = [job.place.argv0, *job.repro.get("arguments", ())]
+    child_setup.discard_inherited_state()
+    return path, folders, stdin_reads
+
+
 def _run_job(job: Job, tape: Tape) -> int:
     """Prepare the process, run the script and record its end; return the exit status."""
-    child_setup.set_limits(job.memory)
-    path, folders = _place_script(job)
-    child_setup.set_environment(job.scratch, job.caches, job.threads)
-    stdin_reads = child_setup.open_streams()
-    sys.path[:0] = folders[-1:]
-    sys.argv = [path, *job.repro.get("arguments", ())]
-    child_setup.discard_inherited_state()
-    recorder = Recorder(tape, folders)
+    path, folders, stdin_reads = _prepare(job)
+    classifier = exceptions.FrameClassifier(folders, [job.caches])
+    recorder = Recorder(tape, folders, classifier.frame)
     hook = CompileHook(recorder, job.settings, compiles=job.role.endswith("compiled"))
     hook.install()
     watch_autograd(recorder)
@@ -86,12 +103,12 @@ def _run_job(job: Job, tape: Tape) -> int:
     if job.role == "perturbed":
         child_setup.perturb_process()
     child_setup.seed_generators(int(job.repro.get("seed", 0)))
-    namespace = child_setup.create_main_module(path)
-    classifier = exceptions.FrameClassifier(folders, [job.caches])
+    namespace = child_setup.create_main_module(path, job.place.module)
     process = os.getpid()
     mode = _MODES.get(job.role.partition("-")[0], contextlib.nullcontext)()
     source = job.repro["source"]
-    tracer = recorder.tracer = Tracer(path, source, namespace) if job.role == "trace" else None
+    private = (folders[-1], job.scratch)
+    tracer = recorder.tracer = Tracer(path, source, namespace, private) if job.role == "trace" else None
 
     def finish(ending: Dict[str, Any]) -> None:
         ending.update(compiled=len(recorder.compiled_sites), waited_for_input=bool(stdin_reads))
@@ -112,27 +129,6 @@ def _run_job(job: Job, tape: Tape) -> int:
     return 0
 
 
-def _place_script(job: Job) -> Tuple[str, List[str]]:
-    """Write the script and the modules beside it to a folder, and change to that folder.
-
-    Return the script's path, and the folders of user code; the last one is searched for modules.
-    """
-    folder = os.path.join(job.scratch, "script")
-    for name, text in job.repro.get("siblings", {}).items():
-        _write(os.path.join(folder, name), text)
-    path = os.path.join(folder, os.path.basename(job.repro.get("name") or "repro.py"))
-    _write(path, job.repro["source"])
-    os.chdir(folder)
-    original = job.repro.get("directory")
-    return path, [folder] + ([original] if original else [])
-
-
-def _write(path: str, text: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
-        file.write(text)
-
-
 def _run_script(
     path: str, source: str, namespace: Dict[str, Any], classifier: exceptions.FrameClassifier, contexts: Tuple[Any, Any]
 ) -> Dict[str, Any]:
@@ -142,18 +138,30 @@ def _run_script(
         with contexts[0], contexts[1]:
             _execute(code, namespace)
     except SystemExit as leaving:
-        return {"how": "exited", "status": _exit_status(leaving.code)}
+        status = _exit_status(leaving.code)
+        return {"how": "exited", "status": status, "raised_in_call": came_out_of_call(leaving)}
     except BaseException as error:
-        _write_to_stderr("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        _write_to_stderr("".join(traceback.format_exception(type(error), error, _own_traceback(error))))
         how = "out-of-memory" if exceptions.is_out_of_memory(error) else "raised"
-        return {"how": how, "raised": exceptions.exception_to_json(error, classifier.frame)}
+        raised = exceptions.exception_to_json(error, classifier.frame)
+        return {"how": how, "raised": raised, "raised_in_call": came_out_of_call(error)}
     return {"how": "finished"}
+
+
+def _own_traceback(error: BaseException) -> Any:
+    """Return an exception's traceback from the script's first frame on, as Python shows it."""
+    found = error.__traceback__
+    while found is not None and found.tb_frame.f_code.co_filename.startswith("<torchbisect "):
+        found = found.tb_next
+    return found or error.__traceback__
 
 
 def _execute(code: Any, namespace: Dict[str, Any]) -> None:
     """Execute the script's code, and restore the builtins afterwards."""
     held = dict(vars(builtins))
     try:
+        if namespace["__package__"]:
+            importlib.import_module(namespace["__package__"])
         exec(code, namespace)
     finally:
         vars(builtins).update(held)

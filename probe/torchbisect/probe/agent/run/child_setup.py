@@ -7,12 +7,15 @@ import builtins
 import contextlib
 import ctypes
 import gc
+import importlib
+import importlib.machinery
 import io
 import os
 import random
 import resource
 import signal
 import sys
+import tempfile
 import time
 import types
 from typing import Any, Callable, Dict, List, Optional
@@ -25,12 +28,21 @@ from . import compile_metrics
 MALLOC_PERTURB = -6  # M_PERTURB of glibc's mallopt
 
 
-def set_limits(memory: int) -> None:
-    """Restore the default signal handlers and limit the private memory that the process may add, in bytes."""
-    for name in ("SIGINT", "SIGTERM", "SIGPIPE", "SIGHUP"):
+def set_limits(memory: int, open_files: int) -> None:
+    """Restore the default signal handlers, and limit the process.
+
+    Args:
+        memory: bytes of private memory that it may add to what it inherits; 0 for no limit.
+        open_files: the number of descriptors that it may have.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGPIPE", "SIGHUP", "SIGALRM"):
         default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
         signal.signal(getattr(signal, name), default if name != "SIGPIPE" else signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits = [
+        open_files if limit < 0 else min(limit, open_files) for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
+    ]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[0], limits[1]))
     if memory:
         # RLIMIT_DATA and not RLIMIT_AS: a CUDA build maps tens of gigabytes of addresses that it never uses.
         limit = _data_size() + memory
@@ -45,12 +57,23 @@ def _data_size() -> int:
     return 0
 
 
+def enter_folder(cwd: str, search: str) -> None:
+    """Change to the working directory, and search a folder for modules first; no byte code is written there."""
+    os.chdir(cwd)
+    os.environ["PWD"] = cwd
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = True
+    sys.path[:] = [search, *(entry for entry in sys.path if entry)]
+    importlib.invalidate_caches()
+
+
 def set_environment(scratch: str, caches: str, threads: int) -> None:
     """Set the environment variables and reset the compiler's state; ``child.Job`` explains the arguments."""
     os.makedirs(caches, exist_ok=True)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(caches, "inductor")
     os.environ["TRITON_CACHE_DIR"] = os.path.join(caches, "triton")
     os.environ["TMPDIR"] = scratch
+    tempfile.tempdir = None
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     os.environ.pop("TORCHDYNAMO_DISABLE", None)
     torch._dynamo.config.disable = False
@@ -145,10 +168,16 @@ def _accelerated(clock: Callable[[], float]) -> Callable[[], float]:
     return accelerated
 
 
-def create_main_module(path: str) -> Dict[str, Any]:
-    """Create an empty ``__main__`` module for a script and return its namespace."""
+def create_main_module(path: str, name: str = "") -> Dict[str, Any]:
+    """Create an empty ``__main__`` module for a script and return its namespace.
+
+    ``name`` is the dotted name of a script that is run as a module, as ``python -m`` does it.
+    """
     module = types.ModuleType("__main__")
     module.__file__ = path
     module.__builtins__ = builtins  # type: ignore[attr-defined]
+    if name:
+        module.__package__ = name.rpartition(".")[0]
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=path)
     sys.modules["__main__"] = module
     return module.__dict__

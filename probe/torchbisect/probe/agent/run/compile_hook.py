@@ -21,6 +21,7 @@ import torch._dynamo
 from ..capture.recording import Recorder, disable_compile, is_compiling, skip_frame
 
 COMPILED_AUTOGRAD_FLAG = "compiled_autograd"
+_PRECOMPILE = "cpp_cache_precompile_headers"
 _TENSOR_HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
 _MODULE_HOOKS = ("forward_hook", "forward_pre_hook", "full_backward_hook", "full_backward_pre_hook", "backward_hook")
 
@@ -71,6 +72,10 @@ class CompileHook:
                 self.notes.append("this torch has no torch.{}".format(name))
             else:
                 self._forced_flags.append((owner, flag, value))
+        inductor = _torch_attribute("_inductor.config")
+        if any(name.startswith("_inductor.config.cpp.") for name, _ in flags) and hasattr(inductor, _PRECOMPILE):
+            # Other options of g++ need other precompiled headers, which take longer than a few kernels without them.
+            self._forced_flags.append((inductor, _PRECOMPILE, False))
 
     def _set_flags(self) -> None:
         """Set the flags to the values of the settings, even if the script has changed them."""
@@ -274,14 +279,24 @@ def watch_autograd(recorder: Recorder) -> None:
 
         @functools.wraps(run)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            results = run(*args, **kwargs)
-            recorder.record_backward(results)
-            return results
+            return _recorded_run(recorder, run, args, kwargs)
 
         graph._engine_run_backward = autograd._engine_run_backward = skip_frame(recorded)
         return
     # Up to torch 2.2 the engine's method is called directly.
     autograd.Variable._execution_engine = _RecordedEngine(autograd.Variable._execution_engine, recorder)
+
+
+@skip_frame
+def _recorded_run(recorder: Recorder, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Run the autograd engine, and record its results or its exception."""
+    try:
+        results = run(*args, **kwargs)
+    except Exception as error:
+        recorder.record_backward((), error)
+        raise
+    recorder.record_backward(results)
+    return results
 
 
 class _RecordedEngine:
@@ -293,9 +308,7 @@ class _RecordedEngine:
 
     @skip_frame
     def run_backward(self, *args: Any, **kwargs: Any) -> Any:
-        results = self._engine.run_backward(*args, **kwargs)
-        self._recorder.record_backward(results)
-        return results
+        return _recorded_run(self._recorder, self._engine.run_backward, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)

@@ -1,4 +1,4 @@
-"""Modes of special eager runs, which show that a difference is no mismatch.
+"""Eager runs in double precision, with ties reversed, or with random numbers of their own: is a difference a bug?
 
 PyTorch compares a compiled result with a double-precision run. It leaves open the choice among equal elements, and
 compiled code may draw random numbers in another order.

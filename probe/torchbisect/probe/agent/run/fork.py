@@ -1,20 +1,22 @@
-"""Run a script in a forked child: start it, watch its limits, end it and collect its record."""
+"""Fork a child that runs a script: the agent's side, which watches its limits and collects its record."""
 
 from __future__ import annotations
 
 import gc
 import os
 import select
-import shutil
 import signal
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..capture.tape import Entry, Tape
-from . import inductor_cache, processes
+from . import inductor_cache, processes, protection
 from .child import Job, run_child
+from .cleaning import remove
+from .workplace import Place
+from .written_files import WrittenFiles
 
 TAPE_BYTES = 256 << 20
 TAIL_BYTES = 64 << 10  # of an output stream
@@ -32,6 +34,9 @@ class RunLimits(NamedTuple):
         memory: bytes of private memory of the child and all processes that it started.
         output: bytes kept of standard output, and as many of standard error.
         processes: the number of processes at a time.
+        tasks: the number of threads of all processes at a time.
+        open_files: the number of descriptors that a process may have.
+        files, bytes: the number and the size of the files that the run may leave in its folders.
         threads: the number of threads of torch's operators.
     """
 
@@ -39,6 +44,10 @@ class RunLimits(NamedTuple):
     memory: int
     output: int
     processes: int
+    tasks: int
+    open_files: int
+    files: int
+    bytes: int
     threads: int
 
 
@@ -119,26 +128,35 @@ class OutputCapture:
 
 
 def run_in_child(
-    role: str, repro: Dict[str, Any], settings: Dict[str, Any], limits: RunLimits, shared_caches: str = ""
+    role: str,
+    repro: Dict[str, Any],
+    place: Place,
+    settings: Dict[str, Any],
+    limits: RunLimits,
+    shared_caches: str = "",
+    private: Sequence[str] = (),
 ) -> Run:
     """Run a script in a forked child, and wait until it ends or exceeds a limit.
 
     Args:
         role: see ``child.Job``.
         repro: ``repro.Repro`` as JSON.
+        place: the paths of the run; the script's text is there.
         settings: ``repro.Settings`` as JSON.
         limits: the limits of the run.
         shared_caches: a folder with the inductor caches of earlier runs, which this run extends. If it is empty, the
             run has caches of its own, which are deleted with it.
+        private: further folders that nothing but this run writes to.
     """
     scratch = tempfile.mkdtemp(prefix="torchbisect-run-")
     tape = Tape(TAPE_BYTES)
     try:
         caches = shared_caches or os.path.join(scratch, "caches")
-        job = Job(role, repro, settings, scratch, caches, limits.memory, limits.threads)
+        job = Job(role, repro, place, settings, scratch, caches, limits)
         began = time.monotonic()
+        written = WrittenFiles([scratch, place.folders[-1]], limits.files, limits.bytes, private)
         child, out, err = _fork(job, tape, limits)
-        status, limit = _watch(child, out, err, began, limits)
+        status, limit = _watch(child, out, err, began, limits, written)
         seconds = time.monotonic() - began
         entries = tape.entries()
         ending, notes = _ending_of(entries, status, limit)
@@ -149,7 +167,7 @@ def run_in_child(
         return Run(ending, entries, out.text(), notes, backends, tape.dropped)
     finally:
         tape.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+        remove(scratch)
 
 
 def _fork(job: Job, tape: Tape, limits: RunLimits) -> Tuple[int, OutputCapture, OutputCapture]:
@@ -169,6 +187,7 @@ def _fork(job: Job, tape: Tape, limits: RunLimits) -> Tuple[int, OutputCapture, 
             os.dup2(err_writer, 2)
             # Close every descriptor of the agent: its own streams and the pipes of other runs.
             os.closerange(3, 4096)
+            protection.open_memory()
         finally:
             run_child(job, tape)
     os.close(out_writer)
@@ -180,7 +199,7 @@ def _fork(job: Job, tape: Tape, limits: RunLimits) -> Tuple[int, OutputCapture, 
 
 
 def _watch(
-    child: int, out: OutputCapture, err: OutputCapture, began: float, limits: RunLimits
+    child: int, out: OutputCapture, err: OutputCapture, began: float, limits: RunLimits, written: WrittenFiles
 ) -> Tuple[Optional[int], Optional[str]]:
     """Wait for the child; return its wait status, and the name of the limit that it exceeded, if it did."""
     status: Optional[int] = None
@@ -203,7 +222,8 @@ def _watch(
             pause = 0.001 if ready else min(pause * 1.5, 0.02)
             if now > next_check:
                 next_check = now + CHECK_SECONDS
-                limit = processes.exceeded_limit(child, limits.memory, limits.processes)
+                limit = processes.exceeded_limit(child, limits.memory, limits.processes, limits.tasks)
+                limit = limit or written.exceeded_limit()
                 if clock.is_expired(child):
                     limit = "timed-out"
                 if limit:
@@ -234,7 +254,8 @@ def _ending_of(entries: List[Entry], status: Optional[int], limit: Optional[str]
         return {**recorded, "how": "timed-out", "raised": None}, notes
     if limit is not None:
         notes.append("the run was ended because it exceeded the limit on {}".format(limit))
-        return {**recorded, "how": "out-of-memory" if limit == "memory" else "lost", "raised": None}, notes
+        how = "out-of-memory" if limit == "memory" else "over-limit"
+        return {**recorded, "how": how, "limit": limit, "raised": None}, notes
     if status is not None and os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = signal.Signals(number).name if number < 32 else str(number)

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import tempfile
 from typing import Set
 
 import torch
 import torch._dynamo
 
+from . import compiler_cache
+
+PREWARM_SECONDS = 120.0
 BACKENDS = ("eager", "aot_eager", "inductor")  # each uses the parts of the compile stack before it
 
 
@@ -31,8 +36,14 @@ def _must_not_trace_backward() -> bool:
 class Prewarmer:
     """The first compile with each backend, made at most once in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str, kept: str = "") -> None:
+        """Begin with nothing compiled.
+
+        ``folder`` is for temporary files; ``kept`` is the folder that ``compiler_cache`` keeps, empty for none.
+        """
         self._done: Set[str] = set()
+        self._folder = folder
+        self._kept = kept
         # Dynamo profiles the guards of every compile for a log, after flushing the CPU caches: 50 ms a compile.
         guards = getattr(torch._dynamo, "guards", None)
         if hasattr(guards, "profile_guard_manager"):
@@ -52,12 +63,26 @@ class Prewarmer:
         """
         last = max(1, BACKENDS.index(backend)) if backend in BACKENDS else 1
         missing = [name for name in BACKENDS[: last + 1] if name not in self._done]
+        if missing:
+            self._use_new_folders()
         for name in missing:
             self._done.add(name)
             with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+                if name == "inductor":
+                    compiler_cache.install(self._kept, os.environ["TORCHINDUCTOR_CACHE_DIR"])
                 self._compile(name)
+                if name == "inductor":
+                    compiler_cache.keep_headers(self._kept)
             torch._dynamo.reset()
+        tempfile.tempdir = self._folder
         return bool(missing)
+
+    def _use_new_folders(self) -> None:
+        """Have torch keep its caches in new folders: what it finds there it loads, and scripts may have run before."""
+        # The folder of precompiled headers is chosen once, below that of temporary files.
+        tempfile.tempdir = tempfile.mkdtemp(prefix="prewarm-", dir=self._folder)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(tempfile.tempdir, "inductor")
+        os.environ["TRITON_CACHE_DIR"] = os.path.join(tempfile.tempdir, "triton")
 
     def _compile(self, backend: str) -> None:
         torch._dynamo.reset()

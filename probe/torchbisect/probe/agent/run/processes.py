@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 import time
 from typing import Dict, List, Optional, Tuple
 
@@ -50,6 +51,11 @@ def family_of(child: int) -> List[int]:
     return sorted(family)
 
 
+def _thread_count(number: int) -> int:
+    fields = _stat(number)
+    return int(fields[17]) if fields else 0
+
+
 def private_memory(number: int) -> int:
     """Return the anonymous memory of a process in bytes, including what it inherited."""
     try:
@@ -60,17 +66,20 @@ def private_memory(number: int) -> int:
         return 0
 
 
-def exceeded_limit(child: int, memory: int, processes: int) -> Optional[str]:
-    """Return the limit that the child's family exceeds, ``processes`` or ``memory``; ``None`` if it exceeds neither.
+def exceeded_limit(child: int, memory: int, processes: int, tasks: int) -> Optional[str]:
+    """Return the limit that the child's family exceeds: ``processes``, ``threads`` or ``memory``; ``None`` for none.
 
     Args:
         child: the process id.
         memory: bytes of private memory beyond what was inherited; 0 for no limit.
         processes: the number of processes; 0 for no limit.
+        tasks: the number of threads of all of them.
     """
     family = family_of(child)
     if processes and len(family) > processes:
         return "processes"
+    if sum(map(_thread_count, family)) > tasks:
+        return "threads"
     if memory:
         inherited = private_memory(os.getpid())
         used = sum(max(0, private_memory(number) - inherited) for number in family)
@@ -115,7 +124,10 @@ def cpu_seconds(number: int) -> float:
 
 
 def end_family(child: int, is_running: bool) -> None:
-    """Kill all processes that the child started, and the child if it ``is_running``; wait until they have ended."""
+    """Kill all processes that the child started, and the child if it ``is_running``; wait until they have ended.
+
+    If some do not end, the agent does, and with it its container: no later run may meet them.
+    """
     for attempt in range(200):
         with contextlib.suppress(OSError):
             os.killpg(child, signal.SIGKILL)
@@ -134,6 +146,8 @@ def end_family(child: int, is_running: bool) -> None:
             with contextlib.suppress(OSError):
                 os.kill(number, signal.SIGKILL)
         time.sleep(0.002)
+    else:
+        sys.exit("processes of a run can't be ended")
     _reap_all()
 
 

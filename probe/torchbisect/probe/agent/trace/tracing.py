@@ -1,4 +1,4 @@
-"""Trace an eager run of a script: its lines, its calls, and the values that pass through them.
+"""Trace an eager run with ``sys.settrace``: its lines, its calls, and the values that pass through them.
 
 The host reads the result of ``Tracer.result`` as a ``trace.Trace``. The tracer uses ``sys.settrace`` and follows only
 the frames of the script line by line. Of other frames it reads only the arguments of constructors, because they show
@@ -11,7 +11,7 @@ import ast
 import sys
 import time
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -41,14 +41,17 @@ class Assignment(NamedTuple):
 
 
 class Tracer:
-    """A context that traces the script with this path, source text and namespace of globals."""
+    """A context that traces the script with this path, source text and namespace of globals.
 
-    def __init__(self, path: str, source: str, namespace: Dict[str, Any]) -> None:
+    ``private_folders`` exist during this run only, so no value with the path of one is recorded.
+    """
+
+    def __init__(self, path: str, source: str, namespace: Dict[str, Any], private_folders: Sequence[str] = ()) -> None:
         tree = ast.parse(source)
         self._path = path
         self._scopes = _scopes_of(tree)
         self._assignments = _assignments_of(tree)
-        self._writer = ExpressionWriter(namespace)
+        self._writer = ExpressionWriter(namespace, private_folders)
         self._lines: Set[int] = set()
         self._calls: List[Dict[str, Any]] = []
         self._call_counts: Dict[Any, int] = {}

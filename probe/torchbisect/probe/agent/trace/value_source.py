@@ -9,7 +9,7 @@ import enum
 import inspect
 import math
 import types
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 import torch.func
@@ -30,10 +30,14 @@ class Expression(NamedTuple):
 
 
 class ExpressionWriter:
-    """Writer of expressions that use torch and the script's globals (``namespace``), read anew for each expression."""
+    """Writer of expressions that use torch and the script's globals (``namespace``), read anew for each expression.
 
-    def __init__(self, namespace: Dict[str, Any]) -> None:
+    No expression has the path of one of the ``private_folders``, which exist during one run only.
+    """
+
+    def __init__(self, namespace: Dict[str, Any], private_folders: Sequence[str] = ()) -> None:
         self._namespace = namespace
+        self._private_folders = private_folders
         self._constructed: Dict[int, Tuple[Any, Optional[Expression]]] = {}
         self._in_progress: List[int] = []
 
@@ -44,7 +48,9 @@ class ExpressionWriter:
                 found = self._write(value, 0)
         except Exception:
             return None
-        return found if found is not None and len(found.text) <= MAX_LENGTH else None
+        if found is None or len(found.text) > MAX_LENGTH:
+            return None
+        return None if any(folder in found.text for folder in self._private_folders) else found
 
     def note_constructor(self, instance: Any, arguments: Dict[str, Any]) -> None:
         """Note the arguments of an object's ``__init__``. The first call, of the outermost class, is the one kept."""

@@ -1,0 +1,137 @@
+"""Keep the instruction sets and precompiled headers that inductor finds, so that each process need not find them again.
+
+Most of that time goes to two things that no script changes. ``pick_vec_isa`` builds a library for each instruction set
+and loads it in a new Python, which imports torch (``torch/_inductor/cpu_vec_isa.py``; up to torch 2.4 in
+``codecache.py``). From torch 2.8 on ``_precompile_header`` compiles 150 MB of headers (``codecache.py``). Torch names
+both kinds of files by their content, the compiler, its flags and the version of torch, so files that do not fit are
+never used.
+
+Only files made here are kept: before the first script, or between two scripts, in a folder that did not exist before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, Iterator, Sequence
+
+INSTRUCTION_SETS = "instruction-sets"
+HEADERS = "precompiled-headers"
+_LOAD_SECONDS = 60.0
+
+
+def install(kept: str, cache: str) -> None:
+    """Find the instruction sets that work on this machine, in this process and for its children.
+
+    Args:
+        kept: the folder that outlives this process; empty for none.
+        cache: inductor's cache folder of this process, which must not exist yet.
+    """
+    headers = _header_folder()
+    if kept:
+        _copy_missing(os.path.join(kept, INSTRUCTION_SETS), cache)
+        if headers:
+            _copy_missing(os.path.join(kept, HEADERS), headers)
+    with _forked_loads():
+        _isa_module().pick_vec_isa()
+    if kept:
+        _copy_missing(cache, os.path.join(kept, INSTRUCTION_SETS))
+
+
+def keep_headers(kept: str) -> None:
+    """Keep the headers that a first compile has compiled."""
+    headers = _header_folder()
+    if kept and headers:
+        _copy_missing(headers, os.path.join(kept, HEADERS))
+
+
+def _isa_module() -> Any:
+    try:
+        import torch._inductor.cpu_vec_isa as module
+    except ImportError:
+        import torch._inductor.codecache as module
+    return module
+
+
+def _header_folder() -> str:
+    """Return the folder of precompiled headers; empty before torch 2.8."""
+    import torch._inductor.codecache as codecache
+
+    return getattr(codecache, "_HEADER_DIR", "")
+
+
+def _copy_missing(source: str, target: str) -> None:
+    """Copy the files of a folder that another folder lacks, each under its final name only when it is whole."""
+    for place, folders, names in os.walk(source):
+        folders[:] = [name for name in folders if name != "locks"]
+        into = os.path.normpath(os.path.join(target, os.path.relpath(place, source)))
+        for name in names:
+            final = os.path.join(into, name)
+            if name.endswith(".lock") or os.path.exists(final):
+                continue
+            os.makedirs(into, exist_ok=True)
+            descriptor, partial = tempfile.mkstemp(dir=into, suffix=".lock")
+            os.close(descriptor)
+            try:
+                shutil.copy2(os.path.join(place, name), partial)
+                os.replace(partial, final)
+            except OSError:
+                os.unlink(partial)
+                raise
+
+
+class _ForkingSubprocess:
+    """The module ``subprocess``, but a new Python that only loads a library is a fork of this process."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(subprocess, name)
+
+    def check_call(self, command: Sequence[str], **options: Any) -> int:
+        return int(self.run(command, check=True, **options).returncode)
+
+    def run(self, command: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[Any]":
+        if list(command[:2]) != [sys.executable, "-c"] or "LoadLibrary" not in command[2]:
+            return subprocess.run(command, **options)
+        status = _status_of_fork(command[2])
+        if status and options.get("check"):
+            raise subprocess.CalledProcessError(status, command)
+        return subprocess.CompletedProcess(command, status)
+
+
+def _status_of_fork(source: str) -> int:
+    """Execute source text in a fork of this process; return 0 if it ends well in time."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            exec(compile(source, "<load>", "exec"), {"__name__": "__main__"})
+            status = 0
+        finally:
+            os._exit(status)
+    until = time.monotonic() + _LOAD_SECONDS
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return 1
+        time.sleep(0.002)
+
+
+@contextlib.contextmanager
+def _forked_loads() -> Iterator[None]:
+    """Have torch's test of a library run in a fork of this process, which has torch imported already."""
+    module = _isa_module()
+    module.subprocess = _ForkingSubprocess()
+    try:
+        yield
+    finally:
+        module.subprocess = subprocess

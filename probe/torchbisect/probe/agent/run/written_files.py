@@ -1,0 +1,78 @@
+"""Limits on the number and the size of the files that a run writes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+
+
+class WrittenFiles:
+    """The files of a run.
+
+    Args:
+        folders: those that it writes to.
+        files, bytes: the limits on their number and size.
+        private: folders that nothing else writes to. If there are some, they are watched in place of the others, and
+            the run may fill nine tenths of them at most.
+
+    To count files takes time. So they are counted only once the file system has lost as many as the limit allows; if
+    others wrote them, the next count waits for as many again.
+    """
+
+    def __init__(self, folders: Sequence[str], files: int, bytes: int, private: Sequence[str] = ()) -> None:
+        self._folders = private or folders
+        self._free = _free_in(self._folders)
+        self._limits = [
+            (min(files, free[0] * 9 // 10), min(bytes, free[1] * 9 // 10)) if private else (files, bytes)
+            for free in self._free
+        ]
+
+    def exceeded_limit(self) -> Optional[str]:
+        """Return the limit that is exceeded, ``files`` or ``bytes``; ``None`` for neither."""
+        free = _free_in(self._folders)
+        for at, limits in enumerate(self._limits):
+            if any(self._free[at][kind] - free[at][kind] > limits[kind] for kind in (0, 1)):
+                self._free[at] = free[at]
+                exceeded = _count(self._folders[at], *limits)
+                if exceeded:
+                    return exceeded
+        return None
+
+
+def _count(folder: str, files: int, bytes: int) -> Optional[str]:
+    size = 0
+    for number, entry in enumerate(_entries(folder), 1):
+        with contextlib.suppress(OSError):
+            size += entry.stat(follow_symlinks=False).st_blocks * 512
+        if number > files:
+            return "files"
+        if size > bytes:
+            return "bytes"
+    return None
+
+
+def _free_in(folders: Iterable[str]) -> List[Tuple[int, int]]:
+    """Return the free files and bytes of the file system of each folder."""
+    found = []
+    for folder in folders:
+        try:
+            there = os.statvfs(folder)
+            found.append((there.f_ffree, there.f_bfree * there.f_frsize))
+        except OSError:
+            found.append((0, 0))
+    return found
+
+
+def _entries(folder: str) -> Iterator["os.DirEntry[str]"]:
+    """Yield what lies in a folder, at any depth; what can't be read, or is being removed, is left out."""
+    pending = [folder]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    yield entry
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        except OSError:
+            continue

@@ -1,0 +1,319 @@
+"""The private copy of the files that a script may use: those of its working directory and of its own folder.
+
+It is taken once, before the first run. The user's own files are only read: regular files, and links that stay inside.
+A script that looks at no file gets only the modules that it imports, whatever lies in the folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from torchbisect.containers.store.disk import format_bytes
+from torchbisect.core.errors import InputError
+from torchbisect.core.repro import Files
+from torchbisect.probe.module_sources import siblings
+from torchbisect.probe.private_copy import Entry, copy_entries, relative_name, walk
+
+#: The most bytes and files that are copied, without those of ``--files``.
+MOST_BYTES = 512 << 20
+MOST_FILES = 4000
+_MOST_SEEN = 40_000
+
+# Words of scripts that look at files. One too many costs a copy; one too few costs the script its data.
+_LOOKS = re.compile(
+    r"sys\.path|open|load|read|Path|glob|listdir|scandir|walk|exists|stat\(|subprocess|system|popen|spawn|exec|importlib|runpy|"
+    r"__import__|from_file|fromfile|memmap|CDLL|chdir|getcwd|__file__|from_pretrained|Dataset|Folder|argv|getsource"
+)
+# Ways to name the folder above.
+_ABOVE = re.compile(r"(?:\.\.[/\\]?)+|(?:\.parent\b)+|\.parents\[([0-9]{1,3})\]|pardir|(?:dirname\(\s*(?:\w+\.)*)+")
+_SKIPPED = frozenset({"__pycache__", "node_modules"})
+_JOURNAL = "journal.jsonl"
+_RESULTS = frozenset({_JOURNAL, "report.json", "report.md", "report.html", "minimal.py", ".lock"})
+
+
+@dataclass(frozen=True)
+class ScriptPlace:
+    """The place where a script is run; all folders are real ones of this machine, without links.
+
+    Attributes:
+        cwd: the working directory.
+        folder: the folder of the script.
+        search: the first entry of ``sys.path``.
+        name: the script's file name; the copy leaves that file out, because every run writes its own.
+        argv0: as typed: relative to the working directory, or ``-``; empty if it is absolute.
+        module: the dotted name of a script that is run as a module; else empty.
+    """
+
+    cwd: Path
+    folder: Path
+    search: Path
+    name: str
+    argv0: str = ""
+    module: str = ""
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The three folders, each once."""
+        return tuple(dict.fromkeys((self.cwd, self.folder, self.search)))
+
+
+@dataclass
+class Snapshot:
+    """A private copy of files.
+
+    Attributes:
+        files: where the copy lies and where the script belongs in it.
+        base: the folder of this machine that the copy stands for.
+        left_out: one line about the files that are not in it; empty if none is missing.
+    """
+
+    files: Files
+    base: Path
+    left_out: str = ""
+
+
+@dataclass
+class _Found:
+    """The entries of the folders, and why some are left out."""
+
+    entries: dict[Path, Entry] = field(default_factory=dict)
+    outside: list[Path] = field(default_factory=list)
+    unseen: bool = False
+
+
+def take_snapshot(
+    place: ScriptPlace,
+    source: str,
+    arguments: Sequence[str],
+    target: Path,
+    *,
+    added: Sequence[Path] = (),
+    results: Path | None = None,
+) -> Snapshot:
+    """Copy the files that a script may use into an empty folder, and return what was copied.
+
+    Args:
+        source: the script's text.
+        target: the folder of the copy.
+        added: the files and folders of ``--files``.
+        results: the folder of this tool's results, which is left out.
+
+    Raises:
+        InputError: one of ``added`` does not exist or can't be read.
+        DiskFull: there is no room.
+    """
+    modules = siblings(source, str(place.search))
+    texts = (source, *modules.values())
+    names = _words(texts, arguments)
+    roots = place.folders
+    looks = looks_at_files(texts, names, roots)
+    if looks:
+        roots = tuple(dict.fromkeys(_widened(root, texts) for root in roots))
+    named = [_absolute(place.cwd, path) for path in added]
+    base = Path(os.path.commonpath([*roots, *(path.parent for path in named)]))
+    found = _Found()
+    for root in roots if looks else ():
+        _collect(found, root, names, _avoided(results), whole=not _is_broad(root))
+    if not looks:
+        found.outside += _links_outside(place.search, texts)
+    for module in modules:
+        found.entries[place.search / module] = Entry(place.search / module, "file", rank=0)
+    found.entries.pop(place.folder / place.name, None)
+    chosen, missing = _chosen(found, roots)
+    for path in named:
+        chosen += _added(path, named)
+    digest = copy_entries(chosen, base, target)
+    parts = {name: relative_name(base, getattr(place, name)) for name in ("search", "cwd")}
+    files = Files(
+        str(target), digest, script=relative_name(base, place.folder), argv0=place.argv0, module=place.module, **parts
+    )
+    return Snapshot(files, base, _left_out(found, missing))
+
+
+def looks_at_files(texts: Sequence[str], names: frozenset[str], folders: Sequence[Path]) -> bool:
+    """Return True if a script may look at files: it has a word that does, or it names one in these folders."""
+    if any(_LOOKS.search(text) for text in texts):
+        return True
+    try:
+        return any(name in names or PurePosixPath(name).stem in names for root in folders for name in os.listdir(root))
+    except OSError:
+        return True
+
+
+def named_files(source: str, folder: str) -> list[str]:
+    """Return the files of a copy that a script names, by their path in it."""
+    names = _words((source,), ())
+    return [
+        name
+        for path, name in walk(Path(folder))
+        if stat.S_ISREG(os.lstat(path).st_mode) and path.name in names and not name.endswith(".py")
+    ]
+
+
+def _words(texts: Sequence[str], arguments: Sequence[str]) -> frozenset[str]:
+    """Return the parts of every path that the texts and the arguments may name."""
+    found: set[str] = set()
+    for text in texts:
+        try:
+            nodes = ast.walk(ast.parse(text))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 4096:
+                found.update(re.split(r"[\s/\\=,:]+", node.value))
+    for argument in arguments:
+        found.update(re.split(r"[/\\=,:]+", argument))
+    return frozenset(found - {"", ".", ".."})
+
+
+def _links_outside(folder: Path, texts: Sequence[str]) -> list[Path]:
+    """Return the links of a folder that lead outside and whose name occurs in a text: modules that will be missing."""
+    try:
+        links = [entry for entry in os.scandir(folder) if entry.is_symlink()]
+    except OSError:
+        return []
+    return [
+        Path(link.path)
+        for link in links
+        if folder not in Path(os.path.realpath(link.path)).parents
+        and any(re.search(rf"\b{re.escape(PurePosixPath(link.name).stem)}\b", text) for text in texts)
+    ]
+
+
+def _widened(root: Path, texts: Sequence[str]) -> Path:
+    """Return a folder, or one above it if a script names it, but never one that holds a user's whole life."""
+    levels = 0
+    for text in texts:
+        for match in _ABOVE.finditer(text):
+            words = match.group()
+            steps = words.count("..") or words.count(".parent") - 1 or words.count("dirname") - 1
+            levels = max(levels, steps, int(match.group(1)) if match.group(1) else 0, int("pardir" in words))
+    for _ in range(min(levels, 4)):
+        if _is_broad(root.parent) or _is_broad(root):
+            break
+        root = root.parent
+    return root
+
+
+def _is_broad(folder: Path) -> bool:
+    """Return True for the home folder, the temporary folder, and every folder above one of them."""
+    for known in (Path.home(), Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")):
+        real = Path(os.path.realpath(known))
+        if folder == real or folder in real.parents:
+            return True
+    return False
+
+
+def _avoided(results: Path | None) -> frozenset[tuple[int, int]]:
+    """Return the device and inode of what belongs to this run: its results, and files that its output goes to."""
+    found = set()
+    for file in (results, 1, 2):
+        try:
+            status = os.stat(file) if file is not None else None
+        except OSError:
+            continue
+        if status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            found.add((status.st_dev, status.st_ino))
+    return frozenset(found)
+
+
+def _collect(
+    found: _Found, root: Path, names: frozenset[str], avoided: frozenset[tuple[int, int]], *, whole: bool
+) -> None:
+    """Find what lies below a folder, what lies near first; of one that is not taken ``whole`` what the script names."""
+    pending, seen = [(root, whole)], 0
+    for folder, whole_folder in pending:
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            seen += 1
+            if seen > _MOST_SEEN:
+                found.unseen = True
+                return
+            is_named = entry.name in names or PurePosixPath(entry.name).stem in names
+            if not is_named and (entry.name.startswith(".") or entry.name in _SKIPPED or not whole_folder):
+                continue
+            status = entry.stat(follow_symlinks=False)
+            path, rank = Path(entry.path), 0 if is_named else 1
+            if (status.st_dev, status.st_ino) in avoided or path in found.entries:
+                continue
+            if entry.name in _RESULTS and any(other.name == _JOURNAL for other in entries):
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                if not any((path / mark).exists() for mark in (_JOURNAL, "pyvenv.cfg")):
+                    found.entries[path] = Entry(path, "folder", rank)
+                    pending.append((path, True))
+            elif stat.S_ISREG(status.st_mode):
+                found.entries[path] = Entry(path, "file", rank, status.st_size)
+            elif stat.S_ISLNK(status.st_mode):
+                found.entries[path] = Entry(path, "link", rank)
+
+
+def _chosen(found: _Found, roots: Sequence[Path]) -> tuple[list[Entry], list[Entry]]:
+    """Return what is copied, within the limits, and what is not; what the script names comes first."""
+    room = MOST_BYTES
+    chosen: list[Entry] = []
+    missing: list[Entry] = []
+    for entry in sorted(found.entries.values(), key=lambda entry: (entry.rank, len(entry.path.parts))):
+        if entry.kind != "link":
+            if len(chosen) < MOST_FILES and entry.size <= room:
+                room -= entry.size
+                chosen.append(entry)
+            else:
+                missing.append(entry)
+    there = {*roots, *(entry.path for entry in chosen)}
+    for entry in found.entries.values():
+        if entry.kind == "link":
+            if Path(os.path.realpath(entry.path)) in there:
+                chosen.append(entry)
+            elif entry.path.exists():
+                found.outside.append(entry.path)
+    return chosen, missing
+
+
+def _absolute(cwd: Path, path: Path) -> Path:
+    """Return where a file of ``--files`` lies, with the links above it resolved. Raises ``InputError``."""
+    whole = Path(os.path.normpath(cwd / path))
+    if not os.path.exists(whole):
+        raise InputError(f"--files {path}: there is no such file or folder")
+    return Path(os.path.realpath(whole.parent)) / whole.name
+
+
+def _added(path: Path, named: Sequence[Path]) -> list[Entry]:
+    """Return everything below a file or folder of ``--files``, which may be a link."""
+    if path.is_file():
+        return [Entry(path, "added")]
+    if not path.is_dir():
+        raise InputError(f"--files {path}: this is neither a file nor a folder")
+    entries = [Entry(path, "folder")]
+    for folder, folders, files in os.walk(path):
+        entries += [Entry(Path(folder, name), "folder") for name in folders if not Path(folder, name).is_symlink()]
+        whole = [Path(folder, name) for name in files]
+        entries += [Entry(one, "added") for one in whole if stat.S_ISREG(os.lstat(one).st_mode)]
+    return entries
+
+
+def _left_out(found: _Found, missing: Sequence[Entry]) -> str:
+    """Return one line about what the script will not find; empty if it finds everything."""
+    parts = []
+    files = [entry for entry in missing if entry.kind == "file"]
+    if files:
+        size = format_bytes(sum(entry.size for entry in files))
+        limit = f"{format_bytes(MOST_BYTES)} and {MOST_FILES} files"
+        parts.append(f"{len(files)} files ({size}, {files[0].path.name} the first) beyond {limit}")
+    elif missing or found.unseen:
+        parts.append(f"what lies beyond {MOST_FILES} files")
+    if found.outside:
+        parts.append(", ".join(path.name for path in found.outside[:3]) + " (a link that leads outside)")
+    if not parts:
+        return ""
+    return f"the script does not get all files of its folder: {'; '.join(parts)}; name what it needs with --files PATH"

@@ -1,0 +1,48 @@
+"""Start an agent in the background, so that a question that needs a fresh process does not wait for one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from torchbisect.containers.environment import Environment
+from torchbisect.core.errors import TorchbisectError
+from torchbisect.probe.agent_client import Agent, Limits
+
+
+class SpareAgent:
+    """At most one agent that has answered nothing yet. Used from one thread."""
+
+    def __init__(self, environment: Environment, limits: Limits) -> None:
+        self._environment = environment
+        self._limits = limits
+        self._ready: tuple[Agent, threading.Thread] | None = None
+
+    def prepare(self) -> None:
+        """Start it, unless there is one. A failure to start is met by the question that needs it."""
+        if self._ready is None:
+            agent = Agent(self._environment, self._limits)
+            thread = threading.Thread(target=_start, args=(agent,), daemon=True, name="torchbisect-spare-agent")
+            thread.start()
+            self._ready = agent, thread
+
+    @contextmanager
+    def take(self) -> Iterator[Agent]:
+        """Lend the prepared agent, or a new one, and end it afterwards."""
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            ready[1].join()
+        with ready[0] if ready is not None else Agent(self._environment, self._limits) as agent:
+            yield agent
+
+    def close(self) -> None:
+        """End an agent that nobody took."""
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            ready[0].close()
+
+
+def _start(agent: Agent) -> None:
+    with suppress(TorchbisectError):
+        agent.prewarm(("aot_eager",))
