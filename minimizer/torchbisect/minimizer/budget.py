@@ -15,9 +15,9 @@ class Budget:
 
     @classmethod
     def parsed(cls, text: str) -> Budget:
-        """Read ``90s``, ``5m``, ``1h`` or ``200q`` (questions); raise ``ValueError`` on another form or zero."""
+        """Read ``90s``, ``5m``, ``1h`` or ``200q`` (questions); raise ``ValueError`` on another form or amount."""
         found = _BUDGET.match(text.strip())
-        if found is None or not float(found.group(1)):
+        if found is None or not 0 < float(found.group(1)) <= _MOST:
             raise ValueError(text)
         amount, unit = found.groups()
         if unit == "q":
@@ -35,6 +35,7 @@ class Budget:
         return self.seconds is None or seconds < self.seconds
 
 
+_MOST = 1e9
 _BUDGET = re.compile(r"([0-9]+(?:\.[0-9]+)?(?=[smh]\Z)|[0-9]+(?=q\Z))([smhq])\Z")
 
 

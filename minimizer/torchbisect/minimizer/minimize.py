@@ -15,6 +15,7 @@ from torchbisect.minimizer.passes import (
     cut_data_flow,
     delete,
     delete_parameters,
+    fix_random_inputs,
     flatten_classes,
     fold,
     idioms,
@@ -102,6 +103,7 @@ SCHEDULE = Schedule(
         ("remove_unused", remove_unused.run),
         ("cut_data_flow.downstream", cut_data_flow.downstream),
         ("cut_data_flow.upstream", cut_data_flow.upstream),
+        ("fix_random_inputs", fix_random_inputs.run),
     ),
     main=(
         ("replace_by_part.blocks", _blocks),
@@ -126,7 +128,7 @@ SCHEDULE = Schedule(
         ("imports", imports.run),
         ("idioms.short_forms", idioms.short_forms),
     ),
-    traced=(("cut_data_flow.upstream", cut_data_flow.upstream),),
+    traced=(("cut_data_flow.upstream", cut_data_flow.upstream), ("fix_random_inputs", fix_random_inputs.run)),
     final=(("idioms.inputs", idioms.inputs), ("idioms.names", idioms.names)),
 )
 

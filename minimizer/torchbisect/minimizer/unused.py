@@ -1,4 +1,4 @@
-"""Definitions, assignments, imports and annotations that nothing uses."""
+"""Find definitions, assignments, imports and annotations that nothing uses."""
 
 from __future__ import annotations
 

@@ -113,8 +113,16 @@ def _condition(survey: _Survey, number: int) -> MeasuredCondition | None:
         description = f"{one.description} does not matter: {one.current}, and also {', '.join(failing)}"
         return MeasuredCondition(description, False, len(failing), len(failing))
     different = survey.with_any_variant(number, passing)
-    description = f"{one.description} has to be {_required_values(one, failing, passing)}"
-    return MeasuredCondition(description, not any(different), len(different), sum(different))
+    necessary = not any(different)
+    return MeasuredCondition(_need(one, failing, passing, necessary), necessary, len(different), sum(different))
+
+
+def _need(one: Property, failing: Sequence[str], passing: Sequence[str], necessary: bool) -> str:
+    """Describe the need for a property; without it some scripts still fail if it is not ``necessary``."""
+    verb = "needs" if necessary else "usually needs"
+    if one.kind == "requires_grad":
+        return f"{one.description.removeprefix('requires_grad of ')} {verb} requires_grad={one.current}"
+    return f"{one.description} {verb} to be {_required_values(one, failing, passing)}"
 
 
 def _required_values(one: Property, failing: Sequence[str], passing: Sequence[str]) -> str:

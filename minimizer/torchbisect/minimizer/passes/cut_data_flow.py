@@ -1,4 +1,4 @@
-"""Cut the flow of data after the culprit, and before it.
+"""Cut the flow of data after the failing operation, and before it.
 
 Before and after, with a traced value of ``h``::
 

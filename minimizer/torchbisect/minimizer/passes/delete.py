@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit
+from torchbisect.minimizer.syntax.random_numbers import random_constructors, sets_seed
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, children, parents, preorder
 
@@ -39,7 +40,9 @@ def outermost_statements(search: ReductionSearch) -> None:
 def _delete_level(search: ReductionSearch, depth: int) -> bool:
     """Delete the statements of one level; return whether the level has any."""
     level = _statements_at(search.tree, depth)
-    search.delta_debug([Edit.remove(statement) for statement in level])
+    # The probe seeds every run, so a script that draws numbers would lose its seed, and fail by luck from then on.
+    keeps_seed = bool(random_constructors(search.tree))
+    search.delta_debug([Edit.remove(item) for item in level if not (keeps_seed and sets_seed(item))])
     return bool(level)
 
 

@@ -1,4 +1,4 @@
-"""Evaluate what the text alone decides.
+"""Fold constants: evaluate expressions and branches whose value the text alone decides.
 
 Before and after::
 

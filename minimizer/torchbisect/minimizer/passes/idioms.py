@@ -1,4 +1,4 @@
-"""Write the script in the form that a maintainer would give it.
+"""Rewrite to common forms: decorators, lambdas, ``torch.ones``, arguments instead of locals, short names.
 
 Before and after::
 

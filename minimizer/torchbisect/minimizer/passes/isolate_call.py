@@ -56,19 +56,27 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     if inner is None:
         any(shows(call) for call in calls)
     while inner is not None:
-        inner = next((call for call in _calls_made_by(calls, inner) if shows(call)), None)
+        inner = next((call for call in _calls_inside(calls, inner) if shows(call)), None)
 
 
-def _calls_made_by(calls: list[Call], outer: Call) -> list[Call]:
-    """Return the calls that a call made, the last first: earlier effects are in the arguments of the last."""
-    return [call for call in reversed(calls) if call.parent == outer.number]
+def _calls_inside(calls: list[Call], outer: Call) -> Iterator[Call]:
+    """Yield the calls that a call made, then those that they made, and so on.
+
+    Of one caller the last come first, because earlier effects are in the arguments of the last. A call that does not
+    show the mismatch alone, or can't be written, is passed over: those that it made may do.
+    """
+    callers = [outer.number]
+    while callers:
+        made = [call for number in callers for call in reversed(calls) if call.parent == number]
+        yield from made
+        callers = [call.number for call in made]
 
 
 def backend_of(tree: ast.Module) -> str | None:
     """Return the backend that the script's own calls of ``torch.compile`` name as a constant, else ``None``."""
     torch_names = TorchNames.of(tree)
     for node in walk(tree):
-        if isinstance(node, ast.Call) and torch_names.is_compile(node):
+        if isinstance(node, ast.Call) and (torch_names.is_compile(node) or torch_names.is_partial_compile(node)):
             for keyword in node.keywords:
                 if (
                     keyword.arg == "backend"

@@ -325,6 +325,12 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
     elif isinstance(node, ast.BinOp):
         yield node.left
         yield node.right
+        if not isinstance(node.op, ast.MatMult):
+            # The operation may be needed, and only its other operand may not be.
+            others = [item for item in (node.left, node.right) if not isinstance(item, ast.Constant)]
+            if len(others) == 2:
+                yield ast.BinOp(left=node.left, op=node.op, right=ast.Constant(2))
+                yield ast.BinOp(left=node.right, op=node.op, right=ast.Constant(2))
     elif isinstance(node, ast.UnaryOp):
         yield node.operand
     elif isinstance(node, ast.Compare):

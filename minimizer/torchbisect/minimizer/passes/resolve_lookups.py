@@ -1,4 +1,4 @@
-"""Replace a lookup by name by the object that it finds.
+"""Replace a lookup in a registry, or in ``named_modules``, by the function or module that it finds.
 
 Before and after::
 

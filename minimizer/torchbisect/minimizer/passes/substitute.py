@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, copied
-from torchbisect.minimizer.syntax.scope import bound_names, object_attributes
+from torchbisect.minimizer.syntax.scope import bound_names, imported_names, object_attributes
 from torchbisect.minimizer.syntax.tree import Function, children, walk
 
 
@@ -35,9 +35,10 @@ def _substitutions(tree: ast.Module) -> Iterator[Edit]:
     """Return the edits of assigned attributes, lists that are appended to, and names, scope by scope."""
     yield from _attribute_substitutions(tree)
     yield from _appended_items(tree)
+    imported = imported_names(tree)
     for scope in walk(tree):
         if isinstance(scope, (ast.Module, *Function)):
-            yield from _scope_substitutions(scope)
+            yield from _scope_substitutions(scope, imported)
 
 
 def _attribute_substitutions(tree: ast.Module) -> Iterator[Edit]:
@@ -73,7 +74,9 @@ def _is_literal(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) or (bool(items) and all(map(_is_literal, items)))
 
 
-def _scope_substitutions(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Edit]:
+def _scope_substitutions(
+    scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, imported: set[str]
+) -> Iterator[Edit]:
     """Return the edits of the names that one scope binds."""
     bindings: dict[str, list[ast.Assign]] = {}
     for node in _own_statements(scope.body):
@@ -85,7 +88,7 @@ def _scope_substitutions(scope: ast.Module | ast.FunctionDef | ast.AsyncFunction
             continue
         uses = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and _is_read(node)]
         value = assigned[0].value
-        plain = _is_repeatable(value)
+        plain = _is_repeatable(value, imported)
         # A value made outside a function stays outside: inside it would be traced, and that is another program.
         near = [use for use in uses if not _is_in_inner_scope(scope, use)]
         if uses and (plain or (len(uses) == 1 and (near or isinstance(value, (ast.Attribute, ast.Lambda))))):
@@ -94,11 +97,18 @@ def _scope_substitutions(scope: ast.Module | ast.FunctionDef | ast.AsyncFunction
     yield from _rebound_names(scope)
 
 
-def _is_repeatable(value: ast.expr) -> bool:
-    """Tell whether an expression is a constant or a name, or a tuple of them: written twice it means the same."""
-    return isinstance(value, (ast.Constant, ast.Name)) or (
-        isinstance(value, ast.Tuple) and all(_is_repeatable(item) for item in value.elts)
-    )
+def _is_repeatable(value: ast.expr, imported: set[str]) -> bool:
+    """Tell whether an expression means the same if written twice.
+
+    That is a constant, a name, a name in a module such as ``torch.bfloat16``, or a tuple of them.
+    """
+    if isinstance(value, ast.Tuple):
+        return all(_is_repeatable(item, imported) for item in value.elts)
+    if isinstance(value, ast.Attribute):
+        while isinstance(value, ast.Attribute):
+            value = value.value
+        return isinstance(value, ast.Name) and value.id in imported
+    return isinstance(value, (ast.Constant, ast.Name))
 
 
 def _is_in_inner_scope(scope: ast.AST, use: ast.Name) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.eager_comparison import with_eager_comparisons
+from torchbisect.minimizer.standalone.exceptions import with_expected_exceptions, with_required_exceptions
 from torchbisect.minimizer.standalone.named_inputs import with_named_inputs
 from torchbisect.minimizer.standalone.value_assertions import ObservedMismatch, with_value_assertions
 from torchbisect.minimizer.syntax.tree import format_script, parse
@@ -27,7 +28,7 @@ _FAILS_ITSELF = frozenset(
         MismatchKind.COMMAND,
     }
 )
-"""Kinds of mismatch that end the script in another way, so that no assertion is needed."""
+"""Kinds of mismatch that end the script in another way, so that nothing has to be compared."""
 _MAX_COMMENT = 60
 
 
@@ -39,7 +40,9 @@ def standalone_candidates(source: str, mismatch: ObservedMismatch, *, limit: int
     the failing build and zero on a passing one.
     """
     found = [source]
-    if mismatch.kind not in _FAILS_ITSELF:
+    if mismatch.kind in _FAILS_ITSELF:
+        found += map(format_script, with_expected_exceptions(parse(source), mismatch))
+    else:
         found += [with_comment(text, mismatch.eager, mismatch.compiled) for text in _asserting(source, mismatch)]
     return list(dict.fromkeys(found))[:limit]
 
@@ -62,7 +65,7 @@ def _asserting(source: str, mismatch: ObservedMismatch) -> Iterator[str]:
     """Yield the scripts with an assertion that fits the kind and place of the mismatch."""
     tree = parse(source)
     if mismatch.kind is MismatchKind.MISSING_RAISE:
-        yield _must_raise(tree)
+        yield from map(format_script, with_required_exceptions(tree))
         return
     if mismatch.place.startswith("printed"):
         yield _must_print(tree, mismatch)
@@ -70,18 +73,6 @@ def _asserting(source: str, mismatch: ObservedMismatch) -> Iterator[str]:
     for version in dict.fromkeys((tree, with_named_inputs(tree))):
         yield from map(format_script, with_value_assertions(version, mismatch))
         yield from map(format_script, with_eager_comparisons(version, mismatch))
-
-
-def _must_raise(tree: ast.Module) -> str:
-    """Return the script with an assertion that its last statement raises, as it does in eager mode."""
-    *before, last = tree.body
-    attempt = parse(
-        "try:\n    pass\nexcept Exception:\n    pass\nelse:\n    raise AssertionError('compiled raises nothing')\n"
-    )
-    inner = attempt.body[0]
-    assert isinstance(inner, ast.Try)
-    inner.body = [last]
-    return format_script(ast.Module(body=[*before, inner], type_ignores=[]))
 
 
 def _must_print(tree: ast.Module, mismatch: ObservedMismatch) -> str:

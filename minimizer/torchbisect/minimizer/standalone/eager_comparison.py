@@ -10,13 +10,17 @@ from torchbisect.minimizer.syntax.edits import Edit, apply, copied
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import walk
 
+# Ways to copy an argument. A clone loses the strides of a tensor whose elements overlap or have gaps between them.
+_COPIES = (("other = {}.clone()",), ("import copy", "other = copy.deepcopy({})"))
+
 
 def with_eager_comparisons(tree: ast.Module, mismatch: ObservedMismatch) -> Iterator[ast.Module]:
     """Yield the script with a comparison of a compiled call and the eager one, in several forms."""
     for changed, call, eager in _compiled_calls(tree):
         yield from _with_comparison(changed, call, eager, mismatch)
         for gradient in gradients(changed, mismatch.place):
-            yield _with_gradient_comparison(changed, call, eager, ast.unparse(gradient))
+            check = _close("compiled", ast.unparse(gradient), mismatch)
+            yield _with_gradient_comparison(changed, call, eager, ast.unparse(gradient), check)
 
 
 def _compiled_calls(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
@@ -79,30 +83,38 @@ def _with_comparison(
     if flag is not None:
         left, right = read_flag(f"({compiled_call})", flag), read_flag(f"({eager_call})", flag)
         yield _ending(before, f"assert {left} == {right}")
-    yield _ending(before, f"torch.testing.assert_close({compiled_call}, {eager_call})")
+    yield _ending(before, _close(compiled_call, eager_call, mismatch))
     yield _ending(before, f"assert {compiled_call} == {eager_call}")
     if isinstance(last, ast.Expr) and not is_last and call in walk(last):
         eager_line = ast.unparse(apply(tree, [Edit.of(call.func, eager)]).body[-1])
-        yield _ending(tree.body[:-1], f"torch.testing.assert_close({ast.unparse(last)}, {eager_line})")
+        yield _ending(tree.body[:-1], _close(ast.unparse(last), eager_line, mismatch))
     for name in [item.id for item in call.args if isinstance(item, ast.Name)]:
         args = [_renamed(item, name) for item in call.args]
         on_clone = ast.unparse(ast.Call(func=eager, args=args, keywords=call.keywords))
-        clone = f"other = {name}.clone()"
-        yield _ending(before, clone, f"torch.testing.assert_close({compiled_call}, {on_clone})")
-        yield _ending(before, clone, on_clone, compiled_call, f"torch.testing.assert_close({name}, other)")
+        for copy in _COPIES:
+            lines = [line.format(name) for line in copy]
+            yield _ending(before, *lines, _close(compiled_call, on_clone, mismatch))
+            yield _ending(before, *lines, on_clone, compiled_call, _close(name, "other", mismatch))
+
+
+def _close(compiled: str, eager: str, mismatch: ObservedMismatch) -> str:
+    """Return a comparison of two results. A NaN equals nothing, itself included, unless ``equal_nan`` is set."""
+    has_nan = "nan" in (mismatch.eager + mismatch.compiled).lower()
+    return f"torch.testing.assert_close({compiled}, {eager}{', equal_nan=True' if has_nan else ''})"
 
 
 def _ending(before: list[ast.stmt], *lines: str) -> ast.Module:
     return ast.Module(body=[*before, *map(statement, lines)], type_ignores=[])
 
 
-def _with_gradient_comparison(tree: ast.Module, call: ast.Call, eager: ast.expr, gradient: str) -> ast.Module:
+def _with_gradient_comparison(
+    tree: ast.Module, call: ast.Call, eager: ast.expr, gradient: str, check: str
+) -> ast.Module:
     """Return a script that repeats the statements with the eager function, and compares the two gradients."""
     first = next(number for number, line in enumerate(tree.body) if call in walk(line))
     again = apply(tree, [Edit.of(call.func, eager)]).body[first:]
     keep = statement(f"compiled, {gradient} = {gradient}, None")
-    check = statement(f"torch.testing.assert_close(compiled, {gradient})")
-    return ast.Module(body=[*tree.body, keep, *again, check], type_ignores=[])
+    return ast.Module(body=[*tree.body, keep, *again, statement(check)], type_ignores=[])
 
 
 def _renamed(item: ast.expr, name: str) -> ast.expr:

@@ -46,12 +46,15 @@ def with_named_inputs(tree: ast.Module) -> ast.Module:
 
 def _inline_tensors(
     node: ast.AST, torch_names: TorchNames, *, named: bool = False, passed: bool = False
-) -> Iterator[ast.Call]:
-    """Yield the outermost calls that make such a tensor, in the order in which they run.
+) -> Iterator[ast.expr]:
+    """Yield the outermost expressions that make such a tensor, in the order in which they run.
 
     The value of the node is ``named`` by an assignment, or ``passed`` to a function that is not torch's own.
     """
     if isinstance(node, (ast.Lambda, *Comprehension)):
+        return
+    if passed and isinstance(node, (ast.Subscript, ast.Attribute)) and _is_view_of_new_tensor(node, torch_names):
+        yield node
         return
     passes_arguments = False
     if isinstance(node, ast.Call):
@@ -65,6 +68,17 @@ def _inline_tensors(
         is_argument = passes_arguments and child is not getattr(node, "func", None)
         is_element = passed and isinstance(node, _ARGUMENT_CONTAINERS)
         yield from _inline_tensors(child, torch_names, passed=is_argument or is_element)
+
+
+def _is_view_of_new_tensor(node: ast.expr, torch_names: TorchNames) -> bool:
+    """Tell whether an expression is a part of what a call of torch makes: ``torch.ones(4)[::2]``."""
+    return torch_names.starts_in_torch(node) and any(isinstance(part, ast.Call) for part in _owners(node))
+
+
+def _owners(node: ast.expr) -> Iterator[ast.expr]:
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+        yield node
 
 
 def _requires_grad(call: ast.Call) -> bool:
