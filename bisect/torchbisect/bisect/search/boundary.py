@@ -1,4 +1,4 @@
-"""The next position to ask for one boundary, as a pure function of the answers.
+"""Choose the next build to ask for one boundary, as a pure function of the answers.
 
 All functions look in one direction: from a known bad build (the anchor) down to the good builds. For a fix the caller
 (``boundary_search``) mirrors the positions, so nothing is written twice.

@@ -1,4 +1,4 @@
-"""A search in progress: it says which builds to ask next, and takes in their answers.
+"""The state of a boundary search: it takes in answers and says which builds to ask next.
 
 ``BoundarySearch`` does no I/O, and its questions depend on the answers alone. So a killed search that is replayed from
 the journal asks the same. ``find.find_boundaries`` is the loop around it.

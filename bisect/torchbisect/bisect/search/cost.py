@@ -1,4 +1,4 @@
-"""The cost of a search before it begins: every place where the bug may have come or gone is searched on paper."""
+"""Count what a search may ask, by searching on paper for every place where the bug may have come or gone."""
 
 from __future__ import annotations
 
@@ -8,34 +8,10 @@ from dataclasses import dataclass, replace
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus, T
 from torchbisect.bisect.search.find import find_boundaries
 from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.core.footprint import CPU, Footprint
 
 #: The number of places that are tried for each boundary, at most. Of a longer list every second, third ... is tried.
 _PLACES = 150
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """The size of one build, in bytes: of its wheel, and of the files in it.
-
-    Attributes:
-        shared_download: the wheels of its dependencies, fetched once for all builds that need the same.
-        shared_installed: the files of these dependencies, hard-linked between environments.
-    """
-
-    download: int
-    installed: int
-    shared_download: int
-    shared_installed: int
-
-
-#: Measured on 2.13.0+cpu and on 2.8.0 as the public index has it (CUDA 12.8), Linux x86_64.
-CPU = Footprint(190_000_000, 720_000_000, 35_000_000, 130_000_000)
-CUDA = Footprint(890_000_000, 1_660_000_000, 2_700_000_000, 4_900_000_000)
-
-
-def footprint(variant: str | None) -> Footprint:
-    """Return the size of a variant's builds; without a variant that of CUDA, as on the public index for Linux."""
-    return CPU if variant == "cpu" else CUDA
 
 
 @dataclass(frozen=True)

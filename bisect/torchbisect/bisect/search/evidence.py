@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from torchbisect.bisect import wording
+from torchbisect.core.decode import decode
 from torchbisect.core.verdict import Answer, Verdict
 
 T = TypeVar("T")
@@ -79,9 +79,9 @@ class BuildAnswer:
         return {**asdict(self), "status": self.status.value}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> BuildAnswer:
-        """Read the form that ``to_json`` returns; further entries are ignored."""
-        return cls(BuildStatus(kept["status"]), kept["reason"], kept["detail"], kept["seconds"])
+    def from_json(cls, kept: Any) -> BuildAnswer:
+        """Read the form that ``to_json`` returns; further entries are ignored. Raises ``DecodeError``."""
+        return decode(cls, kept, "answer")
 
 
 @dataclass(frozen=True)

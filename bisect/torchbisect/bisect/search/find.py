@@ -1,4 +1,4 @@
-"""The search over builds: ``find_boundaries`` asks until the regression and the fix are as narrow as possible.
+"""Find the regression and the fix: ask an oracle until ``BoundarySearch`` has no question left.
 
 An untestable build is no evidence. Where it lies beside a boundary, the answer is a range, and the reason is given:
 

@@ -12,17 +12,17 @@ import contextlib
 import datetime
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchbisect.containers.index.indexes import redact_url, redact_urls
+from torchbisect.containers.store.cache import remove_tree
 from torchbisect.containers.store.disk import disk_errors
+from torchbisect.containers.store.locks import FileLock
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.core.retry import Notify, silent
+from torchbisect.core.scrub import scrub_secrets
 
 if TYPE_CHECKING:
     import git
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 PYTORCH = "https://github.com/pytorch/pytorch"
 
 _SUBJECT = re.compile(r"^(\d{4}-\d\d-\d\d) nightly release \(([0-9a-f]{40})\)$")
-_SHA = re.compile(r"[0-9a-f]{7,40}")
+#: A commit as it is typed: its full name or the beginning of it.
+SHA = re.compile(r"[0-9a-f]{7,40}")
 _REVERT = 'Revert "'
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})", re.MULTILINE)
-_FIELD, _RECORD = "\x1f", "\x1e"
-_AS_RECORDS = ("--name-only", "--no-renames", f"--format={_RECORD}%H{_FIELD}%ct{_FIELD}%B{_FIELD}")
+#: Fields end with NUL, the one character that no message of a commit has.
+_AS_RECORDS = ("--name-only", "--no-renames", "--format=%x00%H%x00%ct%x00%B%x00")
+_FIRST_MOMENT = datetime.datetime.fromtimestamp(0, datetime.timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -102,16 +104,16 @@ class History:
                 return cls(module.Repo(Path(place).expanduser()))
             except (module.InvalidGitRepositoryError, module.NoSuchPathError):
                 raise InputError(f"{place} is no git repository: name a clone of PyTorch with --git") from None
-        name = re.sub(r"[^A-Za-z0-9]+", "-", redact_url(place)).strip("-")
+        name = re.sub(r"[^A-Za-z0-9]+", "-", scrub_secrets(place)).strip("-")
         target = cache / f"{name}.git"
         if not target.exists():
-            notify(f"cloning the history of {redact_url(place)} (once; without file contents)")
+            notify(f"cloning the history of {scrub_secrets(place)} (once; without file contents)")
             _clone(module, place, target)
             return cls(module.Repo(target))
         repository = module.Repo(target)
         if fetch:
-            notify(f"fetching new history of {redact_url(place)}")
-            with _git_errors(module, f"the history of {redact_url(place)} can't be fetched"):
+            notify(f"fetching new history of {scrub_secrets(place)}")
+            with _git_errors(module, f"the history of {scrub_secrets(place)} can't be fetched"):
                 repository.git.fetch("--prune", "origin", "+refs/heads/*:refs/heads/*")
         return cls(repository)
 
@@ -173,6 +175,20 @@ class History:
             raise InputError(f"{path} can't be read at {sha[:10]}: {_last_line(error)}") from error
         return blob
 
+    def diff(self, sha: str) -> str:
+        """Return what a commit changes, as a unified diff against its first parent.
+
+        Raises:
+            InputError: the clone lacks the commit.
+            MachineError: git can't read it.
+        """
+        known = self._known(sha)
+        with _git_errors(_git(), f"the changes of {sha[:10]} can't be read"):
+            text: bytes = self._repository.git.diff(
+                "--no-renames", f"{known}^1", known, stdout_as_string=False, strip_newline_in_stdout=False
+            )
+        return text.decode("utf-8", "surrogateescape")
+
     def check_out(self, sha: str, tree: Path) -> None:
         """Check a commit out into a work tree; untracked files in it stay. Raise ``MachineError`` if git fails."""
         with disk_errors(tree.parent), _git_errors(_git(), f"{sha[:10]} can't be checked out at {tree}"):
@@ -191,7 +207,7 @@ class History:
 
     def _resolve(self, name: str) -> str | None:
         module = _git()
-        if not name.startswith("refs/") and not _SHA.fullmatch(name):
+        if not name.startswith("refs/") and not SHA.fullmatch(name):
             return None
         try:
             return str(self._repository.git.rev_parse("--verify", "--quiet", f"{name}^{{commit}}"))
@@ -204,15 +220,23 @@ class History:
 
 
 def _commits(text: str) -> Iterator[Commit]:
-    for record in text.split(_RECORD)[1:]:
-        sha, moment, message, files = record.split(_FIELD, 3)
+    fields = text.split("\0")[1:]
+    for sha, moment, message, files in zip(*[iter(fields)] * 4):
         yield Commit(
             sha=sha,
             subject=message.partition("\n")[0],
-            date=datetime.datetime.fromtimestamp(int(moment), datetime.timezone.utc),
+            date=_date(moment),
             reverts=reverted_commit(message),
             files=tuple(dict.fromkeys(line for line in files.splitlines() if line)),
         )
+
+
+def _date(moment: str) -> datetime.datetime:
+    """Return the time of a commit, whose author may have set any number."""
+    try:
+        return datetime.datetime.fromtimestamp(int(moment), datetime.timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return _FIRST_MOMENT
 
 
 def _git() -> Any:
@@ -225,17 +249,21 @@ def _git() -> Any:
 
 
 def _clone(module: Any, place: str, target: Path) -> None:
-    """Clone under a temporary name, so that no clone is ever incomplete."""
-    with disk_errors(target.parent):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        making = Path(tempfile.mkdtemp(prefix="clone-", dir=target.parent))
-    try:
-        with _git_errors(module, f"the history of {redact_url(place)} can't be cloned"):
-            module.Repo.clone_from(place, making, bare=True, filter="blob:none")
-        with contextlib.suppress(OSError):  # another run was quicker: its clone serves
-            os.rename(making, target)
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
+    """Clone under a temporary name, so that no clone is ever incomplete; one process clones and others wait for it."""
+    making = target.with_suffix(".making")
+    with FileLock(target.with_suffix(".lock")).held():
+        if target.exists():
+            return
+        try:
+            with disk_errors(target.parent):
+                remove_tree(making)  # a killed run's
+                making.mkdir(parents=True)
+            with _git_errors(module, f"the history of {scrub_secrets(place)} can't be cloned"):
+                module.Repo.clone_from(place, making, bare=True, filter="blob:none")
+            with disk_errors(target):
+                os.rename(making, target)
+        finally:
+            remove_tree(making)
 
 
 @contextlib.contextmanager
@@ -248,4 +276,4 @@ def _git_errors(module: Any, what: str) -> Iterator[None]:
 
 def _last_line(error: Any) -> str:
     lines = [line.strip(" '\"") for line in str(error.stderr or error).splitlines() if line.strip(" '\"")]
-    return redact_urls(lines[-1]) if lines else type(error).__name__
+    return scrub_secrets(lines[-1]) if lines else type(error).__name__

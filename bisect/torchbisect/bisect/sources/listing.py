@@ -1,4 +1,4 @@
-"""The builds that a channel offers, and the versions that can't be asked here."""
+"""A list of the builds that a channel offers to this machine, and of those left out, each with its reason."""
 
 from __future__ import annotations
 
@@ -51,12 +51,14 @@ class Listing:
         left_out: the versions that can't be asked, in the same order.
         wheels: the wheel of each build, by the build's version.
         notice: what the reader of a search over these builds must know.
+        cuda: the CUDA build of a release whose build here is the one for the CPU, by the version of the latter.
     """
 
     builds: tuple[Build, ...]
     left_out: tuple[LeftOut, ...] = ()
     wheels: dict[str, Wheel] = field(default_factory=dict, hash=False, compare=False)
     notice: str | None = None
+    cuda: dict[str, Build] = field(default_factory=dict, hash=False, compare=False)
 
 
 def wheels_of(page: ProjectPage | Iterable[DistributionPackage]) -> list[Wheel]:

@@ -25,6 +25,7 @@ from torchbisect.bisect.sources.release import compile_unsupported_reason, no_wh
 from torchbisect.containers.index.pages import new_client
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
+from torchbisect.core.errors import IndexUnreachable
 from torchbisect.core.retry import (
     DEFAULT_RETRY,
     Notify,
@@ -34,6 +35,7 @@ from torchbisect.core.retry import (
     retry_transient,
     silent,
 )
+from torchbisect.core.scrub import scrub_secrets
 
 #: The index of all variants.
 NIGHTLY_INDEX = "https://download.pytorch.org/whl/nightly"
@@ -204,13 +206,17 @@ class UrlProbe:
         def ask() -> int:
             try:
                 status = self._client.head(url).status_code
+            except httpx.InvalidURL as error:
+                raise IndexUnreachable(
+                    f"{scrub_secrets(url)} isn't an address that can be asked: correct it"
+                ) from error
             except httpx.HTTPError as error:
-                raise Transient(str(error) or type(error).__name__) from error
+                raise Transient(scrub_secrets(str(error)) or type(error).__name__) from error
             raise_for_transient_status(status)
             return status
 
-        host = httpx.URL(url).host
-        if retry_transient(ask, f"the host {host}", notify=self._notify, retry=self._retry) == 200:
+        host = url.split("/")[2] if url.count("/") > 2 else url
+        if retry_transient(ask, f"the host {scrub_secrets(host)}", notify=self._notify, retry=self._retry) == 200:
             return True
         self._missing.add(url)
         return False

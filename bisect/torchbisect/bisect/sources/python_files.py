@@ -23,7 +23,8 @@ _NATIVE = ("torch/csrc/", "aten/", "c10/", "third_party/", "cmake/", "CMakeLists
 
 def is_replaceable(path: str) -> bool:
     """Return true if an installation has this file of the repository and can take another version without a build."""
-    return path.startswith(_PACKAGES) and path.endswith(_SUFFIXES) and not path.startswith(_NOT_REPLACED)
+    inside = ".." not in path.split("/")  # a wheel names its files as it likes
+    return inside and path.startswith(_PACKAGES) and path.endswith(_SUFFIXES) and not path.startswith(_NOT_REPLACED)
 
 
 def is_native(path: str) -> bool:

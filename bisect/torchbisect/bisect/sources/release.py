@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from pypi_simple import DistributionPackage, ProjectPage
 
 from torchbisect.bisect.sources.listing import LeftOut, Listing, Wheel, wheels_of
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
+from torchbisect.core.scrub import scrub_secrets
 
 #: For torch from this version on, ``torch.compile`` supports Pythons below that version, by
 #: ``check_if_dynamo_supported`` in ``torch/_dynamo/eval_frame.py``. Wheels for newer Pythons exist and don't compile.
@@ -44,17 +45,23 @@ def compile_unsupported_reason(minor: tuple[int, int], python: tuple[int, int]) 
 
 
 def releases(
-    page: ProjectPage | Iterable[DistributionPackage], interpreter: Interpreter, variant: str | None = None
+    page: ProjectPage | Iterable[DistributionPackage],
+    interpreter: Interpreter,
+    variant: str | None = None,
+    *,
+    cpu_first: bool = False,
 ) -> Listing:
     """Return the releases on an index's page that can be asked with this Python on this platform, by version.
 
     With a ``variant``, only wheels with this local version (``cpu``, ``cu126``) are accepted, as on PyTorch's own
-    index; a build is then exactly that wheel. By default a build is the public version, and the index decides.
+    index; a build is then exactly that wheel. By default a build is the public version, and the index decides. With
+    ``cpu_first`` it is the wheel for the CPU wherever the index has one.
     """
     wheels = [wheel for wheel in wheels_of(page) if variant in (None, wheel.version.local)]
     builds: list[Build] = []
     left_out: list[LeftOut] = []
     chosen: dict[str, Wheel] = {}
+    cuda: dict[str, Build] = {}
 
     def key(wheel: Wheel) -> Version:
         return wheel.version if variant else Version(wheel.version.public)
@@ -65,9 +72,22 @@ def releases(
             left_out.append(LeftOut(str(version), reason))
             continue
         dates = [wheel.package.upload_time.date() for wheel in usable if wheel.package.upload_time]
-        builds.append(Build(str(version), Channel.RELEASE, date=min(dates, default=None)))
-        chosen[str(version)] = usable[0]
-    return Listing(tuple(builds), tuple(left_out), chosen)
+        best = next((wheel for wheel in usable if cpu_first and wheel.version.local == "cpu"), None)
+        other = next((wheel for wheel in usable if wheel.version.local != "cpu"), None)
+        name, date = str(best.version if best else version), min(dates, default=None)
+        builds.append(Build(name, Channel.RELEASE, date=date))
+        chosen[name] = best or usable[0]
+        if best and other:
+            cuda[name] = Build(str(other.version), Channel.RELEASE, date=date, wheel=_address(other))
+    return Listing(tuple(builds), tuple(left_out), chosen, cuda=cuda)
+
+
+def _address(wheel: Wheel) -> str | None:
+    """Return a wheel's address with its digest; ``None`` for one with a password, which other users could see."""
+    if scrub_secrets(wheel.url) != wheel.url:
+        return None
+    digest = (wheel.package.digests or {}).get("sha256")
+    return f"{wheel.url}#sha256={digest}" if digest else wheel.url
 
 
 def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> tuple[list[Wheel], str | None]:
@@ -102,5 +122,5 @@ def _accepts_python(requires_python: str | None, python: str) -> bool:
         return True
     try:
         return Version(python) in SpecifierSet(requires_python)
-    except InvalidSpecifier:  # a mistake of the index must not hide a release
+    except ValueError:  # a mistake of the index must not hide a release
         return True

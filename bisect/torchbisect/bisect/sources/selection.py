@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchbisect.bisect.search.evidence import BoundaryKind
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError
+from torchbisect.core.printable import one_line
 
 _DAY = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})")
 _NIGHTLY = re.compile(r"\.dev(\d{8})\b")
@@ -42,13 +43,18 @@ class BuildSelector:
         return Channel.RELEASE if self.date is None else Channel.NIGHTLY
 
     def matches(self, build: Build) -> bool:
-        """Return true for a build that fits; the local part of the version counts only if it was typed."""
+        """Return true for a build that fits; builds of another variant than the one that was typed fit too."""
         if self.installed:
             return build.channel is Channel.INSTALLED
         if self.version is None:
             return build.channel is Channel.NIGHTLY and build.date == self.date
-        own = Version(build.version)
-        return own == self.version if self.version.local else Version(own.public) == self.version
+        return Version(Version(build.version).public) == Version(self.version.public)
+
+    def best_of(self, builds: Sequence[Build]) -> Build | None:
+        """Return the newest build that fits, rather one of the variant that was typed; ``None`` if none fits."""
+        found = [build for build in builds if self.matches(build)]
+        exact = [build for build in found if Version(build.version) == self.version]
+        return next(reversed(exact or found), None)
 
 
 def parse_build(text: str) -> BuildSelector:
@@ -61,8 +67,8 @@ def parse_build(text: str) -> BuildSelector:
         return BuildSelector(typed, date=_date("".join(day.groups()), typed))
     try:
         version = Version(typed.removeprefix("torch==").removeprefix("torch-"))
-    except InvalidVersion:
-        raise InputError(f"{typed!r} is no build of torch: give {_FORMS}") from None
+    except ValueError:  # also for a number of thousands of digits
+        raise InputError(f"{one_line(typed, 80)!r} is no build of torch: give {_FORMS}") from None
     nightly = _NIGHTLY.search(str(version))
     if version.dev is not None and not nightly:
         raise InputError(f"{typed!r} has no day in it: a nightly is written 2.14.0.dev20260212 or 2026-02-12")
@@ -82,9 +88,9 @@ def find_build(builds: Sequence[Build], text: str) -> Build:
     Raise ``InputError`` if the text is no build, or names none of ``builds``; the message names the nearest.
     """
     selector = parse_build(text)
-    found = [build for build in builds if selector.matches(build)]
-    if found:
-        return found[-1]
+    found = selector.best_of(builds)
+    if found is not None:
+        return found
     raise InputError(
         f"there is no torch {selector.text} for this Python and platform{_nearest_builds(builds, selector)}"
     )

@@ -147,7 +147,12 @@ class VersionChange:
 
 
 def changed_versions(before: Facts, after: Facts) -> tuple[VersionChange, ...]:
-    """Return the dependencies with different versions in two environments."""
-    names = ("Python", "CUDA", "triton")
-    values = zip(names, (before.python, before.cuda, before.triton), (after.python, after.cuda, after.triton))
-    return tuple(VersionChange(name, old, new) for name, old, new in values if old != new)
+    """Return the dependencies with different versions in two environments.
+
+    A build for the CPU has neither CUDA nor triton. Beside a build for CUDA that says nothing about the two torches.
+    """
+    changes = [VersionChange("Python", before.python, after.python)]
+    if (before.cuda is None) == (after.cuda is None):
+        changes.append(VersionChange("CUDA", before.cuda, after.cuda))
+        changes.append(VersionChange("triton", before.triton, after.triton))
+    return tuple(change for change in changes if change.before != change.after)
