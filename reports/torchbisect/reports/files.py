@@ -6,26 +6,34 @@ import contextlib
 import errno
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from torchbisect.core.decode import DecodeError, read_json
 from torchbisect.core.errors import DiskFull, InputError, MachineError
+from torchbisect.core.regular_file import read_regular_file
+from torchbisect.core.scrub import scrub
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render import html, markdown
-from torchbisect.reports.sanitize import one_line
+from torchbisect.reports.scrubbed import scrubbed
 
 JSON, MARKDOWN, PAGE, MINIMAL = "report.json", "report.md", "report.html", "minimal.py"
 
 #: Limit in bytes for reading. A report of a big run has less than one megabyte, but a file may come from a stranger.
 MAX_BYTES = 64 * 2**20
 
+# The names that ``replace_text`` gives to temporary files of reports and scripts; ``mkstemp`` chooses the middle.
+_TEMPORARY = re.compile(r"\.(?:report\.(?:json|md|html)|minimal\.py|\d{4}\.py)\.[a-z0-9_]{8}\.tmp")
+
 
 def write(report: Report, directory: Path) -> tuple[Path, ...]:
     """Write ``report.md``, ``report.html``, ``report.json`` and any ``minimal.py`` into ``directory``.
 
     Each file is written under a temporary name and then renamed. ``report.json`` is the last: a reader that finds it
-    finds the others too.
+    finds the others too. All but ``minimal.py`` are without secrets and paths of this machine; a ``minimal.py`` that
+    is there already, and differs in these only, stays.
 
     Returns:
         The files written.
@@ -34,13 +42,22 @@ def write(report: Report, directory: Path) -> tuple[Path, ...]:
         DiskFull: the disk is full; older files stay as they were.
         InputError: the directory is not a directory, or it is not writable.
     """
-    texts = {MINIMAL: report.minimal.source} if report.minimal else {}
-    texts |= {MARKDOWN: markdown.render(report), PAGE: html.render(report), JSON: to_text(report)}
+    shown = scrubbed(report)
+    texts = {MINIMAL: _script_to_keep(report.minimal.source, directory / MINIMAL)} if report.minimal else {}
+    texts |= {MARKDOWN: markdown.render(shown), PAGE: html.render(shown), JSON: to_text(shown)}
     with _write_errors_explained(directory):
         directory.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         replace_text(directory / name, text)
     return tuple(directory / name for name in texts)
+
+
+def _script_to_keep(source: str, file: Path) -> str:
+    """Return the text of a script's file if ``source`` is a scrubbed copy of it, else ``source``."""
+    with contextlib.suppress(OSError, ValueError):
+        if file.stat().st_size <= MAX_BYTES and scrub(there := file.read_text(encoding="utf-8")) == source:
+            return there
+    return source
 
 
 def to_text(report: Report) -> str:
@@ -57,21 +74,17 @@ def load(path: Path) -> Report:
     Raises:
         InputError: there is no report, or it is malformed, or a newer torchbisect wrote it.
     """
-    file = path / JSON if path.is_dir() else path
+    file = path / JSON if os.path.isdir(path) else path
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise InputError(
-                f"{file} has {file.stat().st_size} bytes: no torchbisect report is larger than {MAX_BYTES}"
-            )
-        data = json.loads(file.read_bytes().decode("utf-8"))
+        data = read_json(read_regular_file(file, MAX_BYTES))
     except FileNotFoundError:
         raise InputError(f"no report in {path}: there is no {JSON}; torchbisect run --out {path} writes one") from None
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is not a torchbisect report: {one_line(str(error), 120)}") from error
+    except DecodeError as error:
+        raise InputError(f"{file} is not a torchbisect report: {error}") from error
     try:
-        return Report.from_json(data)
+        return scrubbed(Report.from_json(data))
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
 
@@ -96,6 +109,15 @@ def replace_text(path: Path, text: str) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Remove the temporary files of ``replace_text`` that a killed process left in a folder that only this one uses."""
+    for left in directory.glob(".*.tmp") if directory.is_dir() else ():
+        # The folder may be the user's own, with temporary files of other programs.
+        if _TEMPORARY.fullmatch(left.name):
+            with contextlib.suppress(OSError):
+                left.unlink()
 
 
 def _umask() -> int:

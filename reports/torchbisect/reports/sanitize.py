@@ -1,4 +1,4 @@
-"""Escape foreign text for Markdown, a terminal and HTML pages, and remove the machine's own paths from it.
+"""Escape foreign text for Markdown, a terminal and HTML, and shorten the paths of this machine in it.
 
 Scripts, exception messages and names of builds come from strangers and from the code under test. None of them may end
 a fence, mention a person, load an image, hide text or move a cursor. The rules follow CommonMark 0.31 and GitHub's
@@ -11,7 +11,9 @@ the package on.
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from torchbisect.core.printable import clean as clean
+from torchbisect.core.printable import one_line as one_line
 
 
 class Markdown(str):
@@ -20,8 +22,6 @@ class Markdown(str):
     __slots__ = ()
 
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-_NEWLINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 # An underscore inside a word is not emphasis in CommonMark, and many names have one.
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 _LINE_START = re.compile(r"^(\d{1,9})([.)])(?=\s|$)|^()([-+#=])")
@@ -29,39 +29,6 @@ _STARTERS = re.compile(
     r"@|#(?=\w)|\bgh-(?=\d)|:(?=[\w+-]+(?::|$))|\b(?:https?|ftp|mailto|xmpp):|\bwww\.|\$", re.IGNORECASE
 )
 _BACKTICKS = re.compile(r"`+")
-# Some letters and marks are invisible although Unicode does not put them into a category "other". A message could hide
-# behind them: Braille blank, Hangul fillers, the combining grapheme joiner, variation selectors.
-_INVISIBLE = frozenset("\u2800\u115f\u1160\u3164\uffa0\u034f") | {chr(c) for c in range(0xFE00, 0xFE10)}
-
-# Characters that may need an escape. Letters and digits are excluded here because logs can be long.
-_UNUSUAL = re.compile(rf"[^\w\n\t\x20-\x7e]|[{''.join(sorted(_INVISIBLE))}]")
-
-
-def clean(text: str) -> str:
-    """Return the text without invisible characters other than spaces, tabs and newlines.
-
-    Terminal sequences are dropped, and every kind of line end becomes a newline. Control, bidirectional, zero-width,
-    private and unpaired surrogate characters become Python escapes (``\\u202e``), which keep the meaning of a
-    script's string literal.
-    """
-    text = _NEWLINES.sub("\n", _ANSI.sub("", text))
-    return _UNUSUAL.sub(_escape_invisible, text)
-
-
-def _escape_invisible(found: re.Match[str]) -> str:
-    character = found.group()
-    if unicodedata.category(character)[0] == "C" or character in _INVISIBLE:
-        code = ord(character)
-        if code > 0xFFFF:
-            return f"\\U{code:08x}"
-        return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"
-    return character
-
-
-def one_line(text: str, limit: int = 200) -> str:
-    """Return the cleaned text on one line of at most ``limit`` characters; an ellipsis marks a cut."""
-    line = " ".join(clean(text[: 8 * limit]).split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def _longest_run(text: str) -> int:

@@ -10,12 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from torchbisect.core.decode import DecodeError, decode
 from torchbisect.core.errors import InputError
 from torchbisect.probe.localize.compiler_bisector import PassFound
-from torchbisect.reports.model.json_codec import DecodeError, decode, encode
+from torchbisect.reports.model.json_codec import encode
 from torchbisect.reports.model.search_results import BisectReport, BuildFacts
 
 SCHEMA = 1
+#: The reason of a report that was written before the first verdict.
+NOT_OBSERVED = "not observed yet"
 
 ReportState = Literal["complete", "partial", "interrupted"]
 ReportVerdict = Literal["mismatch", "none", "flaky", "untestable"]
@@ -151,6 +154,8 @@ class MinimalScript:
         confirmed: its runs under plain ``python``.
         trajectory: the sizes of the best candidates, in order.
         stands_alone: it was seen to exit non-zero on a build that fails and zero on one that does not.
+        mismatch: its own mismatch, with its own places and values; ``None`` in older reports.
+        log: the last part of the standard error of its compiled run.
     """
 
     path: str
@@ -164,6 +169,8 @@ class MinimalScript:
     confirmed: tuple[Confirmation, ...] = ()
     trajectory: tuple[ReductionStep, ...] = ()
     stands_alone: bool = False
+    mismatch: MismatchReport | None = None
+    log: str = ""
 
 
 @dataclass(frozen=True)
@@ -274,6 +281,22 @@ class Report:
     started: str | None = None
     seconds: float = 0.0
     schema: int = SCHEMA
+
+    @property
+    def shown_mismatch(self) -> MismatchReport | None:
+        """The mismatch that a reader sees first: that of the minimal script where there is one."""
+        return (self.minimal and self.minimal.mismatch) or self.mismatch
+
+    @property
+    def original_summary(self) -> str:
+        """The summary of the original script's mismatch, where it is another than the one shown first; else empty."""
+        shown, own = self.shown_mismatch, self.mismatch
+        return own.summary if own is not None and shown is not None and own.summary != shown.summary else ""
+
+    @property
+    def unobserved(self) -> bool:
+        """True if the run was interrupted before there was a verdict."""
+        return self.state == "interrupted" and self.reason == NOT_OBSERVED
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the value of ``report.json``."""

@@ -146,7 +146,8 @@ def histogram(details: Mapping[str, Any]) -> tuple[Bar, ...]:
     if not isinstance(data, Mapping):
         return ()
     edges, counts = _numbers(data.get("edges")), _numbers(data.get("counts"))
-    if not counts or len(edges) != len(counts) + 1:
+    # One number needs no chart: it is among the figures.
+    if sum(counts) < 2 or len(edges) != len(counts) + 1:
         return ()
     top, wide = max(*counts, 1.0), _WIDE / len(counts)
     return tuple(

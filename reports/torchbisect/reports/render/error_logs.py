@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchbisect.reports.sanitize import clean, without_machine_paths
+from torchbisect.core.printable import clean
+from torchbisect.reports.sanitize import without_machine_paths
 
 _FRAME = re.compile(r'^( *)File "(.*)", line \d+')
 _TRACEBACK = re.compile(r"^\s*(?:[+|] ?)*(?:Exception Group )?Traceback \(most recent call last\):")
@@ -85,7 +86,7 @@ def _frames(lines: list[str], position: int) -> tuple[list[list[str]], int]:
 
 def _without_blank_runs(lines: list[str]) -> Iterator[str]:
     while lines and not lines[-1].strip():
-        lines = lines[:-1]
+        lines.pop()
     blank = True
     for line in lines:
         if line.strip() or not blank:

@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from torchbisect.core.printable import clean, one_line
 from torchbisect.reports.model.report import LocalizationReport, MinimalScript, MismatchReport, ReductionStep, Report
 from torchbisect.reports.model.search_results import (
     BisectReport,
@@ -25,7 +26,7 @@ from torchbisect.reports.render import charts
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
 from torchbisect.reports.render.markdown_sections import ANSWERS, figure, runs
-from torchbisect.reports.sanitize import clean, in_one_folder, one_line, short_line, without_machine_paths
+from torchbisect.reports.sanitize import in_one_folder, short_line, without_machine_paths
 
 _TITLES = {"mismatch": "Mismatch", "none": "No mismatch", "flaky": "Flaky", "untestable": "Could not be tested"}
 _SIGNS = {"same": "bad", "none": "good", "other": "untestable", "untestable": "untestable"}
@@ -64,11 +65,12 @@ def _environment(packages: tuple[str, ...]) -> jinja2.Environment:
 
 
 def _context(report: Report) -> dict[str, Any]:
-    mismatch, environment = report.mismatch, report.environment
+    mismatch, environment = report.shown_mismatch, report.environment
     return {
-        "title": _TITLES[report.verdict],
+        "title": "Interrupted" if report.unobserved else _TITLES[report.verdict],
         "verdict": report.verdict,
         "summary": short_line(mismatch.summary if mismatch else report.reason or ""),
+        "original": short_line(report.original_summary),
         "facts": _facts(report),
         "sides": _sides(mismatch),
         "values": _values(mismatch),
@@ -211,6 +213,8 @@ def _trajectory(minimal: MinimalScript) -> tuple[ReductionStep, ...]:
 
 
 def _logs(report: Report) -> list[tuple[str, str]]:
+    if report.minimal is not None and report.minimal.log:
+        return [("The minimal script, compiled", cut_log(report.minimal.log, 200))]
     if report.logs is None:
         return []
     both = (("Compiled", report.logs.compiled), ("Eager", report.logs.eager))

@@ -10,12 +10,13 @@ from typing import Any
 
 import jinja2
 
+from torchbisect.core.printable import clean, one_line
 from torchbisect.reports.model.report import Logs, Report
 from torchbisect.reports.model.search_results import BisectReport, ChangeRange, left_out, ranges, sentence
 from torchbisect.reports.render import markdown_sections as sections
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
-from torchbisect.reports.sanitize import Markdown, clean, fence, in_one_folder, one_line, without_machine_paths
+from torchbisect.reports.sanitize import Markdown, fence, in_one_folder, without_machine_paths
 
 #: GitHub accepts 65,536 characters in a comment. The limit here counts UTF-8 bytes, which is safe for every alphabet.
 LIMIT = 65_536
@@ -105,13 +106,15 @@ def _collapse_blank_lines(text: str) -> str:
 
 
 def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
-    mismatch, localization = report.mismatch, report.localization
+    mismatch, localization, shown = report.mismatch, report.localization, report.shown_mismatch
     conditions = report.conditions or ()
     labels = suggest(report)
     return {
         "marker": Markdown(marker(mismatch.fingerprint if mismatch else report.verdict)),
+        "title": sections.title(report),
         "headline": sections.headline(report),
-        "sides": sections.sides(mismatch) if mismatch else [],
+        "sides": sections.sides(shown) if shown else [],
+        "original": sections.text(report.original_summary) if report.original_summary else None,
         "script": _script(report, allowed),
         "necessary": sections.condition_lines([c for c in conditions if c.necessary][: allowed.lines]),
         "unnecessary": sections.condition_lines([c for c in conditions if not c.necessary][: allowed.lines]),
@@ -127,7 +130,7 @@ def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
         "command": fence(in_one_folder(one_line(report.command, 1000)), "sh"),
         "labels": Markdown(", ".join(sections.span(label) for label in labels)) if labels else None,
         "made_by": _made_by(report),
-        "logs": _logs(report.logs, allowed),
+        "logs": _logs(report, allowed),
         "environment": sections.environment_lines(report.environment) if report.environment else [],
         "collect_env": _collect_env(report, allowed),
     }
@@ -158,7 +161,7 @@ def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
     bisector = localization.compiler_bisector
     for words, named in (
         ("The first backend that shows it is", localization.backend),
-        ("By the rules of PyTorch's triage, this points to", localization.component),
+        ("Likely component:", localization.component),
         ("PyTorch's `compiler_bisector`, run on the script under plain `python`, names", bisector and bisector.text),
     ):
         if named:
@@ -206,9 +209,11 @@ def _made_by(report: Report) -> Markdown:
     return Markdown(f"<sub>Written by {name} from its measurements; no person has checked it yet.</sub>")
 
 
-def _logs(logs: Logs | None, allowed: Allowance) -> list[Mapping[str, Markdown]]:
-    if logs is None:
-        return []
+def _logs(report: Report, allowed: Allowance) -> list[Mapping[str, Markdown]]:
+    logs = report.logs or Logs()
+    if report.minimal is not None and report.minimal.log:
+        text = cut_log(report.minimal.log, allowed.compiled_log)
+        return [{"title": Markdown("The minimal script, compiled:"), "fence": fence(text)}]
     both = (("Compiled:", logs.compiled, allowed.compiled_log), ("Eager:", logs.eager, allowed.eager_log))
     return [{"title": Markdown(title), "fence": fence(cut_log(log, most))} for title, log, most in both if log.strip()]
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torchbisect.core.printable import one_line
 from torchbisect.reports.model.report import (
     AblationRow,
     Condition,
@@ -23,7 +24,7 @@ from torchbisect.reports.model.search_results import (
     ranges,
     verdicts_in_order,
 )
-from torchbisect.reports.sanitize import Markdown, code, code_cell, one_line, prose, without_machine_paths
+from torchbisect.reports.sanitize import Markdown, code, code_cell, prose, without_machine_paths
 
 ANSWERS = {
     "same": "the same mismatch",
@@ -120,9 +121,7 @@ def _times(count: int) -> str:
 def condition_lines(conditions: Sequence[Condition]) -> list[Markdown]:
     """Return the statements about when the script fails, each with its counts."""
     return [
-        Markdown(
-            f"{text(condition.statement)} ({condition.shown} of {condition.tried} runs without it still showed it)"
-        )
+        Markdown(f"{text(condition.statement)} ({condition.shown} of {condition.tried} variants without it failed)")
         for condition in conditions
     ]
 
@@ -221,10 +220,21 @@ def environment_lines(environment: EnvironmentReport) -> list[Markdown]:
     return [Markdown(f"{label}: {span(value)}") for label, value in known if value]
 
 
+def title(report: Report) -> Markdown | None:
+    """Return a title for an issue; ``None`` without a mismatch."""
+    shown = report.shown_mismatch
+    if shown is None or report.verdict != "mismatch":
+        return None
+    component = report.localization.component if report.localization else None
+    return span(f"[{component or 'torch.compile'}] {shown.summary}", 160)
+
+
 def headline(report: Report) -> Markdown:
     """Return the first sentence of the report: the mismatch, or the reason why there is none."""
-    if report.mismatch is not None:
-        return text(report.mismatch.summary)
+    if report.shown_mismatch is not None:
+        return text(report.shown_mismatch.summary)
+    if report.unobserved:
+        return Markdown("The run was interrupted before there was a verdict; the same command continues.")
     words = {
         "none": "No mismatch",
         "flaky": "The result changes from run to run",

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
+from torchbisect.core.printable import clean, one_line
 from torchbisect.reports.model.report import MinimalScript, Report
 from torchbisect.reports.model.search_results import ranges, sentence
-from torchbisect.reports.sanitize import clean, one_line
 
 _VERDICTS = {
     "mismatch": ("mismatch", "bold red"),
@@ -21,39 +18,49 @@ _VERDICTS = {
     "flaky": ("flaky", "bold yellow"),
     "untestable": ("untestable", "bold yellow"),
 }
+_LABEL = 14
 #: A label, its text, the style of the label and the style of the text.
 SummaryLine = tuple[str, str, str, str]
 
 
-def summary(report: Report, files: Sequence[Path] = (), *, script_lines: int = 40) -> RenderableType:
-    """Return the summary that ends a run: it names the written files and shows some lines of the minimal script."""
-    parts: list[RenderableType] = [_grid(_found(report))]
+def summary(report: Report, files: Sequence[Path] = (), *, script_lines: int = 40, hint: str = "") -> Text:
+    """Return the summary that ends a run, for a console with ``soft_wrap``: lines are neither cut nor padded.
+
+    Args:
+        files: the files that were written.
+        script_lines: the most lines of the minimal script that are shown.
+        hint: the next step of the reader.
+    """
+    parts = [columns(_found(report))]
     if report.minimal is not None:
         parts.append(_script(report.minimal, script_lines))
-    parts.append(_grid([*_confirmed(report.minimal), *_ending(report, files)]))
-    return Group(*parts)
+    parts.append(
+        columns([*_confirmed(report.minimal), *_ending(report, files), *([("next", hint, "dim", "")] if hint else ())])
+    )
+    return Text("\n").join(part for part in parts if part)
 
 
-def _grid(lines: Iterable[SummaryLine]) -> Table:
-    """Return a grid of labels and texts, without rich markup: a script's words must not color or hide anything."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, min_width=12)
-    table.add_column(overflow="fold")
+def columns(lines: Iterable[SummaryLine]) -> Text:
+    """Return labels and texts, a line each, without rich markup: a script's words must not color or hide anything."""
+    rows = []
     for label, words, label_style, style in lines:
-        table.add_row(Text(label, label_style), Text(one_line(words, 400), style))
-    return table
+        space = " " * max(2, _LABEL - len(label))
+        rows.append(Text.assemble((label, label_style), space, (one_line(words, 400), style)))
+    return Text("\n").join(rows)
 
 
 def _found(report: Report) -> Iterator[SummaryLine]:
-    word, style = _VERDICTS[report.verdict]
-    what = report.mismatch.summary if report.mismatch else report.reason or ""
-    yield word, what, style, ""
+    word, style = ("interrupted", "bold yellow") if report.unobserved else _VERDICTS[report.verdict]
+    shown = report.shown_mismatch
+    yield word, shown.summary if shown else report.reason or "", style, ""
+    if report.original_summary:
+        yield "original", report.original_summary, "dim", ""
     if report.environment:
         yield "torch", report.environment.torch, "dim", ""
     localization = report.localization
     if localization and localization.backend:
-        pointed = f", points to {localization.component}" if localization.component else ""
-        yield "backend", f"first shown by {localization.backend}{pointed}", "dim", ""
+        likely = f"; likely component: {localization.component}" if localization.component else ""
+        yield "backend", f"first shown by {localization.backend}{likely}", "dim", ""
         if localization.compiler_bisector:
             yield "part", f"{localization.compiler_bisector.text}, according to torch's compiler_bisector", "dim", ""
         if localization.fixed_by:
@@ -66,10 +73,13 @@ def _found(report: Report) -> Iterator[SummaryLine]:
         yield "minimal", size, "dim", ""
 
 
-def _script(minimal: MinimalScript, limit: int) -> RenderableType:
-    lines = clean(minimal.source).rstrip("\n").split("\n")
-    shown = "\n".join(lines[:limit] + (["# ... the rest is in the file"] if len(lines) > limit else []))
-    return Padding(Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True), (1, 2))
+def _script(minimal: MinimalScript, limit: int) -> Text:
+    """Return the script as it can be copied from the terminal and pasted into a file."""
+    lines = [line.rstrip() for line in clean(minimal.source).rstrip("\n").split("\n")]
+    if len(lines) > limit:
+        lines = [*lines[:limit], f"# the other {len(lines) - limit} lines are in {minimal.path}"]
+    text = Syntax("", "python", theme="ansi_dark", background_color="default").highlight("\n".join(lines))
+    return Text("\n").join([Text(), *text.split("\n"), Text()])
 
 
 def _confirmed(minimal: MinimalScript | None) -> Iterator[SummaryLine]:
@@ -90,5 +100,5 @@ def _ending(report: Report, files: Sequence[Path]) -> Iterator[SummaryLine]:
         yield "note", notice, "yellow", ""
     for path in files:
         yield "written", str(path), "dim", ""
-    if report.state == "interrupted":
+    if report.state == "interrupted" and not report.unobserved:
         yield "interrupted", "the same command continues where it stopped", "yellow", "yellow"
