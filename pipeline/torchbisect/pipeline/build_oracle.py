@@ -1,16 +1,17 @@
-"""The oracle of builds: asks a build, a single run of it, or an altered environment, and keeps the answers."""
+"""Ask a build by its name: install it, run a script there once or by its signature, and keep the answers."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
 from torchbisect.containers.environment import Environment, Facts
 from torchbisect.core.build import Build
+from torchbisect.core.decode import decode
 from torchbisect.core.errors import InstallFailed
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.verdict import Verdict
@@ -19,6 +20,17 @@ from torchbisect.pipeline.session import Session
 from torchbisect.probe.agent_client import AgentFailed
 from torchbisect.probe.module_sources import repro_identity
 from torchbisect.probe.oracle import Oracle, Question
+
+
+@dataclass(frozen=True)
+class _KeptFacts:
+    """The facts that the journal keeps beside an answer."""
+
+    facts: Facts | None = None
+
+
+def _kept_answer(data: Any) -> tuple[BuildAnswer, Facts | None]:
+    return BuildAnswer.from_json(data), decode(_KeptFacts, data, "answer").facts
 
 
 class BuildOracle:
@@ -110,12 +122,13 @@ class BuildOracle:
         return answer
 
     def _read(self, key: str, name: str | None) -> BuildAnswer | None:
-        kept = self._session.journal.get(key)
+        kept = self._session.journal.get(key, _kept_answer)
         if kept is None:
             return None
-        if name and kept["facts"]:
-            self.facts[name] = Facts(**kept["facts"])
-        return BuildAnswer.from_json(kept)
+        answer, facts = kept
+        if name and facts:
+            self.facts[name] = facts
+        return answer
 
     def _key(self, build: Build, question: Question, *more: Any) -> str:
         maker = self._session.sources.maker(build)

@@ -1,4 +1,4 @@
-"""The builds that each channel offers to a run, and the makers of their environments."""
+"""The builds of this machine's channels (releases, nightlies, commits), and how an environment of each is made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import datetime
 import functools
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import pypi_simple
 
 from torchbisect.bisect.sources import nightly, release
 from torchbisect.bisect.sources.listing import Listing
@@ -17,6 +19,7 @@ from torchbisect.containers.docker.environments import DockerEnvironments
 from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.docker.processes import Confinement
 from torchbisect.containers.environment import Environments
+from torchbisect.containers.index import cpu_index
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import packages, project_page
 from torchbisect.containers.python.interpreter import Interpreter
@@ -60,7 +63,8 @@ class LocalBuildSources:
     def indexes(self) -> Indexes:
         """The indexes of the releases, and of the packages that builds need besides torch."""
         url = None if self._index_is_nightly else self.options.index_url
-        return Indexes.from_configuration(url, self.options.extra_index_urls, python=self._host_python)
+        found = Indexes.from_configuration(url, self.options.extra_index_urls, python=self._host_python)
+        return replace(found, allow_sdists=self.options.allow_sdists)
 
     @property
     def _host_python(self) -> str:
@@ -70,11 +74,34 @@ class LocalBuildSources:
     @functools.cached_property
     def releases(self) -> Listing:
         """The releases that the index offers to this Python, oldest first."""
-        found = packages(self.indexes, "torch", notify=self.display.warn)
-        return release.releases(found, self.interpreter, self.options.variant)
+        found = packages(self._release_indexes, "torch", notify=self.display.warn)
+        return release.releases(found, self.interpreter, self.options.variant, cpu_first=self._cpu_first)
+
+    @functools.cached_property
+    def _cpu_first(self) -> bool:
+        """True if wheels for the CPU are taken where an index has them: there is no GPU, and no variant was named."""
+        options = self.options
+        typed = [text.rpartition("+")[2] for text in (options.torch, options.good, options.bad) if text and "+" in text]
+        named = options.variant or options.device == "cuda" or any(map(_VARIANT.fullmatch, typed))
+        return not named and options.sandbox == "venv" and not find_gpus()
+
+    @functools.cached_property
+    def _release_indexes(self) -> Indexes:
+        """The indexes, with PyTorch's own for the CPU where no other main index is configured and it answers."""
+        own = self.indexes
+        public = own.index_url.rstrip("/") == pypi_simple.PYPI_SIMPLE_ENDPOINT.rstrip("/")
+        on_linux = any("linux" in platform for platform in self.interpreter.platforms)
+        if self._cpu_first and public and on_linux and cpu_index.answers():
+            return replace(own, extra_index_urls=(cpu_index.CPU_INDEX, *own.extra_index_urls))
+        return own
 
     @functools.cached_property
     def _release_maker(self) -> Environments:
+        return self._maker(self._release_indexes if self.options.sandbox == "venv" else self.indexes)
+
+    @functools.cached_property
+    def _installed_maker(self) -> Environments:
+        """The maker for the installed torch, which needs no index."""
         return self._maker(self.indexes)
 
     @functools.cached_property
@@ -106,7 +133,7 @@ class LocalBuildSources:
 
     def _nightly_indexes_of(self, variant: str) -> Indexes:
         own = self.indexes
-        return Indexes(nightly.index_url(variant, self.nightly_index), own.urls, own.find_links)
+        return Indexes(nightly.index_url(variant, self.nightly_index), own.urls, own.find_links, own.allow_sdists)
 
     @functools.cached_property
     def listed_nightlies(self) -> Listing:
@@ -132,9 +159,9 @@ class LocalBuildSources:
 
     def nightly(self, selector: BuildSelector) -> Build:
         """Return the nightly that the user named."""
-        listed = [build for build in self.listed_nightlies.builds if selector.matches(build)]
-        if listed:
-            return listed[-1]
+        listed = selector.best_of(self.listed_nightlies.builds)
+        if listed is not None:
+            return listed
         date = selector.date
         found = self.nightlies_between(date, date).builds if date is not None else ()
         if not found:
@@ -174,6 +201,8 @@ class LocalBuildSources:
             if source.pair not in made:
                 made[source.pair] = self._maker(self._nightly_indexes_of(source.variant), source.interpreter)
             return made[source.pair]
+        if build.channel is Channel.INSTALLED and self.options.sandbox == "venv":
+            return self._installed_maker
         return self._nightly_maker if build.channel is Channel.NIGHTLY else self._release_maker
 
     def _maker(self, indexes: Indexes, interpreter: Interpreter | None = None) -> Environments:
@@ -189,12 +218,17 @@ class LocalBuildSources:
                 notify=self.display.status,
             )
         return VenvEnvironments(
-            self.cache, interpreter or self.interpreter, indexes, packages=options.packages, notify=self.display.status
+            self.cache,
+            interpreter or self.interpreter,
+            indexes,
+            packages=options.packages,
+            notify=self.display.status,
+            announce=self.display.result,
         )
 
     def close(self) -> None:
         """Release all environments and connections."""
-        for name in ("_url_probe", "_release_maker", "_nightly_maker"):
+        for name in ("_url_probe", "_installed_maker", "_release_maker", "_nightly_maker"):
             if name in self.__dict__:
                 self.__dict__[name].close()
         for maker in self._makers_elsewhere.values():

@@ -1,4 +1,4 @@
-"""The search for a flaky script: single runs of builds, as many as the confidence needs."""
+"""Search for a flaky script: run builds as often as the confidence needs, by ``bisect.search.flaky``."""
 
 from __future__ import annotations
 

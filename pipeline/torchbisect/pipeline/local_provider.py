@@ -10,18 +10,17 @@ from torchbisect.containers.environment import Environment, check_gpu
 from torchbisect.containers.python.variants import find_gpus
 from torchbisect.core.build import Build
 from torchbisect.core.errors import MachineError
+from torchbisect.core.repro import Repro
 from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Notify
 from torchbisect.pipeline.shared_resources import SharedResources
-from torchbisect.probe.agent_client import Agent
+from torchbisect.probe.agent_client import Agent, AgentFailed
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe, ProbeOptions
 from torchbisect.probe.test_command import CommandProbe
-
-COLLECT_ENV_SECONDS = 120.0
 
 
 class LocalProvider:
@@ -96,16 +95,21 @@ class LocalProvider:
             agent=agent,
         )
 
-    def collect_env(self, environment: Environment) -> str | None:
+    def collect_env(self, oracle: Oracle) -> str | None:
         """Return the output of ``python -m torch.utils.collect_env`` in an environment, or ``None`` if it failed."""
         known = self._shared.collected if self._shared else {}
-        key = f"{self._options.packages} {environment.facts}"
+        key = f"{self._options.packages} {oracle.environment.facts}"
         if key not in known:
-            done = environment.run(["-m", "torch.utils.collect_env"], timeout=COLLECT_ENV_SECONDS)
-            known[key] = done.output if done.status == 0 else None
+            try:
+                known[key] = oracle.run_tool("collect-env", Repro("")).text
+            except AgentFailed:
+                # A test of the user may be there for a torch that no agent can import.
+                known[key] = None
         return known[key]
 
     def close(self) -> None:
         """Release everything that no other run shares."""
         if self._shared is None:
             self.sources.close()
+        else:
+            self._shared.end_repro()

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from torchbisect.core.errors import InputError
+from torchbisect.core.requirement import parse_requirement
+from torchbisect.core.scrub import scrub_secrets
 from torchbisect.minimizer.budget import Budget
 from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.judge.slowness import Bounds
 
+#: In the place of a package: those that the script imports.
+AUTO = "auto"
 CHANNELS = ("release", "nightly", "commit")
 
 
@@ -21,9 +25,14 @@ class Options:
     """The options of a run.
 
     Attributes:
-        script: the failing script; ``None`` where only the user's own test is asked.
+        script: the failing script: a file, a notebook, ``FILE::TEST``, ``-`` for standard input, or with ``module`` a
+            dotted name; ``None`` where only the user's own test is asked.
         arguments: the arguments of the script.
+        module: the script is a module, as with ``python -m``.
+        files: further files and folders that the script needs.
+        workdir: the working directory of the script; ``None`` for the one of this process.
         torch: the build where it fails: a version, a date, or ``installed``; ``None`` for the default.
+        nearest: if ``torch`` cannot be had, as a nightly that is gone or a build from source, take the nearest build.
         python: the Python that runs scripts and makes environments.
         good: a build where the script works, one end of the search; ``None`` to search for one.
         bad: a build where it fails, the other end of the search; ``None`` for that of ``torch``.
@@ -36,7 +45,8 @@ class Options:
         variant: the variant of the builds, such as ``cpu`` or ``cu126``; ``None`` for the default.
         device: the default device of the script; ``None`` for the script's own.
         git: a clone of PyTorch or the address of one; ``None`` for the public repository.
-        packages: further packages that are installed in every environment.
+        packages: further packages that are installed in every environment; ``auto`` stands for the script's imports.
+        allow_sdists: build packages that have no wheel from source, which runs their code at the install.
         minimize: shrink the script.
         bisect: search for the builds where it broke and where it was fixed.
         budget: the time or number of questions after which shrinking stops; ``None`` for no limit.
@@ -48,22 +58,24 @@ class Options:
         max_recompiles: the most recompiles; ``None`` for any.
         max_graph_breaks: the most graph breaks; ``None`` for any.
         jobs: the number of questions asked at once; ``None`` for one build, or two candidates of the minimizer.
-        timeout: the most seconds that the script may take in eager, or the test; ``None`` for the default limit.
+        timeout: the most seconds that a run of the script may take, or the test; ``None`` for the default limits.
         repeat: the number of runs behind each answer.
         seed: the seed of every random generator.
         cache_dir: the folder of the environments; ``None`` for the default.
-        cache_limit: the most bytes that environments may take on disk; ``None`` for no limit.
+        cache_limit: the most bytes that environments may take on disk; ``None`` for the default.
         plan: print the cost of the search, and do nothing else.
         build_cmd: a command that builds torch at a commit, where its Python files alone do not decide.
         out: the folder of the results.
         as_json: print the report as JSON on standard output.
         verbosity: 1 for ``-v``, -1 for ``-q``, else 0.
+        profile: print the time of each stage at the end.
         command: the command that was typed: ``run``, ``check``, ``minimize``, ``explain`` or ``bisect``.
     """
 
     script: Path | None
     arguments: tuple[str, ...] = ()
     torch: str | None = None
+    nearest: bool = False
     python: str = sys.executable
     good: str | None = None
     bad: str | None = None
@@ -77,6 +89,7 @@ class Options:
     device: str | None = None
     git: str | None = None
     packages: tuple[str, ...] = ()
+    allow_sdists: bool = False
     minimize: bool = True
     bisect: bool = True
     budget: Budget | None = None
@@ -98,7 +111,11 @@ class Options:
     out: Path = Path("torchbisect-out")
     as_json: bool = False
     verbosity: int = 0
+    profile: bool = False
     command: str = "run"
+    module: bool = False
+    files: tuple[str, ...] = ()
+    workdir: Path | None = None
 
     @property
     def bounds(self) -> Bounds:
@@ -108,7 +125,9 @@ class Options:
     @property
     def limits(self) -> Limits:
         """The limits of every run of a script."""
-        return Limits() if self.timeout is None else Limits(eager=self.timeout)
+        if self.timeout is None:
+            return Limits()
+        return Limits(self.timeout, compiled_floor=self.timeout, compiled_cap=max(self.timeout, Limits.compiled_cap))
 
     @property
     def candidates(self) -> int:
@@ -126,23 +145,38 @@ max_recompiles max_graph_breaks jobs timeout repeat seed
 
 
 def repeat_command(options: Options, script: str | None) -> str:
-    """Return the command line that repeats a run, quoted for a shell, with only what differs from the defaults."""
+    """Return the command line that repeats a run, quoted for a shell, with only what differs from the defaults.
+
+    Its addresses are without users and passwords.
+    """
     defaults = {field.name: field.default for field in fields(Options)}
-    words = ["torchbisect", options.command, *([script] if script is not None else [])]
+    words = ["torchbisect", options.command]
     for name in _SINGLE.split():
         value = getattr(options, name)
         if value != defaults[name]:
             words += [f"--{name.replace('_', '-')}", _written(value)]
-    for name, flag in (("channels", "--channel"), ("extra_index_urls", "--extra-index-url"), ("packages", "--with")):
+    for name, flag in (
+        ("channels", "--channel"),
+        ("extra_index_urls", "--extra-index-url"),
+        ("packages", "--with"),
+        ("files", "--files"),
+    ):
         for value in getattr(options, name):
             words += [flag, value]
+    words += ["--nearest"] if options.nearest else []
+    words += ["--allow-sdists"] if options.allow_sdists else []
     words += ["--save-trajectory"] if options.save_trajectory else []
     if options.command == "run":
         words += [flag for flag, on in (("--no-minimize", options.minimize), ("--no-bisect", options.bisect)) if not on]
         words += ["--explain"] if options.explain else []
-    if options.arguments:
-        words += ["--", *options.arguments]
-    return shlex.join(words)
+    if script is not None:
+        words += [
+            *(["-m"] if options.module else []),
+            script,
+            *(["--"] if options.arguments else []),
+            *options.arguments,
+        ]
+    return shlex.join(map(scrub_secrets, words))
 
 
 def _written(value: object) -> str:
@@ -151,7 +185,10 @@ def _written(value: object) -> str:
 
 
 def check_options(options: Options) -> Options:
-    """Return the options. Raises ``InputError`` if they don't go together or a value can't be used."""
+    """Return the options, with each package in its normal form.
+
+    Raises ``InputError`` if they don't go together or a value can't be used.
+    """
     _check_question(options)
     if options.image is not None and options.sandbox != "docker":
         raise InputError("--image is for --sandbox docker: add that, or leave --image out")
@@ -159,11 +196,17 @@ def check_options(options: Options) -> Options:
         raise InputError("--cache-limit is for --sandbox venv: leave it out, and use torchbisect cache --docker")
     if options.build_cmd is not None and options.sandbox == "docker":
         raise InputError("--build-cmd is for --sandbox venv: a container does not get what it builds; leave one out")
-    if options.out.exists() and not options.out.is_dir():
+    if os.path.exists(options.out) and not os.path.isdir(options.out):
         raise InputError(f"--out {options.out}: this is a file and not a folder; name another folder")
-    if any(not package.strip() for package in options.packages):
-        raise InputError("--with: the package's name is empty; write --with numpy, say")
-    return options
+    packages = tuple(parse_requirement(package, sdists=options.allow_sdists) for package in options.packages)
+    if is_test(options.script) and not any(package.startswith("pytest") for package in packages):
+        packages = (*packages, "pytest")
+    return replace(options, packages=packages)
+
+
+def is_test(script: Path | None) -> bool:
+    """Return True for a script that names a test, as pytest does: ``FILE::TEST``."""
+    return script is not None and "::" in str(script) and not os.path.exists(script)
 
 
 def _check_question(options: Options) -> None:

@@ -1,4 +1,4 @@
-"""Builds, their environments and their oracles: everything that a run takes from outside its own folder."""
+"""The interface through which a run gets builds, their environments and their oracles."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Provider(Protocol):
         Raises ``InstallFailed`` if the build can't be installed here.
         """
 
-    def collect_env(self, environment: Environment) -> str | None:
+    def collect_env(self, oracle: Oracle) -> str | None:
         """Return the output of ``python -m torch.utils.collect_env`` in an environment, or ``None`` if it failed."""
 
     def close(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import datetime
 import importlib.metadata
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, SearchResult
@@ -18,12 +18,14 @@ from torchbisect.core.build import Build
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.version import __version__
 from torchbisect.minimizer.explain.conditions import MeasuredCondition
-from torchbisect.pipeline.options import Options, repeat_command
+from torchbisect.pipeline.options import Options, is_test, repeat_command
+from torchbisect.pipeline.script_size import repro_size, script_size
 from torchbisect.pipeline.stages.bisect import Level
 from torchbisect.pipeline.stages.commits import BoundaryCommits
 from torchbisect.pipeline.stages.minimize import ShrunkScript
 from torchbisect.pipeline.stages.observe import Observed
 from torchbisect.pipeline.stages.refine import Refinement
+from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.localize.backends import Localization
 from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.probe.standalone_run import PlainRun
@@ -53,6 +55,7 @@ class ReportBuilder:
         self.part = "observe"
         self.interrupted = False
         self._options, self._repro = options, repro
+        self._size = repro_size(repro)
         self._began, self._started = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
         self._failing: Build | None = None
         self._environment: shapes.EnvironmentReport | None = None
@@ -112,7 +115,7 @@ class ReportBuilder:
 
     def set_shrunk(self, shrunk: ShrunkScript) -> None:
         """Set the shrunk script; a reason why an earlier shrinking could not finish is dropped."""
-        self._minimal = minimal_part(shrunk, self._repro.source, self._failing.name if self._failing else "")
+        self._minimal = minimal_part(shrunk, self._size, self._failing.name if self._failing else "")
         self._unfinished.pop("minimize", None)
 
     def set_conditions(self, found: Sequence[MeasuredCondition]) -> None:
@@ -158,8 +161,8 @@ class ReportBuilder:
             state=state,
             verdict=observed.verdict if observed else "untestable",
             environment=self._environment,
-            command=repeat_command(self._options, script.name if script is not None else None),
-            original=original_part(self._repro) if script is not None else None,
+            command=repeat_command(self._options, _shown(script) if script is not None else None),
+            original=original_part(self._repro, self._size) if script is not None else None,
             mismatch=mismatch_part(observed) if observed else None,
             localization=self._localization,
             minimal=self._minimal,
@@ -169,7 +172,7 @@ class ReportBuilder:
             arguments=self._repro.arguments,
             unfinished=tuple(shapes.UnfinishedPart(part, reason) for part, reason in self._unfinished.items()),
             logs=logs_part(observed) if observed else None,
-            reason=observed.reason if observed else "not observed yet",
+            reason=observed.reason if observed else shapes.NOT_OBSERVED,
             notices=tuple(self._notices),
             versions=version_part(),
             started=self._started.isoformat(timespec="seconds"),
@@ -182,15 +185,23 @@ class ReportBuilder:
         return dataclasses.replace(self._bisect, notices=(*self._bisect.notices, *self._remarks))
 
 
+def _shown(script: Path) -> str:
+    """Return the name of a script for the command that repeats the run; a test keeps its folder."""
+    return str(script) if is_test(script) and not script.is_absolute() else script.name
+
+
 #: The commits that a report names; a day of nightlies has many more, and the compare link lists them all.
 MOST_SUSPECTS = 5
 
 
 def mismatch_part(observed: Observed) -> shapes.MismatchReport | None:
     """Return the mismatch of an observation, if it has one."""
-    if observed.mismatch is None:
-        return None
-    found, signature = observed.mismatch, observed.mismatch.signature
+    return None if observed.mismatch is None else found_part(observed.mismatch, observed.runs, observed.shown)
+
+
+def found_part(found: Mismatch, runs: int = 0, shown: int = 0) -> shapes.MismatchReport:
+    """Return a mismatch, with the runs that looked for it and those that showed it."""
+    signature = found.signature
     return shapes.MismatchReport(
         kind=str(found.kind),
         summary=found.summary,
@@ -201,8 +212,8 @@ def mismatch_part(observed: Observed) -> shapes.MismatchReport | None:
         eager=found.eager or None,
         compiled=found.compiled or None,
         details=dict(found.detail),
-        runs=observed.runs,
-        shown=observed.shown,
+        runs=runs,
+        shown=shown,
     )
 
 
@@ -232,7 +243,7 @@ def localization_part(found: Localization) -> shapes.LocalizationReport:
     )
 
 
-def minimal_part(shrunk: ShrunkScript, original: str, build: str) -> shapes.MinimalScript:
+def minimal_part(shrunk: ShrunkScript, original: shapes.ScriptSize, build: str) -> shapes.MinimalScript:
     """Return the shrunk script of the build where it fails, with the runs that showed that it stands alone."""
     size, made = script_size(shrunk.text), shrunk.reduction
     return shapes.MinimalScript(
@@ -240,7 +251,7 @@ def minimal_part(shrunk: ShrunkScript, original: str, build: str) -> shapes.Mini
         bytes=size.bytes,
         lines=size.lines,
         nodes=size.nodes,
-        original=script_size(original),
+        original=original,
         candidates=made.asked,
         seconds=made.seconds,
         source=shrunk.text,
@@ -249,6 +260,8 @@ def minimal_part(shrunk: ShrunkScript, original: str, build: str) -> shapes.Mini
             shapes.ReductionStep(asked, round(seconds, 2), size) for asked, seconds, size in made.trajectory
         ),
         stands_alone=shrunk.stands_alone,
+        mismatch=found_part(shrunk.mismatch) if shrunk.mismatch is not None else None,
+        log=without_machine_paths(shrunk.log),
     )
 
 
@@ -287,16 +300,9 @@ def commit_fields(found: BoundaryCommits) -> dict[str, Any]:
     }
 
 
-def original_part(repro: Repro) -> shapes.OriginalScript:
+def original_part(repro: Repro, size: shapes.ScriptSize) -> shapes.OriginalScript:
     """Return the script as the user gave it."""
-    size = script_size(repro.source)
     return shapes.OriginalScript(repro.name, size.bytes, size.lines, size.nodes, repro.source)
-
-
-def script_size(source: str) -> shapes.ScriptSize:
-    """Return the size of a script."""
-    nodes = sum(1 for _ in ast.walk(ast.parse(source)))
-    return shapes.ScriptSize(len(source.encode()), len(source.splitlines()), nodes)
 
 
 def version_part() -> dict[str, str]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import ast
 import signal
-import tokenize
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchbisect.containers.store.cache import remove_tree
+from torchbisect.containers.store.run_folder import unique_folder
 from torchbisect.core.build import Build
-from torchbisect.core.errors import Exit, InputError, TorchbisectError
-from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.errors import Exit, TorchbisectError
+from torchbisect.core.printable import clean
+from torchbisect.core.repro import Settings
+from torchbisect.core.timing import collected
 from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.profile import profile_text
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Provider
 from torchbisect.pipeline.report_builder import ReportBuilder
+from torchbisect.pipeline.script import opened_repro
+from torchbisect.pipeline.script_packages import with_found_packages
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds
@@ -27,12 +32,13 @@ from torchbisect.pipeline.stages.explain import explain_mismatch
 from torchbisect.pipeline.stages.history import search_history
 from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
 from torchbisect.pipeline.stages.minimize import ShrunkScript, Subject, Witness, shrink_trusted, unfinished_reason
-from torchbisect.pipeline.stages.observe import Observed, count_runs, observe
+from torchbisect.pipeline.stages.observe import Observed, count_runs, last_lines, observe, unrunnable
 from torchbisect.pipeline.stages.refine import refine
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle, Question
-from torchbisect.probe.test_command import NO_SCRIPT
 from torchbisect.reports.model.report import Report
+from torchbisect.reports.sanitize import without_machine_paths
+from torchbisect.reports.scrubbed import scrubbed
 
 OpenProvider = Callable[[Options, Display], Provider]
 
@@ -60,71 +66,6 @@ def stages_of(options: Options) -> Stages:
     }[options.command]
 
 
-# The most bytes of a script. A larger file is named by mistake: a checkpoint, say.
-_MOST_BYTES = 2_000_000
-
-
-def read_script(path: Path) -> str:
-    """Return the text of the script, decoded as Python does it.
-
-    Raises:
-        InputError: the file does not exist, can't be read, or is not Python.
-    """
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder: name the script in it")
-        if path.stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path} has more than {_MOST_BYTES // 1_000_000} MB: is it a Python script?")
-        with tokenize.open(path) as file:
-            source = file.read()
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; name the script that fails") from None
-    except OSError as error:
-        raise InputError(f"{path} can't be read: {error.strerror}") from error
-    except (SyntaxError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not text that Python can read: {error}") from error
-    _check_syntax(path, source)
-    return source
-
-
-def with_default_device(source: str, device: str | None) -> str:
-    """Return the script with a line, after its docstring and ``__future__`` imports, that sets its default device."""
-    if device in (None, "cpu"):
-        return source
-    body = ast.parse(source).body
-    first = 0
-    for number, statement in enumerate(body):
-        is_docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not is_docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
-            break
-        first = statement.end_lineno or 0
-    lines = source.splitlines(keepends=True)
-    if first and not lines[first - 1].endswith("\n"):
-        lines[first - 1] += "\n"
-    return "".join([*lines[:first], f"import torch; torch.set_default_device({device!r})\n", *lines[first:]])
-
-
-def _check_syntax(path: Path, source: str) -> None:
-    """Check that this Python can parse the script: the minimizer works on its syntax tree."""
-    try:
-        ast.parse(source, str(path))
-    except SyntaxError as error:
-        raise InputError(f"{path}, line {error.lineno}: {error.msg}; correct the script") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path} can't be parsed: {error}") from None
-    if not source.strip():
-        raise InputError(f"{path} is empty: name the script that fails")
-
-
-def repro_of(options: Options) -> Repro:
-    """Return the script that was typed, with its arguments and folder. Raises ``InputError`` if it can't be used."""
-    script = options.script
-    if script is None:
-        return NO_SCRIPT
-    source = with_default_device(read_script(script), options.device)
-    return Repro(source, options.arguments, options.seed, str(script.resolve().parent), script.name)
-
-
 class Pipeline:
     """A run over one script.
 
@@ -143,17 +84,18 @@ class Pipeline:
         self, options: Options, display: Display | None = None, open_provider: OpenProvider = LocalProvider
     ) -> None:
         self.written: tuple[Path, ...] = ()
-        self._options = options
         self._stages = stages_of(options)
         self._display = display or Display(options.verbosity)
-        self._repro = repro_of(options)
+        self._folder = unique_folder("files")
+        self._repro, self._notes = opened_repro(options, self._folder)
+        self._options = options = with_found_packages(options, self._repro, self._display.line)
         self._builder = ReportBuilder(options, self._repro)
         self._provider = open_provider(options, self._display)
 
     @property
     def report(self) -> Report:
-        """The report of the results so far."""
-        return self._builder.report()
+        """The report of the results so far, as it may be shown."""
+        return scrubbed(self._builder.report())
 
     def execute(self) -> int:
         """Go through the stages and return the exit code. The results are on disk at the end of every stage.
@@ -162,8 +104,14 @@ class Pipeline:
             TorchbisectError: a stage failed; the results of those before it are on disk.
         """
         with _signals_as_interrupts(), ExitStack() as stack:
+            stack.enter_context(self._display.working(self._options.command.capitalize()))
+            if self._options.profile:
+                spans = stack.enter_context(collected())
+                stack.callback(lambda: self._display.line(profile_text(spans)))
+            stack.callback(remove_tree, self._folder)
             stack.callback(self._provider.close)
             self._session = Session.open(self._options, self._display, self._provider, self._notify)
+            stack.callback(self._session.workspace.close)
             try:
                 code = self._run_stages(stack)
             except KeyboardInterrupt:
@@ -179,12 +127,20 @@ class Pipeline:
 
     def _run_stages(self, stack: ExitStack) -> Exit:
         with self._stage("observe", "Observe"):
-            failing = failing_build(self._options, self._session.sources)
+            failing = failing_build(self._options, self._session.sources, self._notify)
+            for note in self._notes:
+                self._notify(note)
+            missing = unrunnable(self._options, self._session.sources.interpreter, failing, self._repro)
+            if missing is not None:
+                self._builder.set_observed(missing)
+                return self._exit_without_mismatch(missing)
             self._display.status(f"preparing torch {failing}")
             oracle = stack.enter_context(self._session.failing_oracle(failing))
             self._builder.set_environment(failing, oracle.environment.facts)
             observed = observe(self._session, oracle, self._repro)
             self._builder.set_observed(observed)
+        if observed.certain_mismatch is not None:
+            oracle.prepare_fresh_process()
         localized = self._localize(oracle, observed)
         observed = localized.observed
         if observed.certain_mismatch is None:
@@ -207,10 +163,12 @@ class Pipeline:
     def _exit_without_mismatch(self, observed: Observed) -> Exit:
         if observed.verdict == "none":
             return Exit.NO_MISMATCH
+        for line in last_lines(observed):
+            self._display.line(f"  | {without_machine_paths(clean(line))[:300]}")
         self._display.error(f"{self._options.script or '--test'}: {observed.reason}")
         if observed.verdict == "flaky":
             return Exit.FLAKY
-        return Exit.MACHINE if observed.machine_at_fault else Exit.INPUT
+        return Exit.MACHINE if observed.machine_at_fault else Exit.UNTESTABLE
 
     def _localize(self, oracle: Oracle, observed: Observed) -> Localized:
         if observed.certain_mismatch is not None and self._stages.localize and oracle.compares_eager:
@@ -239,14 +197,13 @@ class Pipeline:
         if localized.localization is None:
             return
         if shrunk is not None and shrunk.stands_alone:
-            script = shrunk.text
+            repro = shrunk.repro_for_people
         elif localized.observed.fails_by_itself and not self._repro.arguments:
-            script = self._repro.source
+            repro = self._repro
         else:
             return
         with self._stage("localize", "Name the pass"):
-            environment, seed = oracle.environment, self._repro.seed
-            found = find_compiler_pass(self._session, environment, localized.localization, script, seed)
+            found = find_compiler_pass(self._session, oracle, localized.localization, repro)
             if found is not None:
                 self._builder.set_compiler_pass(found)
 
@@ -268,6 +225,8 @@ class Pipeline:
             on_level=lambda level: self._builder.set_search([level], facts),
             on_remark=self._builder.add_remark,
         )
+        for remark in bisection.remarks_on_wheels(history.level, history.question):
+            self._builder.add_remark(remark)
         self._save()
         for found in refine(self._session, bisection, history.level, history.question, component):
             self._builder.add_refinement(found, facts)
@@ -275,13 +234,15 @@ class Pipeline:
         with self._stage("bisect", "Confirm"):
             if history.shrunk is not None and history.shrunk.stands_alone:
                 others = [build for build in boundary_builds(history.level.result) if build.name != failing.name]
-                self._builder.add_confirmations(confirm_on_builds(self._session, history.shrunk.text, others))
+                self._builder.add_confirmations(
+                    confirm_on_builds(self._session, history.shrunk.repro_for_people, others)
+                )
 
     def _collect_versions(self, oracle: Oracle) -> None:
         """Collect what PyTorch's issue form asks for under Versions, with torch's own script."""
         with self._stage("report", "Report"):
             self._display.status("collecting the versions")
-            text = self._provider.collect_env(oracle.environment)
+            text = self._provider.collect_env(oracle)
             if text is not None:
                 self._builder.set_collect_env(text)
 

@@ -1,4 +1,4 @@
-"""The cost of a search, known before anything is installed, written or run."""
+"""Plan the searches of a run (``--plan``): builds, installs and bytes, before anything is installed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 
-from torchbisect.bisect.search.cost import Footprint, SearchPlan, footprint, plan_search
+from packaging.version import Version
+
+from torchbisect.bisect.search.cost import SearchPlan, plan_search
 from torchbisect.bisect.search.evidence import BoundaryKind
 from torchbisect.bisect.search.options import SearchOptions
 from torchbisect.bisect.sources.branch_cuts import DayRange, NoDayRange, days_between_branch_cuts
 from torchbisect.core.build import Build, Channel
+from torchbisect.core.footprint import Footprint, footprint
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.provider import BuildSources
 from torchbisect.pipeline.search_scope import Scope, failing_build, first_scope
@@ -34,7 +37,8 @@ def plan_searches(options: Options, sources: BuildSources) -> dict[Channel, Sear
 
 def _first_plan(scope: Scope, options: Options, sources: BuildSources) -> SearchPlan:
     wheels = scope.listing.wheels
-    variant = sources.variant if scope.channel is Channel.NIGHTLY else options.variant
+    newest = Version(scope.listing.builds[-1].version)
+    variant = sources.variant if scope.channel is Channel.NIGHTLY else options.variant or newest.local
     search_options = SearchOptions(
         bad=scope.bad,
         good=scope.good,

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from packaging.version import Version
+
 from torchbisect.bisect.search.evidence import BoundaryKind
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.selection import check_ends, find_build, parse_build
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError, MachineError
+from torchbisect.pipeline.nearest_build import nearest_build
 from torchbisect.pipeline.options import Options
-from torchbisect.pipeline.provider import BuildSources
+from torchbisect.pipeline.provider import BuildSources, Notify
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,11 @@ class Scope:
     kind: BoundaryKind
 
 
-def failing_build(options: Options, sources: BuildSources) -> Build:
+def failing_build(options: Options, sources: BuildSources, notify: Notify = lambda text: None) -> Build:
     """Return the build where the script fails: that of ``--torch``, else of ``--bad``, else the one installed.
+
+    Args:
+        notify: is told if that is not the very build that was typed, and if none was.
 
     Raises:
         InputError: there is no such build.
@@ -41,7 +47,14 @@ def failing_build(options: Options, sources: BuildSources) -> Build:
     """
     wanted = options.torch or options.bad
     if wanted is not None and wanted != "installed":
-        return named_build(options, sources, wanted)
+        if options.nearest and options.torch:
+            build, reason = nearest_build(sources, wanted)
+        else:
+            build, reason = named_build(options, sources, wanted), None
+        other = reason or _other_variant(options, build, wanted)
+        if other is not None:
+            notify(f"torch {wanted} is asked for; {other}; {build.version} is run")
+        return build
     interpreter = sources.interpreter
     if interpreter.installed_torch is not None:
         return Build(interpreter.installed_torch, Channel.INSTALLED)
@@ -51,7 +64,17 @@ def failing_build(options: Options, sources: BuildSources) -> Build:
         raise InputError(f"--torch installed: {interpreter.path} has no torch; name a build, such as --torch {example}")
     if not builds:
         raise MachineError(f"no torch for {interpreter.path} in {sources.indexes}: name another --python")
-    return builds[-1]
+    newest = builds[-1]
+    notify(f"no --torch is named and this Python has none: torch {newest}, the newest release, is installed and run")
+    return newest
+
+
+def _other_variant(options: Options, build: Build, text: str) -> str | None:
+    """Return a remark if a variant was typed with the version, and the build may be of another one."""
+    typed = parse_build(text).version
+    if typed is None or typed.local is None or typed.local == Version(build.version).local:
+        return None
+    return f"the variant is {options.variant}" if options.variant else "the index does not offer that variant here"
 
 
 def named_build(options: Options, sources: BuildSources, text: str) -> Build:
@@ -76,7 +99,7 @@ def first_scope(options: Options, sources: BuildSources, failing: Build) -> Scop
     """
     nightly = options.channels and "release" not in options.channels
     channel = Channel.NIGHTLY if nightly else Channel.RELEASE
-    listing = _nightlies(options, sources) if nightly else sources.releases
+    listing = _nightlies(options, sources, failing) if nightly else sources.releases
     builds = listing.builds
     bad = _position(builds, named_build(options, sources, options.bad) if options.bad else failing)
     good = _position(builds, named_build(options, sources, options.good)) if options.good else None
@@ -86,10 +109,11 @@ def first_scope(options: Options, sources: BuildSources, failing: Build) -> Scop
     return Scope(channel, listing, bad, good, kind)
 
 
-def _nightlies(options: Options, sources: BuildSources) -> Listing:
+def _nightlies(options: Options, sources: BuildSources, failing: Build) -> Listing:
     """The nightlies of the index's page, extended to the ends that the user named."""
     listed = sources.listed_nightlies
-    ends = [named_build(options, sources, text) for text in (options.good, options.bad, options.torch) if text]
+    ends = [named_build(options, sources, text) for text in (options.good, options.bad) if text]
+    ends += [failing] if options.torch else []
     days = [build.date for build in (*ends, *listed.builds) if build.date is not None]
     named = [build.date for build in ends if build.date is not None]
     if not days:

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.store.disk import writable_directory
+from torchbisect.containers.store.disk import disk_errors, writable_directory
+from torchbisect.containers.store.locks import lock_results
 from torchbisect.core.build import Build
 from torchbisect.core.repro import fingerprint
 from torchbisect.pipeline.options import Options
@@ -24,10 +25,22 @@ TRAJECTORY = "trajectory"
 
 
 class Workspace:
-    """The folder ``--out``. Raises ``InputError`` or ``DiskFull`` if it can't be made or written to."""
+    """The folder ``--out``, locked for one run until ``close``.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: the folder.
+        on_wait: told of the wait for another process that works there; by default it is not waited for.
+
+    Raises:
+        InputError, DiskFull: it can't be made or written to.
+        InputError: another process works there, and it is not waited for.
+    """
+
+    def __init__(self, folder: Path, *, on_wait: Notify | None = None) -> None:
         self.folder = writable_directory(folder, option="--out")
+        self._lock = lock_results(self.folder, on_wait=on_wait)
+        files.remove_unfinished(self.folder)
+        files.remove_unfinished(self.folder / TRAJECTORY)
 
     @property
     def journal(self) -> Path:
@@ -41,12 +54,17 @@ class Workspace:
     def save_step(self, number: int, source: str) -> None:
         """Save one of the scripts on the way to the smallest, by its number."""
         folder = self.folder / TRAJECTORY
-        folder.mkdir(exist_ok=True)
+        with disk_errors(folder, option="--out"):
+            folder.mkdir(exist_ok=True)
         files.replace_text(folder / f"{number:04}.py", source)
 
     def save(self, report: Report) -> tuple[Path, ...]:
         """Write the report in all its formats, and return the files."""
         return files.write(report, self.folder)
+
+    def close(self) -> None:
+        """Let another run work in the folder."""
+        self._lock.release()
 
 
 @dataclass(frozen=True)
@@ -68,8 +86,11 @@ class Session:
     @classmethod
     def open(cls, options: Options, display: Display, provider: Provider, notify: Notify) -> Session:
         """Open the folder of the results and the journal. Raises ``InputError`` or ``DiskFull`` if that fails."""
-        workspace = Workspace(options.out)
-        return cls(options, display, provider, workspace, provider.journal or Journal(workspace.journal), notify)
+        # Consecutive runs of one worker share a journal. Only a dying worker can still be in a folder of theirs.
+        workspace = Workspace(options.out, on_wait=display.warn if provider.journal is not None else None)
+        journal = provider.journal or Journal(workspace.journal)
+        journal.tell(notify)
+        return cls(options, display, provider, workspace, journal, notify)
 
     @property
     def sources(self) -> BuildSources:

@@ -1,7 +1,7 @@
 """Resources that consecutive runs share: build lists, environments, a journal, and a warm process in each environment.
 
 A triage worker runs many scripts one after the other. Importing torch and its compiler takes seconds; a question to a
-process that has done so takes a fraction of one.
+process that has done so takes a fraction of one. In containers no process is shared: each repro gets its own.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _ENVIRONMENT_OPTIONS = (
     "variant",
     "device",
     "packages",
+    "allow_sdists",
     "cache_dir",
 )
 
@@ -77,6 +78,12 @@ class SharedResources:
             self._warm[key] = WarmEnvironment(environment, Agent(environment)), maker
         self._warm.move_to_end(key)
         return self._warm[key][0]
+
+    def end_repro(self) -> None:
+        """End the agents in containers, so that the next repro gets a container in which no other has run."""
+        for warm, _ in self._warm.values():
+            if not warm.environment.local:
+                warm.agent.close()
 
     def _release(self, key: tuple[int, Build]) -> None:
         warm, maker = self._warm.pop(key)

@@ -1,4 +1,4 @@
-"""Nightlies of a range whose ends have no common Python and variant: the range is split, and its parts are joined."""
+"""Search nightlies whose ends have no common variant (cpu, cu126, ...): split the range and join its parts."""
 
 from __future__ import annotations
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from torchbisect.bisect.search.cost import footprint
 from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, BuildAnswer, SearchResult
 from torchbisect.bisect.search.find import Prefetcher, find_boundaries
 from torchbisect.bisect.search.options import SearchOptions
@@ -16,6 +15,7 @@ from torchbisect.bisect.sources.listing import Listing
 from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable
+from torchbisect.core.footprint import footprint_of
 from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.flaky_search import MismatchRate, search_flaky
 from torchbisect.pipeline.partial_wheel_midpoints import (
@@ -110,6 +110,28 @@ class Bisection:
         """Return the answer of a build, from the journal if it was asked before."""
         return self.build_oracle.ask(build, question)
 
+    def remarks_on_wheels(self, level: Level, question: Question) -> Iterator[str]:
+        """Yield a remark for each boundary with a wheel for the CPU on one side and one for CUDA on the other.
+
+        Where the first is there for CUDA too, that one is asked, so that wheels of one kind are compared.
+        """
+        facts = self.build_oracle.facts
+        for boundary in (level.result.regression, level.result.fix):
+            sides = [build for build in (boundary.before, boundary.after) if build] if boundary else []
+            cpu = [build for build in sides if build.name in facts and facts[build.name].cuda is None]
+            cuda = [build for build in sides if build.name in facts and facts[build.name].cuda is not None]
+            if not (cpu and cuda):
+                continue
+            said = f"torch {cuda[0]} was asked with a wheel for CUDA, because the indexes have none for the CPU"
+            other = level.listing.cuda.get(cpu[0].version)
+            if other is None:
+                yield f"{said}, and torch {cpu[0]} with one for the CPU"
+                continue
+            first, second = self.ask(cpu[0], question).status, self.ask(other, question).status
+            same = f"torch {cpu[0]} is {second} with a wheel for CUDA too"
+            different = f"torch {cpu[0]} is {first} with a wheel for the CPU and {second} with one for CUDA"
+            yield f"{said}; " + (same if first is second else f"{different}: the wheels may differ, not the releases")
+
     def _find(self, scope: Scope, question: Question) -> SearchResult[Build]:
         found, notice = self._search(scope, question), scope.listing.notice
         return replace(found, notices=(*found.notices, notice)) if notice else found
@@ -160,7 +182,7 @@ class Bisection:
             recheck="good" if thin is None else "both",
         )
         # A partial wheel needs no install, so none is prefetched.
-        with Prefetcher(fetch, lambda running: thin is None and self._has_room(running, scope.channel)) as prefetcher:
+        with Prefetcher(fetch, lambda running: thin is None and self._has_room(running, builds[0])) as prefetcher:
             return find_boundaries(
                 builds,
                 ask,
@@ -172,15 +194,17 @@ class Bisection:
                 on_answer=self._show,
             )
 
-    def _has_room(self, running: int, channel: Channel) -> bool:
-        """Return True if there is room to prefetch one more build beside those in progress and the one in use."""
-        sources = self._session.sources
-        weight = footprint(sources.variant if channel is Channel.NIGHTLY else self._session.options.variant)
-        one = weight.download + weight.installed + weight.shared_download + weight.shared_installed
-        return sources.cache.available() >= (running + 2) * one
+    def _has_room(self, running: int, like: Build) -> bool:
+        """Return True if there is room to prefetch one more build beside those in progress and those in use."""
+        size = footprint_of(like)
+        in_use = 1 + (self._session.options.jobs or 1)
+        return self._session.sources.cache.capacity() >= (running + in_use + 1) * (
+            size.installed + size.shared_installed
+        )
 
     def _show(self, tested: AskedBuild[Build]) -> None:
         self._answered += 1
+        self._session.display.count(self._answered, max(self._total, self._answered + 1))
         text = f"torch {tested.item}: {tested.status}" + (f" ({tested.reason})" if tested.reason else "")
         left = max(0, self._total - self._answered)
         self._session.display.result(

@@ -3,43 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
+from torchbisect.core.repro import Repro
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.standalone_run import PlainRun, run_plain
+from torchbisect.probe.standalone_run import PlainRun, run_plain, run_plain_side_by_side
 
 #: The runs in fresh processes that must fail before a script is said to stand alone.
-RUNS = 3
+RUNS = 2
+CONFIRMING = "confirming under plain python"
 
 
-def confirm_standalone(oracle: Oracle, text: str) -> tuple[tuple[PlainRun, bool], ...] | None:
+def confirm_standalone(session: Session, oracle: Oracle, repro: Repro) -> tuple[tuple[PlainRun, bool], ...] | None:
     """Run a script under plain Python on the failing build.
 
     Return the runs, each with True if ``torch.compile`` was switched off; ``None`` unless the script passes without it
     and fails every time with it.
     """
-    eager = run_plain(oracle.environment, text, timeout=oracle.limits.longest, compiled=False)
-    if eager.status != 0:
-        return None
-    runs = [(eager, True)]
-    for _ in range(RUNS):
-        run = run_plain(oracle.environment, text, timeout=oracle.limits.longest)
-        if run.status == 0:
-            return None
-        runs.append((run, False))
+    limit = oracle.limits.longest
+    switched_off = (True, *[False] * RUNS)
+    runs: list[tuple[PlainRun, bool]] = []
+    with closing(
+        run_plain_side_by_side(oracle.environment, repro.source, switched_off, timeout=limit, files=repro.files)
+    ) as plain_runs:
+        for number, (run, off) in enumerate(zip(plain_runs, switched_off), 1):
+            session.display.status(f"{CONFIRMING}, {number} of {len(switched_off)} runs", number, len(switched_off))
+            if run.failed == off:
+                return None
+            runs.append((run, off))
     return tuple(runs)
 
 
-def confirm_on_builds(session: Session, text: str, builds: Iterable[Build]) -> list[tuple[Build, PlainRun]]:
+def confirm_on_builds(session: Session, repro: Repro, builds: Iterable[Build]) -> list[tuple[Build, PlainRun]]:
     """Run a script under plain Python on other builds; builds that can't be installed are left out."""
     runs = []
-    for build in builds:
+    wanted = list(builds)
+    for number, build in enumerate(wanted):
         try:
-            session.display.status(f"running the shrunk script on torch {build}")
+            words = f"running the shrunk script on torch {build}, {number + 1} of {len(wanted)}"
+            session.display.status(words, number, len(wanted))
             with session.oracle(build) as oracle:
-                runs.append((build, run_plain(oracle.environment, text, timeout=oracle.limits.longest)))
+                runs.append(
+                    (
+                        build,
+                        run_plain(oracle.environment, repro.source, timeout=oracle.limits.longest, files=repro.files),
+                    )
+                )
         except InstallFailed:
             continue
     return runs

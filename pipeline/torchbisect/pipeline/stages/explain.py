@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from torchbisect.core.verdict import Verdict
@@ -13,12 +14,15 @@ from torchbisect.probe.oracle import Oracle, Question
 def explain_mismatch(session: Session, oracle: Oracle, question: Question) -> Sequence[MeasuredCondition]:
     """Ask about the neighbors of the shrunk script, and return what the answers say about its conditions."""
 
+    numbers = itertools.count(1)
+
     def ask(source: str) -> Verdict:
-        session.display.status("asking the shrunk script's neighbors")
+        session.display.status(f"asking the shrunk script's neighbors, {next(numbers)} so far")
         return oracle.ask(question.with_source(source))
 
     found = find_conditions(question.repro.source, ask)
     for condition in found:
         if condition.necessary:
-            session.display.result(f"{condition.description}: {condition.shown} of {condition.tried} otherwise")
+            counted = f"{condition.shown} of {condition.tried} variants without it failed"
+            session.display.result(f"{condition.description}: {counted}")
     return found

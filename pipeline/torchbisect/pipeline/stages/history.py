@@ -1,4 +1,4 @@
-"""The witness loop: search the builds with a shrunk script that keeps the history of the original.
+"""Shrink the script again until it fails and passes on the same builds as the original.
 
 A script may have several bugs of one signature, and the minimizer keeps one of them. On another build the shrunk
 script then may pass where the original fails. Such a build becomes a witness: the script is shrunk again, and each
@@ -59,7 +59,7 @@ def search_history(
         while True:
             question = original
             if shrunk is not None:
-                question = replace(original, repro=shrunk.repro(original.repro), settings=shrunk.settings)
+                question = replace(original, repro=shrunk.repro, settings=shrunk.settings)
             with session.display.stage("Bisect"):
                 level = bisection.search(question)
                 on_level(level)

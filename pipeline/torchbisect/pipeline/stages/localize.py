@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
-from torchbisect.containers.environment import Environment
+from torchbisect.core.decode import decode
 from torchbisect.core.repro import Repro, Settings, fingerprint
+from torchbisect.core.verdict import MismatchKind
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.observe import Observed, count_runs
 from torchbisect.probe.localize.backends import LADDER, Localization, localize
-from torchbisect.probe.localize.compiler_bisector import PassFound, find_pass
+from torchbisect.probe.localize.compiler_bisector import PassFound, read_pass
 from torchbisect.probe.oracle import Oracle
 
 # The backends with parts that torch's own bisector can switch off.
@@ -37,7 +39,9 @@ def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: 
     mismatch = observed.certain_mismatch
     if mismatch is None:
         return Localized(observed, Settings())
-    found = localize(oracle, repro, mismatch, session.display.status)
+    # A flag that avoids a hang is not worth the minutes that each of the others takes.
+    try_flags = oracle.runs_are_cheap and mismatch.kind is not MismatchKind.HANG
+    found = localize(oracle, repro, mismatch, session.display.status, try_flags=try_flags)
     counted = count_runs(session, oracle, repro, observed, found.settings)
     if counted.verdict == "flaky":
         # The cheapest settings may be to blame, or the warm processes, which are not asked from here on.
@@ -53,24 +57,29 @@ def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: 
     return Localized(counted, found.settings, found)
 
 
-def find_compiler_pass(
-    session: Session, environment: Environment, localization: Localization, script: str, seed: int
-) -> PassFound | None:
+@dataclass(frozen=True)
+class _KeptPass:
+    """The answer of torch's own bisector as the journal keeps it."""
+
+    found: PassFound | None
+
+
+def find_compiler_pass(session: Session, oracle: Oracle, localization: Localization, repro: Repro) -> PassFound | None:
     """Ask torch's own bisector for the pass at fault in a script that fails only when compiled, or return ``None``.
 
     An answer for another backend than the measured one is dropped: the script failed there for another reason.
-    Raises ``DiskFull`` if there is no room for the script.
     """
     if localization.backend not in _BACKENDS_WITH_PASSES:
         return None
-    key = fingerprint("pass", __version__, asdict(environment.facts), environment.build.version, script, seed)
-    known = session.journal.get(key)
+    environment = oracle.environment
+    facts = asdict(environment.facts)
+    key = fingerprint("pass", __version__, facts, environment.build.version, repro.source, repro.seed)
+    known = session.journal.get(key, partial(decode, _KeptPass))
     if known is None:
         session.display.status("asking torch's own compiler_bisector")
-        answer = find_pass(environment, script, seed=seed)
-        known = {"found": None if answer is None else asdict(answer)}
-        session.journal.put(key, known)
-    found = None if known["found"] is None else PassFound(**known["found"])
+        known = _KeptPass(read_pass(oracle.run_tool("find-pass", repro)))
+        session.journal.put(key, asdict(known))
+    found = known.found
     if found is None or not found.backend.startswith(localization.backend):
         return None
     session.display.result(f"torch's compiler_bisector: {found.text}")

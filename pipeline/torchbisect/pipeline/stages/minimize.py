@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,16 +16,18 @@ from torchbisect.minimizer.standalone.assertions import standalone_candidates
 from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bundle import with_local_modules, without_libraries
-from torchbisect.pipeline.stages.confirm import confirm_standalone
+from torchbisect.pipeline.stages.confirm import CONFIRMING, confirm_standalone
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
+from torchbisect.probe.script_files import named_files
 from torchbisect.probe.standalone_run import PlainRun
 
-# The scripts that are run under plain Python although the probe did not see them end badly.
-_MOST_UNLIKELY = 6
+# The scripts that are run under plain Python: those that the probe saw end badly, then those that it did not.
+_MOST_LIKELY = 6
+_MOST_UNLIKELY = 3
 #: Further runs that tell a mismatch of every run from luck: one that half of the runs show passes one time in eight.
 RECHECKS = 3
 # A slow script, or one that a test judges, does not fail under plain Python, and can't be made to.
@@ -58,6 +61,9 @@ class ShrunkScript:
         text: the script for people: it stands alone if ``stands_alone`` is set, else it is the reduction's source.
         stands_alone: under plain Python it exits non-zero, and zero with ``torch.compile`` switched off.
         runs: the runs that showed this, each with True if ``torch.compile`` was switched off.
+        home: what it needs beside its text: nothing, or the files of the original.
+        mismatch: the mismatch that it shows itself, where it is known.
+        log: the last part of the standard error of its compiled run.
     """
 
     reduction: Reduction
@@ -65,14 +71,23 @@ class ShrunkScript:
     text: str
     stands_alone: bool
     runs: tuple[tuple[PlainRun, bool], ...]
+    home: Repro
+    mismatch: Mismatch | None = None
+    log: str = ""
 
-    def repro(self, original: Repro) -> Repro:
-        """Return the shrunk script as builds are asked about it: without the folder and arguments of the original."""
-        return Repro(source=self.reduction.source, seed=original.seed, name="minimal.py")
+    @property
+    def repro(self) -> Repro:
+        """The shrunk script as builds are asked about it."""
+        return self.home.with_source(self.reduction.source)
+
+    @property
+    def repro_for_people(self) -> Repro:
+        """The script of ``text``."""
+        return self.home.with_source(self.text)
 
     def question(self, subject: Subject) -> Question:
         """Return the question if the shrunk script shows the subject's mismatch."""
-        return Question(self.repro(subject.repro), subject.mismatch.signature, self.settings)
+        return Question(self.repro, subject.mismatch.signature, self.settings)
 
 
 def shrink_trusted(
@@ -204,8 +219,13 @@ def _script_saver(session: Session, longest: int) -> Callable[[str], None]:
 
 
 def _progress(session: Session) -> Callable[[Progress], None]:
+    budget = session.options.budget or Budget()
+    done, total = ("asked", budget.questions) if budget.questions else ("seconds", budget.seconds)
+
     def show(progress: Progress) -> None:
-        session.display.status(f"{progress.bytes} bytes after {progress.asked} questions ({progress.stage})")
+        text = f"best so far {progress.bytes} bytes, after {progress.asked} questions ({progress.stage})"
+        most = None if total is None else math.ceil(total)
+        session.display.status(text, int(getattr(progress, done)), most)
 
     return show
 
@@ -214,29 +234,63 @@ def _make_standalone(
     session: Session, oracle: Oracle, subject: Subject, reduction: Reduction, settings: Settings
 ) -> ShrunkScript:
     """Make the result fail under plain Python, and run it to see that it does."""
-    session.display.status("confirming under plain python")
+    session.display.status(CONFIRMING, 0)  # the budget has no part in it
+    home = _home(oracle, Question(subject.repro.with_source(reduction.source), subject.mismatch.signature, settings))
+    _note_files(session, home, reduction.source)
     # The shrunk script shows the mismatch at another place than the original.
-    seen = oracle.mismatch(Repro(reduction.source, seed=subject.repro.seed, name="minimal.py"), settings)
+    small = home.with_source(reduction.source)
+    seen = oracle.mismatch(small, settings)
+    log = oracle.observe(small, settings).compiled.errors if seen is not None else ""
     texts = standalone_candidates(reduction.source, seen or subject.mismatch)
-    for text in _likely_first(oracle, texts, subject.repro.seed, settings):
-        runs = confirm_standalone(oracle, text)
+    for number, text in enumerate(_likely_first(oracle, texts, home, settings), 1):
+        session.display.status(f"{CONFIRMING}: form {number} of at most {len(texts)}")
+        runs = confirm_standalone(session, oracle, home.with_source(text))
         if runs is not None:
             session.workspace.save_minimal(text)
-            return ShrunkScript(reduction, settings, text, True, runs)
+            return ShrunkScript(reduction, settings, text, True, runs, home, seen, log)
     session.workspace.save_minimal(reduction.source)
-    return ShrunkScript(reduction, settings, reduction.source, False, ())
+    return ShrunkScript(reduction, settings, reduction.source, False, (), home, seen, log)
 
 
-def _likely_first(oracle: Oracle, texts: Sequence[str], seed: int, settings: Settings) -> Iterator[str]:
+def _home(oracle: Oracle, question: Question) -> Repro:
+    """Return what a shrunk script needs beside its text, the least that keeps the answer.
+
+    That is nothing, the files of the original with the script in its folder or in the folder of its modules, or
+    everything, with the arguments.
+    """
+    whole = question.repro
+    homes = [Repro("", seed=whole.seed, name="minimal.py")]
+    files = whole.files
+    if files is not None and files.digest:
+        for folder in dict.fromkeys((files.script, files.search)):
+            beside = replace(files, script=folder, search=folder, argv0="", module="")
+            homes.append(replace(homes[0], directory=whole.directory, files=beside))
+    for home in homes:
+        if oracle.ask(replace(question, repro=home.with_source(whole.source))).same:
+            return home
+    # Without files there is no more to give; the next stages tell what is wrong with it.
+    return whole if whole.arguments or files is not None else homes[0]
+
+
+def _note_files(session: Session, home: Repro, source: str) -> None:
+    if home.files is None:
+        return
+    names = named_files(source, home.files.folder)
+    shown = ", ".join(names[:5]) or "files of its folder"
+    session.notify(f"the shrunk script needs {shown}: run it with {'it' if len(names) == 1 else 'them'} in place")
+
+
+def _likely_first(oracle: Oracle, texts: Sequence[str], home: Repro, settings: Settings) -> Iterator[str]:
     """Yield the scripts that fail in the probe first: a plain run costs as much as twenty of the probe's."""
     if not oracle.compares_eager:
         yield from texts
         return
-    unlikely = []
+    likely, unlikely = 0, []
     for text in texts:
-        seen = oracle.observe(Repro(text, seed=seed, name="minimal.py"), settings)
-        if ended_badly(seen.compiled) and not ended_badly(seen.eager):
-            yield text
-        else:
+        seen = oracle.observe(home.with_source(text), settings)
+        if not ended_badly(seen.compiled) or ended_badly(seen.eager):
             unlikely.append(text)
+        elif likely < _MOST_LIKELY:
+            likely += 1
+            yield text
     yield from unlikely[:_MOST_UNLIKELY]

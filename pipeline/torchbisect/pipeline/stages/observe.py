@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.core.build import Build
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.verdict import MismatchKind
+from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.script_packages import advice, missing_modules
 from torchbisect.pipeline.session import Session
-from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.judge.environment_faults import Untestable, ended_badly, environment_fault
+from torchbisect.pipeline.stages.confirm import CONFIRMING
+from torchbisect.probe.judge.classify import Mismatch, agreed_ending
+from torchbisect.probe.judge.environment_faults import Untestable, ended_badly, environment_fault, missing_module
+from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.oracle import Oracle, Question
+from torchbisect.probe.standalone_run import last_words
 from torchbisect.reports.model.report import ReportVerdict
+from torchbisect.reports.render.error_logs import cut_log
 
 #: The runs that must show a mismatch before a day is spent on it; one run is a fork and costs little.
 RUNS = 3
@@ -21,8 +30,7 @@ _MISSING_FEATURE = "this torch has no "
 _ADVICE = {
     "timed-out": "allow it more with --timeout SECONDS, or let it do less",
     "not-compiled": "name a script that calls torch.compile",
-    "fails-in-eager": "name a script that works without torch.compile",
-    "crashes-in-eager": "name a script that works without torch.compile",
+    "crashes-in-eager": "the script must run without torch.compile",
     "reads-input": "remove what reads it",
     "random-numbers": "draw them before the compiled function is called",
     "out-of-memory": "let it use less",
@@ -63,11 +71,24 @@ class Observed:
         return self.mismatch if self.verdict == "mismatch" else None
 
 
+def unrunnable(options: Options, interpreter: Interpreter, failing: Build, repro: Repro) -> Observed | None:
+    """Return the verdict on a script that imports a module which its run will not find; ``None`` for any other."""
+    missing = missing_modules(options, interpreter, failing, repro)
+    if not missing:
+        return None
+    names = " and ".join(missing) if len(missing) < 3 else f"{', '.join(missing[:-1])} and {missing[-1]}"
+    verb = "is" if len(missing) == 1 else "are"
+    reason = f"the script imports {names}, which {verb} not installed: {advice(options, failing, missing)}"
+    return Observed("untestable", reason=reason)
+
+
 def observe(session: Session, oracle: Oracle, repro: Repro) -> Observed:
     """Run the script both ways, or the user's test, and name the mismatch. Raises ``DiskFull``."""
     display = session.display
-    display.status(f"running {oracle.subject}")
+    display.status(lambda: ": ".join(filter(None, (f"running {oracle.subject}", oracle.activity))))
     observed = _first_look(session, oracle, repro)
+    if observed.verdict == "none" and oracle.runs_are_cheap:
+        observed = _under_plain_python(session, oracle, repro, observed)
     if observed.verdict == "none" and oracle.runs_are_cheap:
         return _look_again(session, oracle, repro, observed)
     if observed.mismatch is not None:
@@ -85,9 +106,10 @@ def count_runs(session: Session, oracle: Oracle, repro: Repro, observed: Observe
     mismatch = observed.certain_mismatch
     if mismatch is None:
         return observed
-    # A run of a script is a fork and costs little; a test may take half an hour.
-    runs = max(RUNS, oracle.repeat) if oracle.runs_are_cheap else oracle.repeat
-    session.display.status(f"running it {runs} times more")
+    # A run of a script is a fork and costs little; a test may take half an hour, and a hang takes minutes.
+    is_cheap = oracle.runs_are_cheap and mismatch.kind is not MismatchKind.HANG
+    runs = max(RUNS, oracle.repeat) if is_cheap else oracle.repeat
+    session.display.status(f"running it {runs} times more, to see if every run shows it")
     question = Question(repro, mismatch.signature, settings)
     shown = round(runs * oracle.reproduction_rate(question, runs))
     if shown < runs:
@@ -106,8 +128,12 @@ def _first_look(session: Session, oracle: Oracle, repro: Repro) -> Observed:
             session.notify(note)
     logs = (observation.eager.errors, observation.compiled.errors)
     if untestable is not None:
+        agreed = agreed_ending(observation, repro.source) if untestable.reason == "fails-in-eager" else None
+        if agreed is not None:
+            return Observed("none", *logs, reason=f"compiled {agreed}, as eager does", runs=oracle.repeat)
         at_fault = environment_fault(observation) is not None or untestable.reason == "broken-environment"
-        return Observed("untestable", *logs, reason=_with_advice(untestable), machine_at_fault=at_fault)
+        reason = _with_advice(session, oracle, observation, untestable)
+        return Observed("untestable", *logs, reason=reason, machine_at_fault=at_fault)
     mismatch = oracle.mismatch(repro)
     if mismatch is None:
         runs = oracle.repeat if oracle.runs_are_cheap else 1
@@ -116,15 +142,54 @@ def _first_look(session: Session, oracle: Oracle, repro: Repro) -> Observed:
     return Observed("mismatch", *logs, mismatch, fails_by_itself=ended and ended_badly(observation.compiled))
 
 
-def _with_advice(untestable: Untestable) -> str:
-    advice = _ADVICE.get(untestable.reason)
-    return f"{untestable.detail}; {advice}" if advice else untestable.detail
+def last_lines(observed: Observed, most: int = 8) -> list[str]:
+    """Return the last lines that a script which fails without ``torch.compile`` wrote to standard error.
+
+    Frames and folders of torchbisect are left out.
+    """
+    if observed.verdict != "untestable":
+        return []
+    return [line.rstrip() for line in cut_log(observed.eager_log).splitlines() if line.strip()][-most:]
+
+
+def _with_advice(session: Session, oracle: Oracle, observation: Observation, untestable: Untestable) -> str:
+    """Return the reason in words, and what to do."""
+    module = missing_module(observation) if untestable.reason == "missing-module" else None
+    if module is not None:
+        said, _, _ = untestable.detail.partition(": add --with ")
+        return f"{said}: {advice(session.options, oracle.environment.build, [module])}"
+    if untestable.reason == "fails-in-eager":
+        return f"the script must run without torch.compile; {_eager_error(observation, untestable.detail)}"
+    text = _ADVICE.get(untestable.reason)
+    return f"{untestable.detail}; {text}" if text else untestable.detail
+
+
+def _eager_error(observation: Observation, detail: str) -> str:
+    """Return how the eager run ended, with its last words where it exited."""
+    eager, ending = observation.eager, detail.removeprefix("without torch.compile the script ")
+    if ending.startswith("raises "):
+        return f"its error was: {ending.removeprefix('raises ')}"
+    said = last_words(eager.errors) or last_words(eager.output)
+    return f"it {ending}" + (f" and says: {said[:300]}" if said and eager.how == "exited" else "")
+
+
+def _under_plain_python(session: Session, oracle: Oracle, repro: Repro, observed: Observed) -> Observed:
+    """Confirm by one plain process that compiled code agrees; what a forked process hides is the verdict."""
+    if ended_badly(oracle.observe(repro).compiled):
+        return observed
+    session.display.status(f"{CONFIRMING} that compiled code agrees")
+    mismatch = oracle.mismatch_in_plain_process(repro)
+    if mismatch is None:
+        return observed
+    seen = oracle.observe(repro)
+    logs = (seen.eager.errors, seen.compiled.errors)
+    return Observed("mismatch", *logs, mismatch, fails_by_itself=seen.compiled.how in ("raised", "exited"))
 
 
 def _look_again(session: Session, oracle: Oracle, repro: Repro, observed: Observed) -> Observed:
     """Look for a mismatch in further runs, where ``--repeat`` asks for them."""
     for number in range(1, oracle.repeat):
-        session.display.status(f"looking for a mismatch, run {number + 1} of {oracle.repeat}")
+        session.display.status(f"looking for a mismatch, run {number + 1} of {oracle.repeat}", number, oracle.repeat)
         found = oracle.mismatch_in_fresh_process(repro)
         if found is not None:
             reason = f"flaky: run {number + 1} showed a mismatch and {number} before it did not ({found.summary})"

@@ -1,0 +1,288 @@
+"""The script of a run in every form that it is named: a file, a module, a test, a notebook, standard input."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import io
+import os
+import re
+import sys
+import tokenize
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchbisect.core.errors import InputError
+from torchbisect.core.repro import Repro
+from torchbisect.pipeline.notebook import notebook_source
+from torchbisect.pipeline.options import Options, is_test
+from torchbisect.probe.inside import open_regular
+from torchbisect.probe.module_sources import siblings
+from torchbisect.probe.script_files import ScriptPlace, take_snapshot
+from torchbisect.probe.test_command import NO_SCRIPT
+
+# The most bytes of a script. A larger file is named by mistake: a checkpoint, say.
+_MOST_BYTES = 2_000_000
+_MOST_NOTEBOOK_BYTES = 50_000_000  # with its pictures
+
+# Ways to read the command line; one too many costs a user who writes an option last a warning.
+_READS_ARGUMENTS = re.compile(
+    r"argv|[Aa]rg(?:ument)?s?_?[Pp]ars|parse_args|getopt|optparse|docopt|simple_parsing|cyclopts|"
+    r"\b(?:click|fire|typer|absl|hydra|tyro|argh|plac|defopt|chz|flags|FLAGS|\w*CLI|cli)\b"
+)
+
+#: Code that runs one test of the file that it stands in, under pytest, and raises what the test raised.
+_TEST_DRIVER = """\
+if __name__ == "__main__":
+    import sys
+    import pytest
+
+    class Outcome:
+        error = None
+
+        def pytest_runtest_makereport(self, item, call):
+            if call.excinfo is not None and not isinstance(call.excinfo.value, pytest.skip.Exception):
+                self.error = self.error or call.excinfo.value
+
+    outcome = Outcome()
+    options = ["-s", "-p", "no:terminal", "-p", "no:cacheprovider", *sys.argv[1:]]
+    status = pytest.main([*options, __file__ + {node!r}], plugins=[outcome])
+    if outcome.error is not None:
+        raise outcome.error
+    sys.exit(int(status))
+"""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script and the place where it is run.
+
+    Attributes:
+        source: its text.
+        place: its folders on this machine.
+        notes: lines for the reader about what was changed in the text.
+    """
+
+    source: str
+    place: ScriptPlace
+    notes: tuple[str, ...] = ()
+
+
+def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]]:
+    """Return the script that was typed as a repro, with a copy of its files in ``target``, and notes for the reader.
+
+    Raises:
+        InputError: the script, or a file of ``--files``, can't be used.
+        DiskFull: there is no room for the files.
+    """
+    if options.script is None:
+        return NO_SCRIPT, ()
+    script = open_script(options)
+    place = script.place
+    source = with_default_device(script.source, options.device)
+    repro = Repro(source, options.arguments, options.seed, str(place.search), place.name)
+    if options.test is not None:  # the test runs in the user's own folder
+        return repro, script.notes
+    if options.workdir is not None and options.workdir == options.out:  # the script of an issue, which has no files
+        return replace(repro, directory=None), script.notes
+    snapshot = take_snapshot(
+        place, source, options.arguments, target, added=[Path(one) for one in options.files], results=options.out
+    )
+    repro = replace(repro, directory=str(target / snapshot.files.search), files=snapshot.files)
+    return repro, (*script.notes, *filter(None, [snapshot.left_out]))
+
+
+def open_script(options: Options) -> Script:
+    """Return the script that the options name. Raises ``InputError`` if it can't be used."""
+    assert options.script is not None
+    typed = str(options.script)
+    cwd = Path(os.path.realpath(options.workdir or Path.cwd()))
+    if options.module:
+        return _module(typed, cwd)
+    if typed == "-":
+        return _standard_input(cwd)
+    file, mark, node = typed.partition("::")
+    if is_test(options.script):
+        return _test(cwd / file, mark + node, cwd)
+    if options.script.suffix == ".ipynb":
+        return _notebook(cwd / options.script, cwd)
+    # Where the working directory is another one, the script was typed in that of this process.
+    return _file(options.script if options.workdir is None else Path.cwd() / options.script, cwd)
+
+
+def read_script(path: Path) -> str:
+    """Return the text of the script, decoded as Python does it.
+
+    Raises:
+        InputError: the file does not exist, can't be read, or is not Python.
+    """
+    return _decoded(_read(path, _MOST_BYTES), str(path))
+
+
+def with_default_device(source: str, device: str | None) -> str:
+    """Return the script with a line, after its docstring and ``__future__`` imports, that sets its default device."""
+    if device in (None, "cpu"):
+        return source
+    return _with_beginning(source, f"import torch; torch.set_default_device({device!r})\n")
+
+
+def argument_reader(script: Path, *, module: bool) -> str | None:
+    """Return the text of a script and the modules beside it that may read arguments; ``None`` if nothing there can."""
+    if str(script) == "-":
+        return ""
+    if is_test(script) or script.suffix == ".ipynb":
+        return None
+    cwd = Path(os.path.realpath(Path.cwd()))
+    try:
+        found = _module(str(script), cwd) if module else _file(script, cwd)
+    except InputError:
+        return None
+    text = "\n".join((found.source, *siblings(found.source, str(found.place.search)).values()))
+    return text if _READS_ARGUMENTS.search(text) else None
+
+
+def _file(path: Path, cwd: Path) -> Script:
+    whole = cwd / path
+    source = read_script(path if path.is_absolute() else whole)
+    folder = Path(os.path.realpath(whole.parent))
+    if _imports_relatively(source) and (folder / "__init__.py").is_file():
+        module, search = _dotted(folder, path.stem)
+        note = f"{path} uses relative imports: it is run as python -m {module} from the folder of its package"
+        return Script(
+            _absolute_imports(source, module), ScriptPlace(cwd, folder, search, path.name, "", module), (note,)
+        )
+    # Python searches the folder of the file that a link leads to.
+    search = Path(os.path.realpath(whole)).parent
+    argv0 = "" if path.is_absolute() else str(path)
+    return Script(source, ScriptPlace(cwd, folder, search, path.name, argv0))
+
+
+def _module(name: str, cwd: Path) -> Script:
+    parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise InputError(f"-m {name}: this is no module's name; write it with dots, such as pkg.train")
+    place = cwd.joinpath(*parts)
+    for path, module in ((place / "__main__.py", f"{name}.__main__"), (place.with_name(parts[-1] + ".py"), name)):
+        if os.path.isfile(path):
+            source = _absolute_imports(read_script(path), module)
+            folder = Path(os.path.realpath(path.parent))
+            return Script(source, ScriptPlace(cwd, folder, cwd, path.name, "", module))
+    raise InputError(f"-m {name}: there is no such module below {cwd}; start torchbisect in the folder of its package")
+
+
+def _standard_input(cwd: Path) -> Script:
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InputError(f"standard input has more than {_MOST_BYTES // 1_000_000} MB: is it a Python script?")
+    return Script(_decoded(data, "standard input"), ScriptPlace(cwd, cwd, cwd, "stdin.py", "-"))
+
+
+def _test(path: Path, node: str, cwd: Path) -> Script:
+    source = _with_beginning(read_script(path), _TEST_DRIVER.format(node=node))
+    folder = Path(os.path.realpath(path.parent))
+    return Script(source, ScriptPlace(cwd, folder, cwd, path.name))
+
+
+def _notebook(path: Path, cwd: Path) -> Script:
+    source, notes = notebook_source(_read(path, _MOST_NOTEBOOK_BYTES), path.name)
+    check_syntax(str(path), source)
+    folder = Path(os.path.realpath(path.parent))
+    # A notebook's kernel runs in the folder of the notebook.
+    return Script(source, ScriptPlace(folder, folder, folder, f"{path.stem}_notebook.py"), notes)
+
+
+def _read(path: Path, most: int) -> bytes:
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder: name the script in it")
+        with open_regular(path) as file:
+            data = file.read(most + 1)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file; name the script that fails") from None
+    except PermissionError as error:
+        if error.errno is None:
+            raise InputError(f"{path} is a pipe or a device: name a file, or - for standard input") from None
+        raise InputError(f"{path} can't be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path} can't be read: {reason}") from error
+    if len(data) > most:
+        raise InputError(f"{path} has more than {most // 1_000_000} MB: is it a Python script?")
+    return data
+
+
+def _decoded(data: bytes, name: str) -> str:
+    """Return the text of a script, by its coding line. Raises ``InputError`` if it is not Python."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{name} is UTF-16 text, which Python can't run: save it as UTF-8")
+    zero = data.find(b"\0")
+    if zero >= 0:
+        line = data.count(b"\n", 0, zero) + 1
+        raise InputError(f"{name}, line {line}: a NUL byte, which no Python script has; is it a script?")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        with io.TextIOWrapper(io.BytesIO(data), encoding) as file:
+            source = file.read()
+    except (SyntaxError, UnicodeError, LookupError) as error:
+        raise InputError(f"{name} is not text that Python can read: {error}") from error
+    check_syntax(name, source)
+    return source
+
+
+def check_syntax(name: str, source: str) -> None:
+    """Check that this Python can parse the script: the minimizer works on its syntax tree."""
+    try:
+        ast.parse(source, name)
+    except SyntaxError as error:
+        line = f", line {error.lineno}" if error.lineno else ""
+        raise InputError(f"{name}{line}: {error.msg}; correct the script") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "its expressions lie too deep in each other"
+        raise InputError(f"{name} can't be parsed: {reason}") from None
+    if not source.strip():
+        raise InputError(f"{name} is empty: name the script that fails")
+
+
+def _with_beginning(source: str, beginning: str) -> str:
+    """Return the script with lines put after its docstring and its ``__future__`` imports."""
+    first = 0
+    for number, statement in enumerate(ast.parse(source).body):
+        is_docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not is_docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+            break
+        first = statement.end_lineno or 0
+    lines = source.splitlines(keepends=True)
+    if first and not lines[first - 1].endswith("\n"):
+        lines[first - 1] += "\n"
+    return "".join([*lines[:first], beginning, *lines[first:]])
+
+
+def _imports_relatively(source: str) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(source)))
+
+
+def _dotted(folder: Path, stem: str) -> tuple[str, Path]:
+    """Return the dotted name of a module in a package, and the folder in which the outermost package lies."""
+    parts = [stem]
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts), folder
+
+
+def _absolute_imports(source: str, module: str) -> str:
+    """Return the text of a module with every relative import written as an absolute one, on the same lines."""
+    lines = source.encode("utf-8", "surrogatepass").splitlines(keepends=True)
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        package = module.split(".")[: -node.level]
+        line = lines[node.lineno - 1]
+        start = line.find(b".", node.col_offset)
+        rest = line[start:].lstrip(b". \t")
+        dotted = ".".join(package)
+        if not package or start < 0:
+            continue  # beyond the top of the package, or on two lines: Python says so when it runs
+        glue = b"." if node.module else b" "
+        lines[node.lineno - 1] = line[:start] + dotted.encode() + glue + rest
+    return b"".join(lines).decode("utf-8", "surrogatepass")
