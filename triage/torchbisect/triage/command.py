@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +15,10 @@ import click
 from rich.console import Console
 
 from torchbisect.containers.store.disk import writable_directory
-from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.store.locks import lock_results
 from torchbisect.core.errors import Exit, InputError
 from torchbisect.core.repro import fingerprint
+from torchbisect.core.scrub import scrub
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.reports.files import replace_text
@@ -29,6 +30,8 @@ from torchbisect.triage.issue_table import html_page, terminal_table
 from torchbisect.triage.jobs import IssueJob, IssueTask, TaskResult
 from torchbisect.triage.local_workers import run_on_this_machine
 from torchbisect.triage.ray_workers import run_on_ray
+from torchbisect.triage.related_issues import related_issues
+from torchbisect.triage.running_issues import RunningIssues
 
 DATABASE, PAGE, RUNS, JOURNAL = "triage.sqlite", "triage.html", "runs", "journal.jsonl"
 #: The value of ``--torch`` that runs each script on the version that its issue states.
@@ -74,9 +77,7 @@ def triage(wanted: TriageOptions, options: Options) -> int:
     _check(wanted)
     display = Display(options.verbosity)
     out = writable_directory(options.out, option="--out")
-    lock = FileLock(out / ".lock")
-    if not lock.try_acquire():
-        raise InputError(f"--out {out}: another triage is running there; wait for it, or name another folder")
+    lock = lock_results(out)
     try:
         with Database(out / DATABASE) as database:
             searched = (wanted.search or "", wanted.most, display.warn)
@@ -127,11 +128,17 @@ def _run(wanted: TriageOptions, tasks: Sequence[IssueTask], database: Database, 
     display.line(f"{len(tasks)} issues, {len(new)} of them new, {len(runnable)} to run")
     if not runnable:
         return
-    with closing(_execute(wanted, list(runnable.values()))) as results:
+    running = RunningIssues(len(runnable))
+    with display.working("Triage"), closing(_execute(wanted, list(runnable.values()), running.start)) as results:
+        display.status(running.text, 0, len(runnable))
         for number, result in enumerate(results, 1):
-            row = _row_after_run(_row_before_run(runnable[result.name]), result)
+            running.end(result.name)
+            display.count(number, len(runnable))
+            row = _row_after_run(runnable[result.name], result)
             database.put(row)
             words = row.summary or row.reason
+            if row.stated:
+                words += f"; the issue states torch {row.stated}, and {row.torch} was run"
             display.line(f"[{number}/{len(runnable)}] {row.name}: {row.state}{f' ({words})' if words else ''}")
 
 
@@ -143,19 +150,25 @@ def _row_before_run(task: IssueTask) -> IssueRow:
     """Return an issue's row before its run; an issue without a script has its final row at once."""
     job = task.job
     row = IssueRow(job.name, task.key, job.title, job.url)
-    return row if job.source is not None else _with_time(replace(row, state=NOTHING_TO_RUN, reason=job.problem))
+    return row if job.source is not None else _with_time(replace(row, state=NOTHING_TO_RUN, reason=scrub(job.problem)))
 
 
-def _execute(wanted: TriageOptions, tasks: Sequence[IssueTask]) -> Generator[TaskResult]:
+def _execute(
+    wanted: TriageOptions, tasks: Sequence[IssueTask], on_start: Callable[[IssueTask], None]
+) -> Generator[TaskResult]:
     out = tasks[0].options.out.parent.parent
     if wanted.executor == "ray":
         return run_on_ray(tasks, wanted.address or "", wanted.gpus)
-    return run_on_this_machine(tasks, out / JOURNAL, wanted.workers)
+    return run_on_this_machine(tasks, out / JOURNAL, wanted.workers, on_start)
 
 
-def _row_after_run(row: IssueRow, result: TaskResult) -> IssueRow:
+def _row_after_run(task: IssueTask, result: TaskResult) -> IssueRow:
+    row = _row_before_run(task)
     if result.report is not None:
         row = row.with_report(result.report, f"{RUNS}/{_folder_name(row.name)}")
+    asked = task.options.torch if task.options.nearest else None
+    if asked and row.torch and asked not in (row.torch, row.torch.partition("+")[0]):
+        row = replace(row, stated=asked)
     if result.problem:
         row = replace(row, state=FAILED if result.retry else "untestable", reason=result.problem)
     return _with_time(row)
@@ -168,6 +181,8 @@ def _with_time(row: IssueRow) -> IssueRow:
 def _show(rows: Sequence[IssueRow], options: Options, files: Sequence[Path]) -> None:
     if options.as_json:
         groups = [{"names": list(group.names), "reasons": list(group.reasons)} for group in duplicate_groups(rows)]
-        click.echo(json.dumps({"issues": [row.to_json() for row in rows], "groups": groups}, indent=2))
+        related = [{"names": list(pair.names), "evidence": list(pair.evidence)} for pair in related_issues(rows)]
+        issues = [row.to_json() for row in rows]
+        click.echo(json.dumps({"issues": issues, "groups": groups, "related": related}, indent=2))
     else:
         Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(terminal_table(rows, files))

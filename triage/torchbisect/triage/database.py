@@ -10,15 +10,16 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from torchbisect.core.decode import DecodeError, decode, read_json
 from torchbisect.core.errors import DiskFull, InputError, MachineError
-from torchbisect.triage.issue_row import IssueRow
+from torchbisect.triage.issue_row import STATES, IssueRow
 
 #: Version of the columns and their meanings, stored in the file as ``PRAGMA user_version``.
-VERSION = 1
+VERSION = 2
 _TYPES = {"seconds": "REAL NOT NULL"}
 _NAMES = tuple(field.name for field in fields(IssueRow))
-# SQLite's messages for a file that is not a database, and for a full disk.
-_NO_DATABASE = "not a database"
+# SQLite's messages for a file that is not a database or a damaged one, and for a full disk.
+_NO_DATABASE = ("not a database", "malformed", "Could not decode")
 _FULL = ("disk is full", "disk I/O error")
 
 
@@ -38,9 +39,14 @@ class Database:
             if version > VERSION:
                 self._connection.close()
                 raise InputError(f"{path} was written by a newer torchbisect: use that one, or name another --out")
-            columns = ", ".join(f"{name} {_TYPES.get(name, 'TEXT NOT NULL')}" for name in _NAMES)
+            types = {name: _TYPES.get(name, "TEXT NOT NULL DEFAULT ''") for name in _NAMES}
+            columns = ", ".join(f"{name} {type_}" for name, type_ in types.items())
             with self._connection:
                 self._connection.execute(f"CREATE TABLE IF NOT EXISTS issue ({columns}, PRIMARY KEY (name))")
+                there = {row[1] for row in self._connection.execute("PRAGMA table_info(issue)")}
+                for name in [name for name in _NAMES if name not in there]:
+                    # An older torchbisect wrote the file.
+                    self._connection.execute(f"ALTER TABLE issue ADD COLUMN {name} {types[name]}")
                 self._connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def __enter__(self) -> Database:
@@ -54,17 +60,32 @@ class Database:
         self._connection.close()
 
     def rows(self) -> tuple[IssueRow, ...]:
-        """Return all rows, the oldest first."""
+        """Return all rows, the oldest first. Raises ``InputError`` for a row that another program has spoiled."""
         with self._errors_explained():
             found = self._connection.execute(f"SELECT {', '.join(_NAMES)} FROM issue ORDER BY rowid").fetchall()
-        rows = (dict(zip(_NAMES, values)) for values in found)
-        return tuple(IssueRow(**{**row, "labels": tuple(json.loads(row["labels"]))}) for row in rows)
+        return tuple(self._row(number, dict(zip(_NAMES, values))) for number, values in enumerate(found, 1))
+
+    def _row(self, number: int, values: dict[str, Any]) -> IssueRow:
+        """Return a row of the table, which other programs may have written to."""
+        try:
+            if isinstance(values["labels"], str):
+                values["labels"] = read_json(values["labels"])
+            row = decode(IssueRow, values, "row")
+            if row.state not in STATES:
+                raise DecodeError(f"row.state should be one of {', '.join(STATES)}, not {row.state[:40]!r}")
+        except DecodeError as error:
+            raise InputError(
+                f"{self.path}: row {number} of the table issue can't be read: {error}; delete it, or name another --out"
+            ) from error
+        return row
 
     def put(self, *rows: IssueRow) -> None:
         """Store rows in one transaction; a row replaces an older one with its name and keeps that one's position."""
         places = ", ".join(f":{name}" for name in _NAMES)
         changes = ", ".join(f"{name} = excluded.{name}" for name in _NAMES if name != "name")
-        statement = f"INSERT INTO issue VALUES ({places}) ON CONFLICT (name) DO UPDATE SET {changes}"
+        statement = (
+            f"INSERT INTO issue ({', '.join(_NAMES)}) VALUES ({places}) ON CONFLICT (name) DO UPDATE SET {changes}"
+        )
         with self._errors_explained(), self._connection:
             self._connection.executemany(statement, [_values(row) for row in rows])
 
@@ -74,7 +95,7 @@ class Database:
             yield
         except sqlite3.Error as error:
             said = str(error)
-            if _NO_DATABASE in said:
+            if any(words in said for words in _NO_DATABASE):
                 raise InputError(f"{self.path} is not a database of torchbisect triage: name another --out") from error
             if any(words in said for words in _FULL):
                 message = f"{self.path}: the disk is full; free some space, then run the same command again"

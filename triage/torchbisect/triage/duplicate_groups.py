@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from torchbisect.triage.issue_row import IssueRow
 
-_SPECIFIC_KINDS = frozenset({"raises", "raises-differently", "missing-raise", "crash"})
+#: Kinds of mismatch with an exception or a signal, whose signature says much.
+SPECIFIC_KINDS = frozenset({"raises", "raises-differently", "missing-raise", "crash"})
 _SAME_FIELDS = ("component", "backend", "last_good", "first_bad", "last_bad", "first_fixed")
 
 
@@ -74,7 +75,7 @@ def _sets_in_common(rows: Iterable[IssueRow]) -> list[tuple[list[str], str]]:
         if row.state not in ("mismatch", "flaky"):
             continue
         if row.signature:
-            operators = "" if row.kind in _SPECIFIC_KINDS else row.operators
+            operators = "" if row.kind in SPECIFIC_KINDS else row.operators
             same = tuple(getattr(row, name) for name in _SAME_FIELDS)
             found[("same signature", row.signature, operators, *same)].append(row.name)
         if row.bad_commit:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import httpx
 import tenacity
 
+from torchbisect.core.decode import DecodeError, decode, read_json
 from torchbisect.core.errors import InputError, MachineError
+from torchbisect.core.printable import one_line
 from torchbisect.core.retry import is_transient_status
+from torchbisect.core.scrub import scrub
+from torchbisect.core.web import new_client, request
 from torchbisect.reports.render.markdown import LIMIT
-from torchbisect.reports.sanitize import one_line
 
 Result = TypeVar("Result")
 
@@ -26,6 +30,7 @@ API = "https://api.github.com"
 #: The account that the token of a workflow writes as.
 ACTIONS_BOT = "github-actions[bot]"
 
+_DIGITS = re.compile(r"[0-9]{1,12}")
 _REFERENCE = re.compile(
     r"(?:https://github\.com/)?([A-Za-z0-9][A-Za-z0-9-]{0,38})/([\w.-]{1,100})(?:#|/issues/|/pull/)(\d{1,9})(?:[#?/].*)?"
 )
@@ -52,6 +57,29 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class _ApiUser:
+    login: str | None = None
+
+
+@dataclass(frozen=True)
+class _ApiLabel:
+    name: str
+
+
+@dataclass(frozen=True)
+class _ApiPost:
+    """The parts of an issue or a comment in GitHub's JSON that are used."""
+
+    number: int | None = None
+    id: int | None = None
+    user: _ApiUser | None = None
+    body: str | None = None
+    title: str | None = None
+    labels: tuple[_ApiLabel, ...] | None = None
+    html_url: str | None = None
+
+
+@dataclass(frozen=True)
 class Post:
     """An issue, or a comment under one.
 
@@ -75,16 +103,15 @@ class Post:
     def of(cls, data: Mapping[str, Any]) -> Post:
         """Return the post of an issue or comment in GitHub's JSON. Raises ``InputError`` for other JSON."""
         try:
-            return cls(
-                identity=int(data["number"] if "number" in data else data["id"]),
-                author=str((data.get("user") or {}).get("login") or ""),
-                body=str(data.get("body") or ""),
-                title=str(data.get("title") or ""),
-                labels=tuple(str(label["name"]) for label in data.get("labels") or ()),
-                url=str(data.get("html_url") or ""),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"this is not an issue in the form of GitHub's API: {error!r:.80}") from error
+            read = decode(_ApiPost, data, "issue")
+        except DecodeError as error:
+            raise InputError(f"this is not an issue in the form of GitHub's API: {error}") from error
+        identity = read.number if read.number is not None else read.id
+        if identity is None:
+            raise InputError("this is not an issue in the form of GitHub's API: issue lacks 'number'")
+        labels = tuple(label.name for label in read.labels or ())
+        author = read.user.login if read.user else None
+        return cls(identity, author or "", read.body or "", read.title or "", labels, read.html_url or "")
 
 
 class _TryAgain(Exception):
@@ -93,6 +120,10 @@ class _TryAgain(Exception):
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+class _NotFound(InputError):
+    """The issue or comment does not exist."""
 
 
 class GitHub:
@@ -122,7 +153,7 @@ class GitHub:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         self._base = base.rstrip("/")
-        self._client = httpx.Client(headers=headers, timeout=30.0, follow_redirects=True)
+        self._client = new_client(headers)
         self._notify, self._sleep, self._longest_wait, self._tries = notify, sleep, longest_wait, tries
 
     def __enter__(self) -> GitHub:
@@ -133,7 +164,7 @@ class GitHub:
 
     def issue(self, reference: Reference) -> Post:
         """Return an issue."""
-        return Post.of(self._request("GET", f"{self._issue_address(reference)}", str(reference)).json())
+        return Post.of(_json(self._request("GET", f"{self._issue_address(reference)}", str(reference))))
 
     def comments(self, reference: Reference) -> Iterator[Post]:
         """Yield the comments under an issue, the oldest first."""
@@ -147,33 +178,54 @@ class GitHub:
                 return
             yield Post.of(data)
 
-    def comment_once(self, reference: Reference, body: str, first_line: str, author: str = ACTIONS_BOT) -> Post:
+    def comment_once(
+        self,
+        reference: Reference,
+        body: str,
+        first_line: str,
+        author: str = ACTIONS_BOT,
+        *,
+        older_first_lines: tuple[str, ...] = (),
+    ) -> Post:
         """Write a comment, or edit the one that an earlier call wrote.
 
+        Calls at the same time leave one comment too: each looks again after it wrote, and keeps the oldest.
         Args:
             reference: the issue.
-            body: the text, which starts with ``first_line``.
+            body: the text, which starts with ``first_line``; it is written without secrets and home folders.
             first_line: the hidden line that identifies the comment.
             author: the account that the token writes as. Comments of other accounts are never edited.
+            older_first_lines: the lines by which earlier versions identified it.
 
         Raises:
             InputError: the text is too long or lacks its first line, or the token may not write there.
         """
+        body = scrub(body)
         if not body.startswith(first_line):
             raise InputError(f"the comment does not start with {first_line}: a later call could not find it")
         if len(body.encode()) > LIMIT:
             raise InputError(f"the comment has {len(body.encode())} bytes, and GitHub accepts {LIMIT}")
 
+        first_lines = (first_line, *older_first_lines)
+        comments = f"{self._base}/repos/{reference.owner}/{reference.repository}/issues/comments"
+
+        def own_comments() -> list[Post]:
+            found = (old for old in self.comments(reference) if old.author == author)
+            return sorted((old for old in found if old.body.startswith(first_lines)), key=lambda old: old.identity)
+
+        def send(method: str, place: str) -> Post:
+            return Post.of(_json(self._request_once(method, place, str(reference), json={"body": body})))
+
         def write() -> Post:
             # Look for the comment before each try: an earlier try may have written it and lost only the answer.
-            mine = [old for old in self.comments(reference) if old.author == author and old.body.startswith(first_line)]
-            if mine and mine[0].body == body:
-                return mine[0]
-            comments = f"{self._base}/repos/{reference.owner}/{reference.repository}/issues"
-            place = f"{comments}/comments/{mine[0].identity}" if mine else f"{self._issue_address(reference)}/comments"
-            return Post.of(
-                self._request_once("PATCH" if mine else "POST", place, str(reference), json={"body": body}).json()
-            )
+            mine = own_comments()
+            if not mine:
+                mine = [send("POST", f"{self._issue_address(reference)}/comments")]
+                mine = own_comments() or mine
+            first = mine[0]
+            for other in mine[1:]:
+                self._delete_once(f"{comments}/{other.identity}", str(reference))
+            return first if first.body == body else send("PATCH", f"{comments}/{first.identity}")
 
         return self._with_retries(write)
 
@@ -187,8 +239,11 @@ class GitHub:
         while address and address not in seen:
             seen.add(address)
             answer = self._request("GET", address, what, params=wanted)
-            data = answer.json()
-            yield from data["items"] if isinstance(data, dict) else data
+            data = _json(answer)
+            items = data.get("items") if isinstance(data, dict) else data
+            if not isinstance(items, list):
+                raise MachineError(f"GitHub sent something else than {what}: check the address of its API")
+            yield from items
             address, wanted = answer.links.get("next", {}).get("url"), None
             if address and not address.startswith(self._base + "/"):
                 raise MachineError(f"the next page of {what} is at another host: {one_line(address, 80)}")
@@ -196,17 +251,27 @@ class GitHub:
     def _request(self, method: str, address: str, what: str, **options: Any) -> httpx.Response:
         return self._with_retries(lambda: self._request_once(method, address, what, **options))
 
+    def _delete_once(self, address: str, what: str) -> None:
+        """Delete a comment, unless another run has deleted it already."""
+        try:
+            self._request_once("DELETE", address, what)
+        except _NotFound:
+            return
+
     def _request_once(self, method: str, address: str, what: str, **options: Any) -> httpx.Response:
         try:
-            answer = self._client.request(method, address, **options)
-        except httpx.TransportError as error:
+            answer = request(self._client, method, address, **options)
+        except httpx.InvalidURL as error:
+            raise InputError(f"{one_line(address, 80)} isn't an address that can be asked: correct it") from error
+        except httpx.HTTPError as error:
             raise _TryAgain(f"GitHub cannot be reached ({type(error).__name__})") from error
         if answer.is_success:
             return answer
         _raise_for_rate_limit(answer)
         if is_transient_status(answer.status_code):
             raise _TryAgain(f"GitHub answered {answer.status_code}")
-        raise _refusal(answer, what)
+        refusal = _refusal(answer, what)
+        raise _NotFound(str(refusal)) if answer.status_code in (404, 410) else refusal
 
     def _with_retries(self, ask: Callable[[], Result]) -> Result:
         """Call ``ask`` until it succeeds, with growing waits or the waits that GitHub names."""
@@ -239,15 +304,22 @@ class GitHub:
             raise MachineError(f"{error}{after}: nothing was lost, run the same command again") from error
 
 
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return read_json(answer.content)
+    except DecodeError as error:
+        raise MachineError(f"GitHub sent something that is no answer of its API: {error}; try again later") from error
+
+
 def _raise_for_rate_limit(answer: httpx.Response) -> None:
     """Raise ``_TryAgain`` if the answer reports a rate limit, the primary one or a secondary one."""
     headers = answer.headers
     if answer.status_code not in (403, 429):
         return
     after, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
-    if after.isdigit():
+    if _DIGITS.fullmatch(after):
         raise _TryAgain("GitHub asks for a pause", float(after))
-    if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+    if headers.get("x-ratelimit-remaining") == "0" and _DIGITS.fullmatch(reset):
         raise _TryAgain("GitHub's rate limit is used up", max(float(reset) - time.time(), 1.0))
     if answer.status_code == 429 or "rate limit" in answer.text.lower():
         raise _TryAgain("GitHub's rate limit is used up", 60.0)
@@ -255,9 +327,10 @@ def _raise_for_rate_limit(answer: httpx.Response) -> None:
 
 def _refusal(answer: httpx.Response, what: str) -> InputError:
     """Turn a refusal into an error that says what to do."""
-    said = ""
+    said, data = "", None
     if "json" in answer.headers.get("content-type", ""):
-        data = answer.json()
+        with suppress(DecodeError):
+            data = read_json(answer.content)
         said = one_line(str(data.get("message", "")), 120) if isinstance(data, dict) else ""
     words = {
         401: "the token is not valid: give another one",

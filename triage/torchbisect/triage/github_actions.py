@@ -6,26 +6,42 @@ permission. It takes only files from the other jobs, and does not trust them.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
-from torchbisect.core.errors import InputError, TorchbisectError
+from torchbisect.core.command_line import Program
+from torchbisect.core.decode import DEFAULT_LIMITS, DecodeError, read_json
+from torchbisect.core.errors import InputError
+from torchbisect.core.regular_file import read_regular_file
 from torchbisect.reports import files
 from torchbisect.reports.render import markdown
+from torchbisect.reports.render.markdown import LIMIT
 from torchbisect.triage.github import ACTIONS_BOT, API, GitHub, Post, Reference
 from torchbisect.triage.issues import body
-from torchbisect.triage.issues.script import installable
+from torchbisect.triage.issues.script_facts import installable
 
 SCRIPT, REPLY, ISSUE = "repro.py", "reply.md", "issue.json"
+#: Identifies the comment, which is the reply or the report: under an issue there is one.
+FIRST_LINE = markdown.FIRST_LINE
+_OLDER_FIRST_LINES = ("<!-- torchbisect:issue -->",)
+_EDITED_BEFORE = (
+    "The issue was edited after it was labelled, so nothing was run: only a text that somebody has read may run. "
+    "Remove the label and set it again to run the new text.\n"
+)
+_EDITED_SINCE = (
+    "The issue was edited after this was asked for. This is about the earlier text (SHA-256 `{}…`). "
+    "Remove the label and set it again to run the new text."
+)
 #: The versions that may reach a command line.
-_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,60}")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,60}")
 
 
-@click.group()
+@click.group(cls=Program)
 def main() -> None:
     """Steps of the workflow that bisects an issue."""
 
@@ -33,16 +49,27 @@ def main() -> None:
 @main.command()
 @click.argument("issue", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-def read(issue: Path, directory: Path) -> None:
-    """Read ISSUE, an issue as JSON of GitHub's API; write its script to DIRECTORY/repro.py and a reply to reply.md."""
-    found = _issue(issue)
+@click.option("--event", type=click.Path(path_type=Path), help="The JSON of the event that started the workflow.")
+def read(issue: Path, directory: Path, event: Path | None) -> None:
+    """Read ISSUE, an issue as JSON of GitHub's API; write its script to DIRECTORY/repro.py and a reply to reply.md.
+
+    The text that somebody labelled is the text that may run. If it was edited since, nothing may run.
+    """
+    post = _post(issue)
+    digest = text_digest(post.body)
+    labelled = _labelled_digest(event) if event is not None else None
+    found = body.read_issue(post.body, post.title)
+    runnable = found.runnable and labelled in (None, digest)
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / REPLY).write_text(body.reply(found), encoding="utf-8")
-    if found.script and found.runnable:
-        (directory / SCRIPT).write_text(found.script.text, encoding="utf-8", errors="backslashreplace")
+    (directory / REPLY).write_text(_reply(post, labelled or digest), encoding="utf-8")
+    script = found.script.text.encode("utf-8", "backslashreplace") if found.script and runnable else b""
+    if script:
+        (directory / SCRIPT).write_bytes(script)
     packages, _ = installable(found.script.packages if found.script else ())
     outputs = {
-        "runnable": "true" if found.runnable else "false",
+        "runnable": "true" if runnable else "false",
+        "digest": labelled or digest,
+        "script-digest": hashlib.sha256(script).hexdigest() if script else "",
         "torch": _version_or_nothing(found.torch),
         "device": found.device,
         "packages": " ".join(packages),
@@ -76,31 +103,60 @@ def outcome(directory: Path, status: int) -> None:
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--author", default=ACTIONS_BOT, show_default=True, help="The account that the token writes as.")
 @click.option("--api", default=API, show_default=True, help="The address of GitHub's API.")
-def comment(reference: str, directory: Path, author: str, api: str) -> None:
+@click.option("--digest", default="", help="SHA-256 of the issue's text that somebody labelled, as read printed it.")
+def comment(reference: str, directory: Path, author: str, api: str, digest: str) -> None:
     """Comment on the issue REFERENCE with the report in DIRECTORY, or with the reply if there is no report.
 
     There is one comment: later calls edit it. The token is read from GH_TOKEN.
     """
     place = Reference.parse(reference)
-    if (directory / files.JSON).is_file():
-        # Render the report again: the other job's report.md comes from a job that ran a stranger's code.
-        text, first_line = markdown.render(files.load(directory)), markdown.FIRST_LINE
-    else:
-        # The other job's text of the reply is not trusted either.
-        text, first_line = body.reply(_issue(directory / ISSUE)), body.FIRST_LINE
     with GitHub(os.environ.get("GH_TOKEN"), base=api, notify=click.echo) as github:
-        click.echo(github.comment_once(place, text, first_line, author).url)
+        edited = bool(digest) and text_digest(github.issue(place).body) != digest
+        note = _EDITED_SINCE.format(digest[:12]) if edited else ""
+        if (directory / files.JSON).is_file():
+            # Render the report again: the other job's report.md comes from a job that ran a stranger's code.
+            text = markdown.render(files.load(directory), LIMIT - len(note.encode()) - 4)
+            first, second, rest = text.split("\n", 2)
+            text = f"{first}\n{second}\n{note}\n\n{rest}" if note else text
+        else:
+            # The other job's text of the reply is not trusted either.
+            text = _reply(_post(directory / ISSUE), digest)
+            text += f"\n{note}\n" if note and _EDITED_BEFORE not in text else ""
+        posted = github.comment_once(place, text, FIRST_LINE, author, older_first_lines=_OLDER_FIRST_LINES)
+        click.echo(posted.url)
 
 
-def _issue(path: Path) -> body.Issue:
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of an issue's text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _labelled_digest(event: Path) -> str | None:
+    """Return the digest of the text in the event of a label; ``None`` for other events, which start no script."""
+    data = _json(event)
+    if not isinstance(data, dict) or data.get("action") != "labeled" or "issue" not in data:
+        return None
+    return text_digest(Post.of(data["issue"]).body)
+
+
+def _reply(post: Post, digest: str) -> str:
+    """Return the reply to an issue; ``digest`` is that of the text that somebody labelled, or empty."""
+    edited = bool(digest) and text_digest(post.body) != digest
+    return f"{FIRST_LINE}\n{_EDITED_BEFORE if edited else body.reply(body.read_issue(post.body, post.title))}"
+
+
+def _post(path: Path) -> Post:
     """Read an issue in the JSON of GitHub's API."""
+    return Post.of(_json(path))
+
+
+def _json(path: Path) -> Any:
     try:
-        post = Post.of(json.loads(path.read_bytes()))
+        return read_json(read_regular_file(path, DEFAULT_LIMITS.size))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except DecodeError as error:
         raise InputError(f"{path} is not JSON: give an issue in the form of GitHub's API") from error
-    return body.read_issue(post.body, post.title)
 
 
 def _version_or_nothing(text: str | None) -> str:
@@ -117,12 +173,8 @@ def _output(values: dict[str, str]) -> None:
 
 
 def run() -> None:
-    """Run the command; an expected error becomes one line and its exit code."""
-    try:
-        main(standalone_mode=True)
-    except TorchbisectError as error:
-        click.echo(f"torchbisect: {error}", err=True)
-        raise SystemExit(error.exit_code) from None
+    """Run the command and end this process; ``examples/github/steps.py`` calls it."""
+    main()
 
 
 if __name__ == "__main__":

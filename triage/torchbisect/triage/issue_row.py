@@ -53,6 +53,7 @@ class IssueRow:
         report: the folder of its report, relative to the database's folder.
         seconds: the duration of the run.
         finished: the end of the run, in ISO 8601.
+        stated: the version of torch that the issue states, if that was asked for and another one was run.
     """
 
     name: str
@@ -79,6 +80,7 @@ class IssueRow:
     report: str = ""
     seconds: float = 0.0
     finished: str = ""
+    stated: str = ""
 
     def with_report(self, report: Report, folder: str) -> IssueRow:
         """Return this row with the result of a run, whose report lies in ``folder``, relative to the database's."""

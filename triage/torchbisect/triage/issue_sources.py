@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -10,16 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torchbisect.core.decode import DecodeError, read_json
 from torchbisect.core.errors import InputError
+from torchbisect.core.regular_file import read_regular_file
 from torchbisect.core.retry import Notify
-from torchbisect.pipeline.run import read_script
+from torchbisect.pipeline.script import read_script
 from torchbisect.triage.github import API, GitHub, Post
 from torchbisect.triage.issues.body import read_issue
-from torchbisect.triage.issues.script import installable
+from torchbisect.triage.issues.script_facts import installable
 from torchbisect.triage.jobs import IssueJob
 
+#: Bytes of a file of issues; a thousand of the longest issues have fewer.
+_MOST_BYTES = 64 << 20
 _ADDRESS = re.compile(r"https://[\w.-]+/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
-_RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 def jobs_from(place: Path) -> list[IssueJob]:
@@ -65,19 +67,19 @@ def _scripts(folder: Path) -> Iterator[IssueJob]:
 
 def _issues(file: Path) -> Iterator[IssueJob]:
     """Read JSON lines or a JSON list, as GitHub's API or ``gh issue list --json number,title,body,url`` writes them."""
-    text = file.read_text(encoding="utf-8-sig", errors="replace")
+    text = read_regular_file(file, _MOST_BYTES).decode("utf-8-sig", "replace")
     if text.lstrip().startswith("["):
         try:
-            items: Iterable[tuple[int, Any]] = enumerate(json.loads(text), 1)
-        except ValueError as error:
+            items: Iterable[tuple[int, Any]] = enumerate(read_json(text), 1)
+        except DecodeError as error:
             raise InputError(f"{file} is not JSON: {error}; write a list of issues, or one a line") from error
         yield from (_job_from_json(data, f"issue {number}") for number, data in items)
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                data = json.loads(line)
-            except (ValueError, RecursionError) as error:
+                data = read_json(line)
+            except DecodeError as error:
                 yield IssueJob(f"line {number}", problem=f"line {number} of {file.name} is not JSON: {error}")
             else:
                 yield _job_from_json(data, f"line {number}")
@@ -98,12 +100,12 @@ def _job_from_post(post: Post, name: str) -> IssueJob:
     if place:
         name = f"{place.group(1)}#{place.group(2)}"
     issue = read_issue(post.body, post.title)
-    packages = installable(issue.script.packages if issue.script else ())[0]
-    torch = issue.torch if issue.torch and _RELEASE.fullmatch(issue.torch) else None
-    known = IssueJob(name, post.title, post.url, torch=torch, packages=packages)
+    imports = [package for script in issue.scripts for package in script.packages]
+    packages = tuple(dict.fromkeys(installable(imports)[0]))
+    known = IssueJob(name, post.title, post.url, torch=issue.torch, packages=packages)
     if issue.script is None or issue.missing:
         return replace(known, problem="missing: " + "; ".join(issue.missing))
-    return replace(known, source=issue.script.text)
+    return replace(known, source=issue.script.text, others=tuple(script.text for script in issue.scripts[1:]))
 
 
 def _without_duplicates(jobs: Iterable[IssueJob]) -> list[IssueJob]:

@@ -17,11 +17,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from torchbisect.core.printable import one_line
 from torchbisect.reports import files
 from torchbisect.reports.render.html import template
-from torchbisect.reports.sanitize import one_line, short_line
+from torchbisect.reports.sanitize import short_line
 from torchbisect.triage.duplicate_groups import duplicate_groups
 from torchbisect.triage.issue_row import STATES, IssueRow
+from torchbisect.triage.related_issues import related_issues
 
 _COLUMNS = ("Issue", "State", "What", "Component", "torch", "Broke in", "Fixed in", "Same as", "Seconds")
 _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+/[\w./#?=&%+~-]*")
@@ -52,12 +54,20 @@ def html_page(rows: Sequence[IssueRow]) -> str:
             }
             for group in groups
         ],
+        related=[
+            {"members": [_member(name, identities) for name in pair.names], "evidence": _evidence(pair.evidence)}
+            for pair in related_issues(rows)
+        ],
         rows=[_row(row, identities, first.get(row.name)) for row in rows],
     )
 
 
 def _member(name: str, identities: Mapping[str, str]) -> dict[str, str]:
     return {"name": one_line(name, 120), "id": identities[name]}
+
+
+def _evidence(facts: Sequence[str]) -> str:
+    return "; ".join(short_line(fact, 160) for fact in facts)
 
 
 def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict[str, Any]:
@@ -71,7 +81,7 @@ def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict
         "what": short_line(row.summary or row.reason, 300),
         "unfinished": short_line(row.unfinished, 300),
         "component": short_line(row.component, 40),
-        "torch": short_line(row.torch, 40),
+        "torch": short_line(f"{row.torch} ({row.stated} is stated)" if row.stated else row.torch, 80),
         "broke": short_line(row.bad_commit[:12] or row.first_bad, 40),
         "fixed": short_line(row.fix_commit[:12] or row.first_fixed, 40),
         "same": _member(same, identities) if same else None,
@@ -80,6 +90,8 @@ def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict
     }
 
 
+#: The pairs that the table on a terminal names.
+_RELATED = 10
 _SHOWN = ("mismatch", "flaky", "untestable", "failed")
 _STYLES = {"mismatch": "bold red", "flaky": "bold yellow", "failed": "bold magenta", "untestable": "yellow"}
 
@@ -110,6 +122,12 @@ def terminal_table(rows: Sequence[IssueRow], files: Sequence[Path] = ()) -> Rend
     same = sum(len(group.names) - 1 for group in groups)
     if same:
         words.append(f"{same} look like duplicates (=)")
+    related = related_issues(rows)
     lines: list[RenderableType] = [Text(f"{len(rows)} issues: " + ", ".join(words))]
+    lines += [
+        Text(one_line(f"perhaps related: {' and '.join(pair.names)} ({_evidence(pair.evidence)})", 300), "dim")
+        for pair in related[:_RELATED]
+    ]
+    lines += [Text(f"and {len(related) - _RELATED} more on the page", "dim")] if len(related) > _RELATED else []
     lines += [Text(f"written {path}", "dim") for path in files]
     return Group(grid, Text(), *lines) if shown else Group(*lines)

@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torchbisect.core.decode import decode
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.version import __version__
 from torchbisect.minimizer.budget import Budget
 from torchbisect.pipeline.options import Options, repeat_command
 from torchbisect.reports.model.report import Report
 
-_PATHS = ("script", "out", "cache_dir")
+_PATHS = ("script", "out", "cache_dir", "workdir")
 SCRIPT = "repro.py"
 
 
@@ -27,6 +28,7 @@ class IssueJob:
         source: its script, or ``None`` if it has none that can be run.
         problem: the reason why it has none.
         path: the path of the script, if it is a file. It runs from there, so that it can import its neighbors.
+        others: further scripts, of other code blocks, which are tried if this one shows no mismatch.
         torch: the version of torch on which the script fails, according to the issue.
         packages: the packages that the script needs beside torch.
     """
@@ -37,6 +39,7 @@ class IssueJob:
     source: str | None = None
     problem: str = ""
     path: str | None = None
+    others: tuple[str, ...] = ()
     torch: str | None = None
     packages: tuple[str, ...] = ()
 
@@ -63,17 +66,19 @@ class IssueTask:
             folder: the folder of its report.
             stated: run the script on the version of torch that the issue states, if it states one.
         """
-        torch = job.torch if stated and job.torch else options.torch
+        if stated and job.torch:
+            options = replace(options, torch=job.torch, nearest=True)
         packages = tuple(dict.fromkeys((*options.packages, *job.packages)))
         script = Path(job.path) if job.path else folder / SCRIPT
-        return cls(
-            job, replace(options, script=script, out=folder, torch=torch, packages=packages, jobs=options.jobs or 1)
-        )
+        # A stranger's script has no business in the folder where triage was started.
+        options = replace(options, script=script, out=folder, workdir=script.parent)
+        return cls(job, replace(options, packages=packages, jobs=options.jobs or 1))
 
     @property
     def key(self) -> str:
         """Fingerprint of the script and all options: a task with another key needs a new run."""
-        return fingerprint(__version__, self.job.source, self.job.problem, repeat_command(self.options, SCRIPT))
+        job = self.job
+        return fingerprint(__version__, job.source, *job.others, job.problem, repeat_command(self.options, SCRIPT))
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as JSON values, for ``from_json``."""
@@ -118,6 +123,18 @@ class TaskResult:
         return {**vars(self), "report": self.report.to_json() if self.report else None}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> TaskResult:
-        """Read the value that ``to_json`` returned. Raises ``InputError`` if its report is malformed."""
-        return cls(**{**data, "report": Report.from_json(data["report"]) if data["report"] else None})
+    def from_json(cls, data: Any) -> TaskResult:
+        """Read the value that ``to_json`` returned. Raises ``DecodeError`` or ``InputError`` for another value."""
+        result = decode(_ResultJson, data, "result")
+        report = Report.from_json(result.report) if result.report is not None else None
+        return cls(result.name, report, result.problem, result.retry)
+
+
+@dataclass(frozen=True)
+class _ResultJson:
+    """A task's result in JSON."""
+
+    name: str
+    report: Any
+    problem: str
+    retry: bool

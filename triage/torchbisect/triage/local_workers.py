@@ -7,16 +7,18 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
-from torchbisect.containers.process.processes import HostProcess
+from torchbisect.containers.process.processes import HostProcess, LineTooLong
+from torchbisect.core.decode import DecodeError, read_json
 from torchbisect.core.errors import InputError
 from torchbisect.triage.jobs import IssueTask, TaskResult
 
 #: A task whose worker died runs once more in a new worker: the fault may be another task's.
 TRIES = 2
 _READ_SECONDS = 3600.0
+_END_SECONDS = 30.0
 # Workers run strangers' scripts, so they do not get the user's tokens.
 _SECRETS = ("GITHUB_TOKEN", "GH_TOKEN")
 
@@ -35,16 +37,20 @@ class WorkerProcess:
         for _ in range(TRIES):
             if self._closed:
                 break
+            unread = ""
             try:
                 process = self._start()
                 process.send(json.dumps(task.to_json()).encode("ascii") + b"\n")
                 while (line := process.read_line(_READ_SECONDS)) is None:
                     pass
                 if line:
-                    return TaskResult.from_json(json.loads(line))
-            except (BrokenPipeError, ValueError, KeyError, TypeError, InputError):
-                pass  # The process has ended, or its answer is malformed.
-            last_error = self._end() or last_error
+                    return _result(line, task)
+            except BrokenPipeError:
+                pass  # The process has ended.
+            except (LineTooLong, DecodeError, InputError) as error:
+                unread = f"its result can't be read: {error}"
+            ended = self._end()
+            last_error = unread or ended or last_error
         return TaskResult(task.job.name, problem=f"its process died {TRIES} times: {last_error}", retry=True)
 
     def _start(self) -> HostProcess:
@@ -54,28 +60,41 @@ class WorkerProcess:
             self._process = HostProcess(command, environment=environment)
         return self._process
 
-    def _end(self) -> str:
-        """End the process, and return its last line on standard error or the signal that ended it."""
+    def _end(self, patience: float = 0.0) -> str:
+        """End the process and return its last line on standard error, or the signal that ended it.
+
+        It gets ``patience`` seconds to clean up.
+        """
         process, self._process = self._process, None
         if process is None:
             return ""
         errors = process.errors().strip().splitlines()
-        status = process.kill()
+        status = process.stop(patience)
         return errors[-1] if errors else f"status {status}"
 
     def close(self) -> None:
-        """End the process and all its children."""
+        """End the process and all its children; it gets time to end its containers and release its environments."""
         self._closed = True
-        self._end()
+        self._end(_END_SECONDS)
 
 
-def run_on_this_machine(tasks: Sequence[IssueTask], journal: Path, workers: int) -> Generator[TaskResult]:
+def _result(line: bytes, task: IssueTask) -> TaskResult:
+    result = TaskResult.from_json(read_json(line))
+    if result.name != task.job.name:
+        raise DecodeError("the result is of another issue")
+    return result
+
+
+def run_on_this_machine(
+    tasks: Sequence[IssueTask], journal: Path, workers: int, on_start: Callable[[IssueTask], None] = lambda task: None
+) -> Generator[TaskResult]:
     """Run tasks on this machine, and yield each result as it is ready.
 
     Args:
         tasks: the tasks.
         journal: the journal that all workers share; an interrupted task continues from it.
         workers: the number of workers.
+        on_start: is told of each task as it begins, from the thread of its worker.
     """
     waiting: queue.SimpleQueue[IssueTask | None] = queue.SimpleQueue()
     results: queue.SimpleQueue[TaskResult | BaseException] = queue.SimpleQueue()
@@ -84,6 +103,7 @@ def run_on_this_machine(tasks: Sequence[IssueTask], journal: Path, workers: int)
     def serve(process: WorkerProcess) -> None:
         try:
             while (task := waiting.get()) is not None:
+                on_start(task)
                 results.put(process.run(task))
         except BaseException as error:
             results.put(error)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import socket
 import sys
-import tempfile
 from collections.abc import Generator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torchbisect.containers.leftovers import sweep
+from torchbisect.containers.store.run_folder import temporary_folder, unique_folder
+from torchbisect.core.decode import DecodeError
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.reports import files
 from torchbisect.triage.jobs import IssueTask, TaskResult
@@ -26,8 +27,8 @@ from torchbisect.triage.local_workers import WorkerProcess
 NODE_TRIES = 5
 CONNECT_SECONDS = 15.0
 
-#: The worker that a Ray process on a node keeps between tasks, and the worker's folder.
-_workers: list[tuple[WorkerProcess, tempfile.TemporaryDirectory[str]]] = []
+#: The worker that a Ray process on a node keeps between tasks.
+_workers: list[WorkerProcess] = []
 
 
 def run_on_ray(tasks: Sequence[IssueTask], address: str, gpus: float) -> Generator[TaskResult]:
@@ -89,7 +90,7 @@ def _json_for_any_node(task: IssueTask) -> dict[str, Any]:
 def _take_result(ray: Any, reference: Any, task: IssueTask) -> TaskResult:
     try:
         result = TaskResult.from_json(ray.get(reference))
-    except (ray.exceptions.RayError, ValueError, KeyError, TypeError, InputError) as error:
+    except (ray.exceptions.RayError, DecodeError, InputError) as error:
         said = str(error).strip().splitlines()
         return TaskResult(task.job.name, problem=f"Ray could not run it: {said[0] if said else error!r}", retry=True)
     if result.report is not None:
@@ -100,11 +101,11 @@ def _take_result(ray: Any, reference: Any, task: IssueTask) -> TaskResult:
 def run_on_node(data: dict[str, Any]) -> dict[str, Any]:
     """Run one task in a process that Ray started on a node; its folder is a temporary one."""
     if not _workers:
-        kept = tempfile.TemporaryDirectory(prefix="torchbisect-triage-")
-        _workers.append((WorkerProcess(Path(kept.name) / "journal.jsonl"), kept))
-    worker, _ = _workers[0]
+        sweep()
+        _workers.append(WorkerProcess(unique_folder("triage") / "journal.jsonl"))
+    (worker,) = _workers
     task = IssueTask.from_json(data)
-    with tempfile.TemporaryDirectory(prefix="torchbisect-issue-") as folder, suppress(FileNotFoundError):
+    with temporary_folder("issue") as folder:
         script = task.options.script
         assert script is not None
         from_text = task.job.path is None or not script.exists()
@@ -116,4 +117,3 @@ def run_on_node(data: dict[str, Any]) -> dict[str, Any]:
         )
         job = replace(task.job, path=None) if from_text else task.job
         return worker.run(IssueTask(job, options)).to_json()
-    raise AssertionError("the temporary folder was removed during the run")

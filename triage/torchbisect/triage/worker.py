@@ -14,17 +14,21 @@ import signal
 import sys
 import threading
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.errors import Exit, InputError, InstallFailed, TorchbisectError
+from torchbisect.core.scrub import scrub
 from torchbisect.pipeline.local_provider import LocalProvider
+from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.run import Pipeline
 from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe.journal import Journal
 from torchbisect.reports.files import replace_text
+from torchbisect.triage.candidates import run_first_that_fails
 from torchbisect.triage.jobs import IssueTask, TaskResult
 
 LOG = "log.txt"
@@ -34,27 +38,41 @@ def run_task(task: IssueTask, shared: SharedResources) -> TaskResult:
     """Run one issue. Raises nothing but ``KeyboardInterrupt``."""
     name, folder = task.job.name, task.options.out
     try:
-        with disk_errors(folder):
+        with disk_errors(folder, option="--out"):
             folder.mkdir(parents=True, exist_ok=True)
             log = (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace")
         with log:
-            if task.job.path is None and task.options.script is not None:
-                replace_text(task.options.script, task.job.source or "")
-            pipeline = Pipeline(task.options, Display(stream=log), functools.partial(LocalProvider, shared=shared))
-            code = pipeline.execute()
+            display = Display(stream=log)
+
+            def pipeline_of(options: Options) -> Pipeline:
+                return Pipeline(options, display, functools.partial(LocalProvider, shared=shared))
+
+            pipeline, code = run_first_that_fails(_write_scripts(task), pipeline_of, display.warn)
     except (InputError, InstallFailed) as error:
-        return TaskResult(name, problem=str(error))
+        return TaskResult(name, problem=scrub(str(error)))
     except TorchbisectError as error:
-        return TaskResult(name, problem=str(error), retry=True)
+        return TaskResult(name, problem=scrub(str(error)), retry=True)
     except Exception as error:
-        traceback.print_exc()
-        return TaskResult(name, problem=f"a fault of torchbisect: {type(error).__name__}: {error}", retry=True)
+        sys.stderr.write(scrub(traceback.format_exc()))
+        problem = scrub(f"a fault of torchbisect: {type(error).__name__}: {error}")
+        return TaskResult(name, problem=problem, retry=True)
     report = pipeline.report
     if code == Exit.INTERRUPTED:
         raise KeyboardInterrupt
     if code == Exit.MACHINE:
         return TaskResult(name, report, report.reason or "the machine failed", retry=True)
     return TaskResult(name, report)
+
+
+def _write_scripts(task: IssueTask) -> list[Options]:
+    """Write the scripts of an issue, and return the options to run each."""
+    options = task.options
+    if task.job.path is not None or options.script is None:
+        return [options]
+    names = [options.script, *(options.script.with_name(f"repro-{n}.py") for n in range(2, len(task.job.others) + 2))]
+    for path, text in zip(names, (task.job.source or "", *task.job.others)):
+        replace_text(path, text)
+    return [replace(options, script=path) for path in names]
 
 
 def serve(tasks: queue.SimpleQueue[bytes], answers: int, shared: SharedResources) -> None:

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from torchbisect.bisect.wording import join_names
 from torchbisect.reports.sanitize import Markdown, code, prose
-from torchbisect.triage.issues.code_blocks import code_blocks, outside_code, sections
-from torchbisect.triage.issues.script import IssueScript, find_script, installable
+from torchbisect.triage.issues.code_blocks import code_blocks
+from torchbisect.triage.issues.markdown import lines_of, outside_fences, sections
+from torchbisect.triage.issues.script import IssueScript, find_scripts
+from torchbisect.triage.issues.script_facts import installable
+from torchbisect.triage.issues.stated_torch import StatedTorch, stated_torch
+from torchbisect.triage.issues.stated_variables import StatedVariables, stated_variables
+
+_Item = TypeVar("_Item")
 
 #: GitHub accepts no longer body; the rest of a longer one is not read.
-MAX_CHARACTERS = 262_144
+MAX_CHARACTERS = 65_536
+#: The most seconds that reading a body may take.
+MAX_SECONDS = 20.0
 
-#: Identifies the comment with the reply.
-FIRST_LINE = "<!-- torchbisect:issue -->"
-
-_VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.dev\d{8}|a0|rc\d+)?(?:\+[\w.]+)?)"
-# The most reliable first: the output of collect_env, then of pip and conda, then prose.
-_TORCH = tuple(
-    re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-    for pattern in (
-        rf"^[^\w\n]{{0,20}}PyTorch version\W{{1,6}}{_VERSION}",
-        rf"^[^\w\n]{{0,20}}\[(?:pip3?|conda)\]\s+torch(?:==|\s+){_VERSION}",
-        rf"\btorch\s*==\s*{_VERSION}",
-        rf"torch\.__version__\W{{0,8}}(?:is|==|=|:|>)?\W{{0,4}}{_VERSION}",
-        rf"^[^\w\n]{{0,20}}(?:py)?torch(?: version)?\W{{1,4}}{_VERSION}\s*$",
-        rf"\b(?:py)?torch\s+(?:version\s+)?{_VERSION}",
-    )
-)
-_NIGHTLY = re.compile(r"\bnightl(?:y|ies)\b[^\n]{0,40}?\b(20\d\d)-?(\d\d)-?(\d\d)\b", re.IGNORECASE)
-_PYTHON = re.compile(r"\bPython(?: version)?\W{0,4}(3\.\d+(?:\.\d+)?)\b", re.IGNORECASE)
-_GPU = re.compile(
-    r"^[^\w\n]{0,20}GPU models and configuration\W{1,6}(?:GPU 0:\s*)?(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
-)
+_PYTHON = re.compile(r"\bPython(?: version)?\W{0,4}(3\.\d{1,2}(?:\.\d{1,2})?)\b", re.IGNORECASE)
+_GPU = re.compile(r"[^\w\n]{0,20}GPU models and configuration\W{0,6}", re.IGNORECASE)
+_FIRST_GPU = re.compile(r"(?:GPU 0:\s{0,4})?(.{0,200})")
+_VERSIONS = re.compile(r"version|environment|system info", re.IGNORECASE)
+_PLACES = ("gist", "colab", "notebook", ".ipynb", ".py", "drive.", "dropbox", "/blob/", "/tree/", "pastebin", "godbolt",
+           "/files/", ".zip", "kaggle", "huggingface.co/spaces")  # fmt: skip
+_MINIFIER = ("run_repro(", "isolate_fails(", "class Repro(")
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,9 @@ class Issue:
     """The contents of an issue's body.
 
     Attributes:
-        script: the script, or ``None`` if nothing in the body could be one.
-        torch: the version of torch that the issue states.
+        scripts: the scripts in the order to try them; empty if nothing in the body could be one.
+        stated: the versions of torch that the issue states.
+        variables: the environment variables that the issue sets.
         python: the version of Python that the issue states.
         device: ``cuda`` if the script asks for it, else ``cpu``.
         gpu: the reporter's GPU.
@@ -50,8 +48,9 @@ class Issue:
         notes: further remarks, a sentence each.
     """
 
-    script: IssueScript | None
-    torch: str | None = None
+    scripts: tuple[IssueScript, ...] = ()
+    stated: StatedTorch = field(default_factory=StatedTorch)
+    variables: StatedVariables = field(default_factory=StatedVariables)
     python: str | None = None
     device: str = "cpu"
     gpu: str | None = None
@@ -59,43 +58,87 @@ class Issue:
     notes: tuple[str, ...] = ()
 
     @property
+    def script(self) -> IssueScript | None:
+        """The most likely script."""
+        return self.scripts[0] if self.scripts else None
+
+    @property
+    def torch(self) -> str | None:
+        """The version of torch that the issue says it fails on."""
+        return self.stated.first
+
+    @property
     def runnable(self) -> bool:
         """True if there is a script and nothing is missing."""
         return not self.missing
 
 
-def read_issue(body: str, title: str = "", *, any_package: bool = False) -> Issue:
+class _TooSlow(Exception):
+    """Reading a body takes longer than it may."""
+
+
+def read_issue(body: str, title: str = "", *, any_package: bool = False, seconds: float = MAX_SECONDS) -> Issue:
     """Read an issue's body, without running any of it. Never fails: unreadable parts are reported as missing.
 
     Args:
         body: the Markdown text.
         title: the title, which is searched for a version only.
         any_package: the caller trusts every import; otherwise the script may need well-known packages only.
+        seconds: the most seconds that it may take.
     """
+    deadline = time.monotonic() + seconds
+
+    def check() -> None:
+        if time.monotonic() > deadline:
+            raise _TooSlow
+
+    try:
+        return _read(body, title[:1000], any_package, check)
+    except _TooSlow:
+        return Issue(missing=(f"a body that can be read within {seconds:.0f} s",))
+
+
+def _read(body: str, title: str, any_package: bool, check: Callable[[], None]) -> Issue:
+    too_long = len(body) > MAX_CHARACTERS
     body = body[:MAX_CHARACTERS]
-    script = find_script(code_blocks(body))
-    parts = sections(body)
-    versions = "\n".join(
-        part.text for part in parts if re.search(r"version|environment|system info", part.title, re.IGNORECASE)
-    )
+    blocks = list(_checked(code_blocks(body), check))
+    variables = stated_variables(body, blocks)
+    check()
+    scripts = find_scripts(blocks, variables.used)
+    check()
+    if not any_package:
+        scripts = (*scripts[:1], *(other for other in scripts[1:] if not installable(other.packages)[1]))
+    script = scripts[0] if scripts else None
+    versions = "\n".join(part.text for part in sections(body) if _VERSIONS.search(part.title))
+    stated = stated_torch(versions, body, title)
+    check()
     elsewhere = f"{body}\n{title}"
-    torch = _torch(versions) or _torch(elsewhere)
+    notes = _notes(script, stated, variables)
+    if too_long:
+        notes.append(f"only the first {MAX_CHARACTERS} characters were read")
     return Issue(
-        script=script,
-        torch=torch,
-        python=_first(_PYTHON, versions) or _first(_PYTHON, elsewhere),
+        scripts=scripts,
+        stated=stated,
+        variables=variables,
+        python=_python(versions) or _python(elsewhere),
         device="cuda" if script and script.cuda else "cpu",
         gpu=_gpu(versions) or _gpu(elsewhere),
         missing=(*_missing(script, body), *(() if any_package else _not_installed(script))),
-        notes=tuple(_notes(script, torch)),
+        notes=tuple(notes),
     )
+
+
+def _checked(blocks: Iterable[_Item], check: Callable[[], None]) -> Iterator[_Item]:
+    for block in blocks:
+        check()
+        yield block
 
 
 def _missing(script: IssueScript | None, body: str) -> list[str]:
     if script is None:
-        words = " ".join(outside_code(part.text) for part in sections(body))
-        if re.search(r"https?://\S*(?:gist|colab|notebook|\.ipynb|\.py|drive\.|dropbox|/blob/)", words):
-            return ["a script in the issue itself: linked code is not read or run"]
+        words = outside_fences(body).lower().split()
+        if any("://" in word and any(place in word for place in _PLACES) for word in words):
+            return ["a script in the issue itself: the script is behind a link, and linked code is not read or run"]
         return ["a script: there is no Python code in the issue that could be run"]
     if script.error:
         return [f"a script without syntax errors: the one in the issue fails in {script.error}"]
@@ -105,8 +148,12 @@ def _missing(script: IssueScript | None, body: str) -> list[str]:
     if script.left_out:
         lines = f"line{'s' if len(script.left_out) > 1 else ''} {join_names([*map(str, script.left_out)])}"
         missing.append(f"the part that was left out at {lines} of the script")
+    if script.uncalled:
+        missing.append(f"a call of {join_names(script.uncalled)}: the script defines it and never calls it")
     if not script.compiles:
-        missing.append("a call of torch.compile: the script has none")
+        minified = any(words in script.text for words in _MINIFIER)
+        what = "it is the minifier's, which runs inductor by itself" if minified else "the script has none"
+        missing.append(f"a call of torch.compile: {what}")
     return missing
 
 
@@ -116,18 +163,24 @@ def _not_installed(script: IssueScript | None) -> list[str]:
     return [words] if unknown else []
 
 
-def _notes(script: IssueScript | None, torch: str | None) -> list[str]:
+def _notes(script: IssueScript | None, stated: StatedTorch, variables: StatedVariables) -> list[str]:
     notes = list(script.notes) if script else []
     if script and script.packages:
         notes.append(f"the script needs {join_names(script.packages)} beside torch")
-    if torch is None:
+    if variables.refused:
+        notes.append(f"the issue sets {join_names(variables.refused)}, which is not set for a stranger's script")
+    if stated.first is None:
         notes.append("the issue does not state the version of torch")
+    if len(stated.failing) > 1:
+        notes.append(f"the issue states that it fails on torch {join_names(stated.failing)}")
+    if stated.working:
+        notes.append(f"the issue states that it works on torch {join_names(stated.working)}")
     return notes
 
 
 def reply(issue: Issue) -> Markdown:
-    """Compose the reply to a new issue: the missing parts, or the fact that its script can run."""
-    lines = [FIRST_LINE]
+    """Compose the reply to an issue: the missing parts, or the fact that its script can run."""
+    lines: list[str] = []
     if issue.missing:
         lines += ["The script of this issue cannot be run yet. Missing:", ""]
         lines += [f"- {prose(words)}" for words in issue.missing]
@@ -139,20 +192,17 @@ def reply(issue: Issue) -> Markdown:
     return Markdown("\n".join(lines) + "\n")
 
 
-def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    found = pattern.search(text)
+def _python(text: str) -> str | None:
+    found = _PYTHON.search(text)
     return found.group(1) if found else None
 
 
-def _torch(text: str) -> str | None:
-    for pattern in _TORCH:
-        version = _first(pattern, text)
-        if version:
-            return version
-    nightly = _NIGHTLY.search(text)
-    return "-".join(nightly.groups()) if nightly else None
-
-
 def _gpu(text: str) -> str | None:
-    name = (_first(_GPU, text) or "").strip()
-    return name if name.lower() not in ("", "n/a", "no cuda", "none", "could not collect") else None
+    lines = lines_of(text)
+    for line, after in zip(lines, [*lines[1:], ""]):
+        if found := _GPU.match(line):
+            # With more than one GPU the names begin on the next line.
+            name = _FIRST_GPU.match(line[found.end() :].strip() or after.strip())
+            words = name.group(1).strip() if name else ""
+            return words if words.lower() not in ("", "n/a", "no cuda", "none", "could not collect") else None
+    return None

@@ -1,31 +1,28 @@
-"""Find the parts of an issue's body that may be code: fenced, indented, in HTML, or not marked at all.
-
-CommonMark alone does not find them. People leave fences open, write code on the line of a fence, put fences inside
-``<details>`` without a blank line before, quote them, indent them, or paste a script as plain text.
-"""
+"""Find the parts of an issue's body that may be code: fenced, indented, in HTML, in a shell command, or not marked."""
 
 from __future__ import annotations
 
-import ast
 import html
 import re
-import textwrap
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`]*)$")
-_ONE_LINE_FENCE = re.compile(r"^[ \t]*`{3,}([^`]+)`{3,}[ \t]*$")
-_LANGUAGE = re.compile(r"^[{.]*([A-Za-z][\w+#.-]*)[}]*(?:[ \t]+[\w=\"'{}.-]+)*$")
-# A single # may also start a Python comment in a script without a fence.
-_HEADING = re.compile(r"^#{2,6}[ \t]+(.+?)[ \t#]*$")
-_FORM_HEADING = re.compile(r"^### (?:🐛|Error logs|Versions|Minified repro|Alternatives|Additional context)")
-_BOLD_HEADING = re.compile(r"^\*\*([^*]+)\*\*:?[ \t]*$")
-# The Python prompt >>> looks like a triple quotation.
-_QUOTE = re.compile(r"^[ \t]{0,3}>(?!>)[ \t]?")
-_WRAPPERS = re.compile(r"</?(?:details|summary|p|br|div|sub|kbd|b|i|em|strong)\b[^>\n]*>", re.IGNORECASE)
-_HTML_OPEN = re.compile(r"<(pre|code)\b[^>\n]{0,200}>", re.IGNORECASE)
-_CODE_START = re.compile(r"^(?:import|from)[ \t]+\w|^>>> |^In \[\d+\]: |^@torch\.|^def \w+\(|^class \w+")
+from torchbisect.triage.issues.markdown import pieces, sections
+from torchbisect.triage.issues.python_text import CODE_START, dedented, python_prefix
+
+#: Languages of command lines, which may hold a script.
+SHELLS = frozenset({"bash", "sh", "shell", "console", "zsh", "shell-session"})
+# None of these can backtrack: what repeats is bounded, or stops at the next bracket.
+_WRAPPERS = re.compile(r"</?(?:details|summary|p|br|div|sub|kbd|b|i|em|strong)\b[^<>\n]{0,200}>", re.IGNORECASE)
+_HTML_OPEN = re.compile(r"<(pre|code)\b[^<>\n]{0,200}>", re.IGNORECASE)
+_HTML_CLOSE = {name: re.compile(f"</{name}>", re.IGNORECASE) for name in ("pre", "code")}
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>")
+_HERE_DOCUMENT = re.compile(r"<<-?\s?(['\"]?)([A-Za-z_]\w{0,30})\1")
+_INLINE = re.compile(r"\bpython[\d.]{0,5} -c (['\"])")
+#: The most lines of a script that is not marked as code, and the most places where one is looked for.
+_LINES, _STARTS = 400, 3
+#: The most characters that are kept of the text before a block.
+_BEFORE = 400
 
 
 @dataclass(frozen=True)
@@ -45,172 +42,104 @@ class CodeBlock:
     before: str
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading and the text under it, as in GitHub's issue forms; the first section may have no heading."""
-
-    title: str
-    text: str
-
-
-def sections(body: str) -> list[Section]:
-    """Split the body at its headings; a ``#`` inside a fence is not a heading."""
-    parts: list[tuple[str, list[str]]] = [("", [])]
-    mark = ""
-    for line in body.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        bare = _QUOTE.sub("", line)
-        fence = _FENCE.match(bare)
-        heading = None if mark else _HEADING.match(bare) or _BOLD_HEADING.match(bare)
-        if mark and _FORM_HEADING.match(bare):
-            # A heading of the issue form ends an open fence.
-            mark, heading, fence = "", _HEADING.match(bare), None
-        if heading:
-            parts.append((heading.group(1), []))
-            continue
-        if fence and not mark:
-            mark = fence.group(1)
-        elif mark and _closes(bare, mark):
-            mark = ""
-        parts[-1][1].append(line)
-    return [Section(title, "\n".join(lines)) for title, lines in parts if title or any(map(str.strip, lines))]
+def code_blocks(body: str) -> Iterator[CodeBlock]:
+    """Yield all parts of the body that may be code, in their order."""
+    for section in sections(body):
+        before = ""
+        for piece in pieces(section.text):
+            if piece.fenced:
+                block = CodeBlock(dedented(piece.text), piece.language, section.title, before)
+                yield block
+                yield from _in_shell(block)
+                before = ""
+            else:
+                yield from _in_words(piece.text, section.title)
+                before = _last_paragraph(piece.text) or before
 
 
-def code_blocks(body: str) -> list[CodeBlock]:
-    """Return all parts of the body that may be code, in their order."""
-    return [block for section in sections(body) for block in _blocks_of(section)]
-
-
-def outside_code(text: str) -> str:
-    """Return the text of a section without its fenced blocks."""
-    return "\n".join(words for kind, _, words in _pieces(text) if kind == "words")
-
-
-def _closes(line: str, mark: str) -> bool:
-    stripped = line.strip()
-    return len(stripped) >= len(mark) and set(stripped) == {mark[0]}
-
-
-def _blocks_of(section: Section) -> Iterator[CodeBlock]:
-    before = ""
-    for kind, language, text in _pieces(section.text):
-        if kind == "code":
-            yield CodeBlock(_dedented(text), language, section.title, before)
-            before = ""
-            continue
-        yield from _blocks_in_words(text, section.title)
-        paragraphs = [p for p in re.split(r"\n[ \t]*\n", _WRAPPERS.sub("\n", text)) if p.strip()]
-        before = paragraphs[-1].strip().lower()[-400:] if paragraphs else before
-
-
-def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the parts of a text as ``("words", "", text)`` or ``("code", language, text)``."""
-    lines, position = text.split("\n"), 0
-    words: list[str] = []
-    while position < len(lines):
-        line = _QUOTE.sub("", lines[position])
-        position += 1
-        short = _ONE_LINE_FENCE.match(line)
-        fence = _FENCE.match(line)
-        if short or fence:
-            yield "words", "", "\n".join(words)
-            words = []
-        if short:
-            yield "code", "", short.group(1)
-        elif fence:
-            language, first = _language(fence.group(2).strip())
-            code, position = _fenced(lines, position, fence.group(1))
-            yield "code", language, "\n".join([*first, *code])
-        else:
-            words.append(lines[position - 1])
-    yield "words", "", "\n".join(words)
-
-
-def _language(info: str) -> tuple[str, list[str]]:
-    """Split the rest of a fence's line into a language and the first line of the code."""
-    if not info:
-        return "", []
-    found = _LANGUAGE.match(info)
-    if found and not re.match(r"(?:import|from|def|class|with|for) ", info):
-        return found.group(1).lower(), []
-    named = re.match(r"(?i)(?:python3?|py)[ \t]+((?:import|from)[ \t].+)", info)
-    return ("python", [named.group(1)]) if named else ("", [info])
-
-
-def _fenced(lines: list[str], position: int, mark: str) -> tuple[list[str], int]:
-    """Return the lines of the fenced block that begins at ``position``, and the position after it."""
-    code = []
-    while position < len(lines):
-        line = _QUOTE.sub("", lines[position])
-        position += 1
-        if _closes(line, mark):
+def _last_paragraph(text: str) -> str:
+    kept: list[str] = []
+    for line in reversed(_WRAPPERS.sub("\n", text).split("\n")):
+        if line.strip():
+            kept.append(line)
+        elif kept:
             break
-        if line.rstrip().endswith(mark) and len(line.strip()) > len(mark):
-            code.append(line.rstrip()[: -len(mark)])
-            break
-        code.append(line)
-    return code, position
+    return "\n".join(reversed(kept)).strip().lower()[-_BEFORE:]
 
 
-def _blocks_in_words(text: str, title: str) -> Iterator[CodeBlock]:
+def _in_shell(block: CodeBlock) -> Iterator[CodeBlock]:
+    """Yield a script in a here document or after ``python -c``."""
+    lines = block.text.split("\n")
+    for number, line in enumerate(lines):
+        found = _HERE_DOCUMENT.search(line)
+        if found and block.language != "python":
+            rest = lines[number + 1 :]
+            end = next((n for n, text in enumerate(rest) if text.strip() == found.group(2)), len(rest))
+            yield CodeBlock(dedented("\n".join(rest[:end])), "python", block.section, block.before)
+            return
+    inline = _INLINE.search(block.text)
+    if inline:
+        rest_of_text = block.text[inline.end() :]
+        end = rest_of_text.rfind(inline.group(1))
+        code = rest_of_text[: end if end >= 0 else None].replace('\\"', '"')
+        yield CodeBlock(dedented(code), "python", block.section, block.before)
+
+
+def _in_words(text: str, title: str) -> Iterator[CodeBlock]:
     """Yield code outside of fences: in HTML, indented, or without a mark."""
     rest = []
     for code, before in _html_code(text):
         rest.append(before)
         if "\n" in code.strip():
-            code = html.unescape(re.sub(r"</?\w+[^<>\n]*>", "", code))
-            yield CodeBlock(_dedented(code), "", title, before.strip().lower()[-200:])
-    plain = _WRAPPERS.sub("", "\n".join(rest))
-    yield from _indented(plain, title)
-    yield from _unmarked(plain, title)
+            yield CodeBlock(dedented(html.unescape(_TAG.sub("", code))), "", title, _last_paragraph(before))
+    lines = _WRAPPERS.sub("", "\n".join(rest)).split("\n")
+    yield from _indented(lines, title)
+    yield from _unmarked(lines, title)
 
 
 def _html_code(text: str) -> Iterator[tuple[str, str]]:
     """Yield the contents of ``<pre>`` and ``<code>`` with the text before each; last an empty text and the rest."""
-    position, low = 0, text.lower()
+    start, position, left_open = 0, 0, set()
     while found := _HTML_OPEN.search(text, position):
-        end = low.find(f"</{found.group(1).lower()}>", found.end())
-        if end < 0:
-            break
-        yield text[found.end() : end], text[position : found.start()]
-        position = text.index(">", end) + 1
-    yield "", text[position:]
+        position = found.end()
+        name = found.group(1).lower()
+        end = None if name in left_open else _HTML_CLOSE[name].search(text, position)
+        if end is None:
+            # None of the later ones is closed either, so the search is not repeated.
+            left_open.add(name)
+            continue
+        yield text[found.end() : end.start()], text[start : found.start()]
+        start = position = end.end()
+    yield "", text[start:]
 
 
-def _indented(text: str, title: str) -> Iterator[CodeBlock]:
-    for found in re.finditer(r"(?:^|\n[ \t]*\n)((?:(?: {4}|\t)[^\n]*\n?|[ \t]*\n)+)", text):
-        code = _dedented(found.group(1))
-        if "\n" in code.strip():
-            yield CodeBlock(code, "", title, text[: found.start()].strip().lower()[-200:])
+def _indented(lines: list[str], title: str) -> Iterator[CodeBlock]:
+    """Yield each run of indented lines that follows a blank line."""
+    number, before = 0, ""
+    while number < len(lines):
+        first = number
+        while number < len(lines) and (not lines[number].strip() or lines[number].startswith(("    ", "\t"))):
+            number += 1
+        code = dedented("\n".join(lines[first:number]))
+        if "\n" in code.strip() and (first == 0 or not lines[first].strip()):
+            yield CodeBlock(code, "", title, before.strip().lower()[-_BEFORE:])
+        if number < len(lines):
+            before = lines[number][-_BEFORE:]
+        number += 1
 
 
-def _unmarked(text: str, title: str) -> Iterator[CodeBlock]:
+def _unmarked(lines: list[str], title: str) -> Iterator[CodeBlock]:
     """Yield plain lines that are Python: from the first that looks like code, as far as they parse."""
-    lines = text.split("\n")
-    start = next((number for number, line in enumerate(lines) if _CODE_START.match(line)), None)
-    if start is None:
-        return
-    taken = lines[start : start + 400]
-    if taken[0].startswith((">>> ", "In [")):
-        end = next((n for n, line in enumerate(taken) if not line.strip()), len(taken))
-        yield CodeBlock("\n".join(taken[:end]), "", title, "")
-        return
-    for end in range(len(taken), 0, -1):
-        # Markdown headings look like Python comments, so a few lines too many may parse; they do no harm.
-        if taken[end - 1].strip() and parses("\n".join(taken[:end])):
-            yield CodeBlock("\n".join(taken[:end]), "", title, "\n".join(lines[:start]).strip().lower()[-200:])
+    starts = [number for number, line in enumerate(lines) if CODE_START.match(line)][:_STARTS]
+    for start in starts:
+        taken = lines[start : start + _LINES]
+        before = _last_paragraph("\n".join(lines[max(0, start - 10) : start]))
+        if taken[0].startswith((">>>", "In [", "In[")):
+            end = next((n for n, line in enumerate(taken) if not line.strip()), len(taken))
+            yield CodeBlock("\n".join(taken[:end]), "", title, before)
             return
-
-
-def parses(text: str) -> bool:
-    """Return true if a text is valid Python."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _dedented(text: str) -> str:
-    return textwrap.dedent(text.expandtabs(4)).strip("\n")
+        # Markdown headings look like Python comments, so a few lines too many may parse; they do no harm.
+        count = python_prefix(taken)
+        if count:
+            yield CodeBlock("\n".join(taken[:count]), "", title, before)
+            return
