@@ -9,21 +9,22 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.table import Table
 
 from torchbisect.containers.docker.engine import Engine
 from torchbisect.containers.doctor import run_checks
 from torchbisect.containers.inventory import list_cache, list_engine, prune_cache, prune_engine
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.disk import format_bytes
+from torchbisect.containers.store.disk import folder_size, format_bytes
 from torchbisect.core.build import Channel
+from torchbisect.core.command_line import say
 from torchbisect.core.errors import Exit, InputError
 from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
-from torchbisect.pipeline.run import read_script
+from torchbisect.pipeline.script import open_script
 from torchbisect.pipeline.search_plan import plan_searches
 from torchbisect.reports import files
 from torchbisect.reports.model.report import Report
@@ -36,12 +37,12 @@ def render(folder: Path, as_json: bool) -> None:
     show_report(report, files.write(report, folder), as_json=as_json)
 
 
-def show_report(report: Report, written: Sequence[Path], *, as_json: bool) -> None:
-    """Print a report: as JSON, or as a summary with the files that were written."""
+def show_report(report: Report, written: Sequence[Path], *, as_json: bool, hint: str = "") -> None:
+    """Print a report: as JSON, or as a summary with the files that were written and the next step."""
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2))
     else:
-        Console(highlight=False, soft_wrap=True).print(summary(report, written))
+        Console(highlight=False, soft_wrap=True).print(summary(report, written, hint=hint))
 
 
 def list_builds(options: Options, channel: str, as_json: bool) -> None:
@@ -53,8 +54,10 @@ def list_builds(options: Options, channel: str, as_json: bool) -> None:
     """
     if channel == "commit":
         raise InputError("--channel commit: commits are not listed, git log lists them; choose release or nightly")
-    channels = LocalBuildSources(options, Display())
-    listing = channels.releases if channel == "release" else channels.listed_nightlies
+    display = Display()
+    channels = LocalBuildSources(options, display)
+    with display.working(f"Reading the list of {channel} builds"):
+        listing = channels.releases if channel == "release" else channels.listed_nightlies
     if as_json:
         builds = [
             {"build": build.name, "version": build.version, "date": build.date.isoformat() if build.date else None}
@@ -66,7 +69,7 @@ def list_builds(options: Options, channel: str, as_json: bool) -> None:
     for build in listing.builds:
         click.echo(f"{build.name:12}" + (f" {build.date.isoformat()}" if build.date else ""))
     for one in listing.left_out:
-        click.echo(f"left out {one}", err=True)
+        say(str(one), "left out ")
 
 
 def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
@@ -81,26 +84,33 @@ def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
     if prune:
         freed = prune_cache(cache, notify=click.echo) + (prune_engine(engine, notify=click.echo) if engine else 0)
         click.echo(f"{format_bytes(freed)} are free again")
-    table = Table(box=None, pad_edge=False)
-    for heading in ("what", "size", "last used", "name"):
-        table.add_column(heading, justify="right" if heading == "size" else "left")
+    rows = [("what", "size", "last used", "name")]
     for thing in list_cache(cache) + (list_engine(engine) if engine else []):
         used = datetime.datetime.fromtimestamp(thing.used).strftime("%Y-%m-%d %H:%M") if thing.used else ""
-        table.add_row(thing.kind, format_bytes(thing.size), "now" if thing.busy else used, thing.name)
-    Console(highlight=False, soft_wrap=True).print(table)
+        rows.append((thing.kind, format_bytes(thing.size), "now" if thing.busy else used, thing.name))
+    print_table(rows)
+    taken, limit = format_bytes(folder_size(cache.root)), format_bytes(cache.limit)
+    click.echo(f"{taken} in {cache.root}, where items share files; a run keeps it to {limit} or its --cache-limit")
     if engine:
         engine.close()
 
 
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of texts in columns as wide as their texts, whatever the width of the terminal."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows)]
+    for row in rows:
+        click.echo("  ".join(set_cell_size(text, width) for text, width in zip(row, widths)).rstrip())
+
+
 def doctor(python: str, cache_dir: Path | None) -> int:
     """Print the checks of this machine, and return the exit code: 0 if all of them are good."""
-    table = Table(box=None, show_header=False, pad_edge=False)
+    rows = []
     found = run_checks(python, cache=cache_dir)
     for check in found:
-        table.add_row("ok" if check.ok else "!!", check.name, check.detail)
+        rows.append(("ok" if check.ok else "!!", check.name, check.detail))
         if not check.ok and check.advice:
-            table.add_row("", "", f"→ {check.advice}")
-    Console(highlight=False, soft_wrap=True).print(table)
+            rows.append(("", "", f"→ {check.advice}"))
+    print_table(rows)
     return Exit.FINISHED if all(check.ok for check in found) else Exit.MACHINE
 
 
@@ -112,10 +122,12 @@ def show_plan(options: Options) -> int:
         IndexUnreachable: the list of builds can't be read.
     """
     if options.script is not None:
-        read_script(options.script)
-    provider = LocalProvider(options, Display(options.verbosity))
+        open_script(options)
+    display = Display(options.verbosity)
+    provider = LocalProvider(options, display)
     try:
-        plans = plan_searches(options, provider.sources)
+        with display.working("Reading the lists of builds"):
+            plans = plan_searches(options, provider.sources)
     finally:
         provider.close()
     if options.as_json:

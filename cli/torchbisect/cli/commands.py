@@ -1,0 +1,177 @@
+"""The commands of ``torchbisect``: their arguments, and their exit codes."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchbisect.cli import inspect_commands, issue_command, verify_command
+from torchbisect.cli.click_options import SEARCH_OPTIONS, Number, options_from, shared_options
+from torchbisect.cli.help_pages import CommandGroup, GroupedCommand
+from torchbisect.cli.next_step import next_step
+from torchbisect.cli.script_command import ScriptCommand, with_script
+from torchbisect.containers.leftovers import sweep
+from torchbisect.core.version import __version__
+from torchbisect.pipeline.options import CHANNELS, Options
+from torchbisect.triage import command as triage
+from torchbisect.triage.candidates import run_first_that_fails
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
+@click.version_option(__version__, "-V", "--version", prog_name="torchbisect")
+def main() -> None:
+    """Shrink a script that goes wrong under torch.compile and find the build of torch where it broke.
+
+    \b
+    Exit codes: 0 mismatch found and all finished     1 no mismatch
+                2 wrong usage or input                3 mismatch found, but a part could not finish
+                4 flaky                               5 the machine failed
+                6 the script can't be tested          130 interrupted: the same command continues
+
+    \b
+    A first try: torchbisect check repro.py
+    """
+    sweep()
+
+
+_STAGES = (
+    click.option("--minimize/--no-minimize", default=True, help="Shrink the script."),
+    click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and where it was fixed."),
+    click.option("--explain/--no-explain", default=False, help="Find the conditions of the shrunk script's mismatch."),
+)
+
+
+def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> None:
+    """Add a command about a script; these commands differ only in their stages."""
+
+    def command(**given: Any) -> None:
+        options = options_from(name, given)
+        reference = issue_command.issue_named(options.script)
+        candidates = (options,) if reference is None else issue_command.with_issue(options, reference)
+        if options.plan:
+            click.get_current_context().exit(inspect_commands.show_plan(candidates[0]))
+        pipeline, code = run_first_that_fails(candidates, notify=functools.partial(click.echo, err=True))
+        report, hint = pipeline.report, next_step(options, pipeline.report)
+        inspect_commands.show_report(report, pipeline.written, as_json=options.as_json, hint=hint)
+        click.get_current_context().exit(code)
+
+    command.__doc__ = summary
+    command = functools.reduce(lambda function, decorate: decorate(function), reversed(extra), command)
+    main.command(name, cls=ScriptCommand)(shared_options(with_script(command)))
+
+
+_script_command(
+    "run",
+    """Observe, localize, minimize, bisect and report.
+
+    SCRIPT is a file, a notebook, a test (FILE::TEST), - for standard input, or with -m a module. What follows it are
+    its own arguments.
+    """,
+    *_STAGES,
+    *SEARCH_OPTIONS,
+)
+_script_command("check", "Observe SCRIPT and name the compiler stage at fault.")
+_script_command("minimize", "Observe and localize SCRIPT, then shrink it.")
+_script_command("explain", "Observe, localize and shrink SCRIPT, then find the conditions of the mismatch.")
+_script_command(
+    "bisect", "Observe SCRIPT, then find where it broke and where it was fixed, without shrinking it.", *SEARCH_OPTIONS
+)
+
+
+@main.command("verify", cls=ScriptCommand)
+@click.option("--patch", metavar="FILE|COMMIT|PR", help="A diff, a commit, or a pull request (#161036).")
+@click.option("--revert", is_flag=True, help="Take the patch back from the build.")
+@click.option(
+    "--also", type=click.Path(path_type=Path), multiple=True, help="A script, or a folder of scripts, to ask too."
+)
+@shared_options
+@with_script
+def verify(patch: str | None, revert: bool, also: tuple[Path, ...], **given: Any) -> None:
+    """Show what a patch of PyTorch does to a bug: fix it, cause it, or nothing.
+
+    SCRIPT shows the bug, or is a folder with its report. It is run on a build (--torch) without the patch's Python and
+    with it. Exit codes: 0 an effect, 1 none, 3 it breaks a script of --also, 6 it cannot be told.
+    """
+    options = options_from("verify", given)
+    click.get_current_context().exit(verify_command.verify_patch(options, patch, revert=revert, also=also))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--json", "as_json", is_flag=True, help="Print report.json.")
+def report(folder: Path, as_json: bool) -> None:
+    """Render a finished or interrupted run again."""
+    inspect_commands.render(folder, as_json)
+
+
+@main.command()
+@click.argument("reference", required=False, metavar="[OWNER/REPO#N|URL|FILE]")
+@click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="A file with the issue.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("torchbisect-issue"), show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) -> None:
+    """Find the script in an issue, and list what is missing to run it. Nothing is run.
+
+    FILE is JSON of GitHub's API or of gh issue view --json title,body, or the issue's text in Markdown.
+    """
+    click.get_current_context().exit(issue_command.show_issue_script(reference, file, out, as_json=as_json))
+
+
+@main.command("triage", cls=GroupedCommand)
+@click.argument("source", required=False, type=click.Path(path_type=Path))
+@click.option("--search", metavar="QUERY", help="Take the issues that GitHub's search finds.")
+@click.option("--most", type=click.IntRange(1, 1000), default=200, show_default=True, help="The most issues.")
+@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Issues at once.")
+@click.option("--executor", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@click.option("--address", metavar="HOST:PORT", help="The Ray cluster's.")
+@click.option("--gpus", type=Number(min=0, max=1024), default=0.0, help="GPUs that an issue takes of a Ray cluster.")
+@_STAGES[0]
+@_STAGES[1]
+@_STAGES[2]
+@functools.partial(shared_options, out="torchbisect-triage")
+def triage_command(**given: Any) -> None:
+    """Run many issues: a file of them (JSON, one a line), a folder of scripts, or what a search on GitHub finds.
+
+    Results are kept: the same command continues where it stopped. --torch stated runs each script on the torch
+    that its issue names.
+    """
+    wanted = triage.TriageOptions(**{field.name: given.pop(field.name) for field in fields(triage.TriageOptions)})
+    options = options_from("run", {"script": Path(), **given})
+    click.get_current_context().exit(triage.triage(wanted, options))
+
+
+@main.command()
+@click.option("--channel", type=click.Choice(CHANNELS), default="release", show_default=True)
+@click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
+@click.option("--index-url", metavar="URL", help="As in pip.")
+@click.option("--extra-index-url", "extra_index_urls", metavar="URL", multiple=True, help="As in pip.")
+@click.option("--variant", metavar="NAME", help="The build's variant: cpu, cu126, ...")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+def builds(channel: str, as_json: bool, **given: Any) -> None:
+    """List the builds that a channel offers, and those left out with the reason."""
+    inspect_commands.list_builds(Options(Path(), channels=(channel,), **given), channel, as_json)
+
+
+@main.command()
+@click.option("--prune", is_flag=True, help="Remove everything that no run uses.")
+@click.option("--docker", is_flag=True, help="Look at volumes and images of the container engine too.")
+@click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
+def cache(prune: bool, docker: bool, cache_dir: Path | None) -> None:
+    """List what is kept on this machine and its size, and remove it."""
+    inspect_commands.show_cache(cache_dir, prune=prune, docker=docker)
+
+
+@main.command()
+@click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
+@click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
+def doctor(python: str, cache_dir: Path | None) -> None:
+    """Check what this machine has and lacks, and say what to do about it."""
+    click.get_current_context().exit(inspect_commands.doctor(python, cache_dir))

@@ -1,0 +1,93 @@
+"""Help pages: the options of a command in groups, without those that change nothing there, and examples."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Any
+
+import click
+
+from torchbisect.cli.configuration import ConfiguredProgram
+
+#: The groups of options, in the order of a page, with the names of their parameters.
+GROUPS = {
+    "The script": "module files torch nearest python device packages allow_sdists seed test",
+    "What is done": "patch revert also minimize bisect explain plan",
+    "What counts as a mismatch": "slower_than max_compile_time max_recompiles max_graph_breaks",
+    "Shrinking": "budget save_trajectory",
+    "The search": "find good bad channels git build_cmd",
+    "The issues": "search most workers executor address gpus",
+    "Where builds come from": "index_url extra_index_urls variant",
+    "Where it runs": "sandbox image timeout repeat jobs cache_dir cache_limit",
+    "Output": "out as_json profile verbose quiet",
+}
+_SEARCH = {"find", "good", "channels", "git"}
+_SHRINKING = {"budget", "save_trajectory"}
+#: Options that a command accepts, so that a command line can be reused, and that change nothing there.
+UNUSED = {
+    "check": _SEARCH | _SHRINKING,
+    "minimize": _SEARCH,
+    "explain": _SEARCH,
+    "bisect": _SHRINKING,
+    "verify": (_SEARCH - {"git"}) | _SHRINKING | {"test", "profile"},
+}
+_EXAMPLES = {
+    "run": (
+        "torchbisect run repro.py",
+        "torchbisect run --torch 2.8.0 --with einops train.py --epochs 1",
+        "torchbisect run --sandbox docker pytorch/pytorch#169179",
+    ),
+    "check": ("torchbisect check repro.py", "torchbisect check -m pkg.train --epochs 1"),
+    "minimize": ("torchbisect minimize --budget 5m repro.py",),
+    "explain": ("torchbisect explain repro.py",),
+    "bisect": ("torchbisect bisect --torch 2.8.0 repro.py", "torchbisect bisect --plan --channel release repro.py"),
+    "verify": (
+        "torchbisect verify --patch fix.diff --torch 2.8.0 repro.py",
+        "torchbisect verify --patch '#161036' --also known-bugs/ torchbisect-out",
+        "torchbisect verify --revert --patch 8aad3a60 --git ~/pytorch torchbisect-out",
+    ),
+    "triage": ("torchbisect triage --sandbox docker issues.jsonl", "torchbisect triage --torch stated scripts/"),
+}
+
+
+class GroupedCommand(click.Command):
+    """A command whose page of help has its options in groups, and examples."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, group by group."""
+        unused = UNUSED.get(self.name or "", set())
+        shown = [
+            param for param in self.get_params(ctx) if isinstance(param, click.Option) and param.name not in unused
+        ]
+        records = {param.name: record for param in shown if (record := param.get_help_record(ctx)) is not None}
+        for title, names in GROUPS.items():
+            rows = [records.pop(name) for name in names.split() if name in records]
+            rows += records.values() if title == "Output" else ()
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        examples = _EXAMPLES.get(self.name or "", ())
+        if examples:
+            with formatter.section("Examples"):
+                for example in examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+        super().format_epilog(ctx, formatter)
+
+
+class CommandGroup(ConfiguredProgram):
+    """The group of all commands; the name of a script in the place of a command is explained."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command that was typed. Raises ``click.UsageError`` if there is none."""
+        word = args[0] if args else ""
+        if word and self.get_command(ctx, word) is None and _is_script(word):
+            raise click.UsageError(f"{word} is a script and no command: type torchbisect run {shlex.join(args)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _is_script(word: str) -> bool:
+    return word.partition("::")[0].endswith((".py", ".ipynb")) or os.path.isfile(word)

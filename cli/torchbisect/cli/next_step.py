@@ -1,0 +1,45 @@
+"""The next step of a reader after a run: one line at the end of each command about a script."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torchbisect.pipeline.options import Options, repeat_command
+from torchbisect.reports import files
+from torchbisect.reports.model.report import Report
+
+
+def next_step(options: Options, report: Report) -> str:
+    """Return what a reader may do after this run; empty where the report says it already."""
+    if report.state == "interrupted" or report.verdict == "untestable":
+        return ""
+    if report.verdict == "none":
+        return "if it fails with another torch, name that with --torch; if it fails at times, add --repeat 20"
+    if report.verdict == "flaky":
+        return "--repeat 20 asks each question twenty times; a --seed or a fixed input may make it certain"
+    if report.state == "partial":
+        return "the same command tries again what is not finished"
+    steps = [f"{_command(options, name)} {words}" for name, words in _other_commands(options)]
+    if options.command != "check":
+        steps.append(f"read {options.out / files.MARKDOWN}, and paste it into an issue")
+    return "; ".join(steps)
+
+
+def _other_commands(options: Options) -> list[tuple[str, str]]:
+    """Return the commands that do what this one did not, each with what it does."""
+    if options.script is None or str(options.script) == "-":
+        return []
+    made = {
+        "run": (options.minimize, options.bisect),
+        "check": (False, False),
+        "minimize": (True, False),
+        "explain": (True, False),
+        "bisect": (False, True),
+    }[options.command]
+    known = (("minimize", "shrinks it"), ("bisect", "finds where it broke and where it was fixed"))
+    return [one for one, done in zip(known, made) if not done]
+
+
+def _command(options: Options, name: str) -> str:
+    kept = replace(options, command=name, build_cmd=None, minimize=True, bisect=True)
+    return repeat_command(kept, str(options.script))
