@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import time
+from collections.abc import Callable
+from itertools import chain, combinations
+from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -17,6 +23,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # A shell's background job ignores Ctrl-C, and so would every command that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+MARKS = ("torch", "e2e", "slow", "long")
 
 pytest_plugins = ["engine", "releases", "running", "sample_reports"]
 
@@ -32,6 +40,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneEngine
     return OneEngineScheduling(config, log)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over a module that ``-m`` deselects whole, by its ``pytestmark``: importing torch takes five seconds."""
+    if collection_path.suffix != ".py" or not config.option.markexpr:
+        return None
+    line = re.search(r"^pytestmark = (.*)$", collection_path.read_text(), re.M)
+    marks = set(re.findall(r"pytest\.mark\.(\w+)", line[1])) if line else set()
+    wanted = Expression.compile(config.option.markexpr)
+    # A test of the module can have any other mark besides.
+    possible = chain.from_iterable(combinations(MARKS, count) for count in range(len(MARKS) + 1))
+    return None if any(wanted.evaluate(_matcher(marks.union(others))) for others in possible) else True
+
+
+def _matcher(marks: set[str]) -> Callable[..., bool]:
+    return lambda name, **_: name in marks
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what would begin after ``TESTS_UNTIL`` (seconds since 1970): a slow machine leaves long tests out."""
+    until = os.environ.get("TESTS_UNTIL")
+    if until and time.time() > float(until):
+        pytest.skip("the time for these tests is over")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out long tests unless ``-m`` names them; run the slowest first where several processes share the tests."""
     if "long" not in config.option.markexpr:
@@ -43,7 +75,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def slowness(item: pytest.Item) -> int:
-    """Return 2 for a test that installs a torch or is long, 1 for one that runs the installed torch, else 0."""
+    """Return 3 for a test that installs a torch or is long, 2 for one with the installed torch, 1 for a slow one."""
     if item.get_closest_marker("e2e") or item.get_closest_marker("long"):
+        return 3
+    if item.get_closest_marker("torch"):
         return 2
-    return 1 if item.get_closest_marker("torch") else 0
+    return 1 if item.get_closest_marker("slow") else 0

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
 
@@ -29,3 +31,13 @@ def test_relative_links_of_a_page_at_the_root_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_each_test_that_the_threat_model_names_exists() -> None:
+    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`", text)
+    assert len(named) > 10
+    for path, function in named:
+        place = ROOT / path
+        assert place.exists(), path
+        assert not function or f"def {function}(" in place.read_text(encoding="utf-8"), f"{path}::{function}"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ["cli", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core"]
 
@@ -41,3 +43,14 @@ def test_the_line_that_imports_must_not_cross() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("flag", ["-V", "--version", "--help"])
+def test_the_module_is_the_command(flag: str, tmp_path: Path) -> None:
+    done = [
+        subprocess.run([sys.executable, "-m", name, flag], cwd=tmp_path, capture_output=True, text=True, check=False)
+        for name in ("torchbisect", "torchbisect.cli.main")
+    ]
+    assert [one.returncode for one in done] == [0, 0]
+    assert done[0].stdout.splitlines()[1:] == done[1].stdout.splitlines()[1:]
+    assert done[0].stdout.startswith(("Usage: python -m torchbisect [", "torchbisect, version"))

@@ -31,8 +31,8 @@ for _ in range(5):
 """
 
 
-def check(tool: Tool, script: str, *words: str, code: int) -> dict:
-    done = tool.run("check", tool.write(script), *words)
+def check(tool: Tool, script: str, *words: str, arguments: tuple[str, ...] = (), code: int) -> dict:
+    done = tool.run("check", *words, tool.write(script), *arguments)
     assert done.returncode == code, done.stderr
     return tool.report
 
@@ -44,6 +44,7 @@ def test_slower_than(tool: Tool) -> None:
     assert "--slower-than 3" in tool.report["command"]
 
 
+@pytest.mark.long
 def test_higher_derivatives_within_their_bounds(tool: Tool) -> None:
     script = (EXAMPLES / "higher_order_derivatives.py").read_text()
     bounds = (
@@ -56,9 +57,10 @@ def test_higher_derivatives_within_their_bounds(tool: Tool) -> None:
         "--max-graph-breaks",
         "0",
     )
-    assert check(tool, script, *bounds, "--", "grad_of_grad", code=1)["verdict"] == "none"
+    assert check(tool, script, *bounds, arguments=("grad_of_grad",), code=1)["verdict"] == "none"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("form", "bound", "attribute"),
     [
@@ -68,7 +70,7 @@ def test_higher_derivatives_within_their_bounds(tool: Tool) -> None:
 )
 def test_counted_bounds(tool: Tool, form: str, bound: str, attribute: str) -> None:
     script = (EXAMPLES / "compiled_autograd.py").read_text()
-    found = check(tool, script, bound, "0", "--", form, code=0)["mismatch"]
+    found = check(tool, script, bound, "0", arguments=(form,), code=0)["mismatch"]
     assert (found["kind"], found["attribute"]) == ("slow", attribute)
     assert found["details"]["reasons"]
 
@@ -89,7 +91,7 @@ test "$(command -v python)" = "$(dirname "$TORCHBISECT_PYTHON")/python"
     [
         ("exit 0", 1, "none"),
         ("echo MISMATCH >&2; exit 3", 0, "mismatch"),
-        ("echo no data >&2; exit 125", 2, "untestable"),
+        ("echo no data >&2; exit 125", 6, "untestable"),
     ],
 )
 def test_the_exit_status_decides(tool: Tool, end: str, code: int, verdict: str) -> None:
@@ -106,6 +108,7 @@ def test_the_exit_status_decides(tool: Tool, end: str, code: int, verdict: str) 
         assert "--test 'sh test.sh'" in (tool.out / "report.md").read_text()
 
 
+@pytest.mark.long
 def test_a_script_is_shrunk_by_a_test(tool: Tool) -> None:
     """The script needs no torch; the lines that remain are those that make the test fail."""
     script = """\

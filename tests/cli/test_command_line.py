@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.cli.click_options import options_from
-from torchbisect.cli.main import main
+from torchbisect.cli.commands import main
 from torchbisect.core.errors import InputError
 from torchbisect.minimizer.budget import Budget
 from torchbisect.pipeline.options import Options, repeat_command
-from torchbisect.pipeline.run import read_script
+from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.script import read_script
 
 SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
 
@@ -55,9 +58,45 @@ OPTIONS = """
 
 @pytest.mark.parametrize("command", ["run", "check", "minimize", "explain", "bisect", "triage"])
 def test_every_script_command_takes_the_same_options(command: str) -> None:
-    output = typed(command, "--help").output
-    for option in OPTIONS.split():
-        assert option in output
+    given = {name for param in main.commands[command].params for name in param.opts}
+    assert not [option for option in OPTIONS.split() if option not in given]
+
+
+def test_a_page_of_help_has_groups_and_examples_and_only_what_counts_there() -> None:
+    check, run, bisect = (typed(command, "--help").output for command in ("check", "run", "bisect"))
+    for output in (check, run, bisect):
+        assert output.index("\nThe script:\n") < output.index("\nOutput:\n") < output.index("\nExamples:\n")
+        assert "-h, --help" in output
+    assert "--budget" in run
+    assert "--good" in run
+    assert not [option for option in ("--budget", "--good", "--channel", "--git") if option in check]
+    assert "--good" in bisect
+    assert "--budget" not in bisect
+
+
+@pytest.mark.parametrize("word", ["repro.py", "tests/test_a.py::test_step", "notes.ipynb"])
+def test_a_script_in_the_place_of_a_command(word: str, folder: Path) -> None:
+    assert f"type torchbisect run {word} --n 6" in line_of(typed(word, "--n", "6"), 2)
+
+
+def test_errors_are_json_as_well_where_json_is_asked_for(folder: Path) -> None:
+    for words, code in ((("check", "--json", "nowhere.py"), 2), (("check", "--json", "--nope"), 2)):
+        result = typed(*words)
+        assert result.exit_code == code
+        assert json.loads(result.stdout)["exit_code"] == code
+    assert typed("check", "nowhere.py", "--", "--json").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "words", "said"),
+    [("bash_source", "", "_torchbisect_completion()"), ("bash_complete", "torchbisect ch", "plain,check")],
+)
+def test_shells_complete(variable: str, words: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_TORCHBISECT_COMPLETE", variable)
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", "1")
+    result = CliRunner().invoke(main, [], prog_name="torchbisect")
+    assert (result.exit_code, said in result.stdout) == (0, True)
 
 
 def test_a_missing_script(folder: Path) -> None:
@@ -159,13 +198,14 @@ def test_the_repeated_command_has_only_the_options_that_were_typed() -> None:
         Path("a b.py"), arguments=("--epochs", "3"), torch="2.8.0", jobs=2, packages=("numpy",), bisect=False
     )
     assert repeat_command(options, "a b.py") == (
-        "torchbisect run 'a b.py' --torch 2.8.0 --jobs 2 --with numpy --no-bisect -- --epochs 3"
+        "torchbisect run --torch 2.8.0 --jobs 2 --with numpy --no-bisect 'a b.py' -- --epochs 3"
     )
 
 
 TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=8).filter(str.strip)
 
 
+PACKAGES = st.sampled_from(["numpy", "einops>=0.8", 'scipy[a]<2,>1; python_version >= "3.9"'])
 AMOUNTS = st.integers(1, 9999)
 
 
@@ -176,6 +216,7 @@ def read_back(options: Options) -> Options:
     return options_from("run", context.params)
 
 
+SECONDS = st.none() | st.floats(1e-6, 30 * 86400)
 RATIOS = st.none() | st.floats(1e-6, 1e9)
 COUNTS = st.none() | st.integers(0, 99)
 
@@ -185,21 +226,22 @@ COUNTS = st.none() | st.integers(0, 99)
     budget=st.none() | AMOUNTS.map(lambda seconds: Budget(float(seconds))) | AMOUNTS.map(lambda n: Budget(questions=n)),
     save_trajectory=st.booleans(),
     repeat=st.integers(1, 9),
-    seed=st.integers(),
-    packages=st.lists(TEXTS, max_size=3).map(tuple),
+    seed=st.integers(-(2**63), 2**64 - 1),
+    packages=st.lists(PACKAGES, max_size=3).map(tuple),
+    allow_sdists=st.booleans(),
     arguments=st.lists(TEXTS, max_size=3).map(tuple),
     slower_than=RATIOS,
-    max_compile_time=RATIOS,
+    max_compile_time=SECONDS,
     max_recompiles=COUNTS,
     max_graph_breaks=COUNTS,
-    timeout=RATIOS,
+    timeout=SECONDS,
 )
 def test_the_repeated_command_reads_back_as_the_same_options(**given: Any) -> None:
     options = Options(Path("repro.py"), **given)
     assert read_back(options) == options
 
 
-@given(test=TEXTS, script=st.none() | st.just(Path("repro.py")), timeout=RATIOS)
+@given(test=TEXTS, script=st.none() | st.just(Path("repro.py")), timeout=SECONDS)
 def test_the_repeated_command_of_a_test_reads_back_as_well(
     test: str, script: Path | None, timeout: float | None
 ) -> None:
@@ -219,3 +261,60 @@ def test_any_text_is_read_or_refused_in_one_line(source: str, tmp_path_factory: 
         said = str(path)
     assert str(path) in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "package", ["--index-url=https://evil.example", "-e .", "x @ file:///etc/passwd", " -r x", "a\nb"]
+)
+@pytest.mark.parametrize("command", ["run", "check", "triage"])
+def test_a_package_that_is_none_is_wrong_usage(folder: Path, command: str, package: str) -> None:
+    (folder / "repro.py").write_text(SCRIPT)
+    line = line_of(typed(command, "repro.py", "--torch", "2.8.0", f"--with={package}"), 2)
+    assert "--with" in line
+    assert "torch 2.8.0" not in line
+
+
+SECRETS = ("hunter2seven", "ghp_" + "a1B2" * 9)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "repro.py", "--git", "https://ann:hunter2seven@host.example/x", "--torch", SECRETS[1]),
+        ("run", f"https://{SECRETS[1]}@host.example/repro.py"),
+        ("run", "repro.py", "--timeout", "https://ann:hunter2seven@host.example"),
+        ("run", "repro.py", "--jobs", SECRETS[1]),
+        ("run", "repro.py", f"--{SECRETS[1]}"),
+        ("issue", f"https://ann:hunter2seven@host.example/{SECRETS[1]}"),
+        ("report", f"folder-{SECRETS[1]}"),
+    ],
+)
+def test_no_error_shows_a_secret(folder: Path, words: tuple[str, ...]) -> None:
+    done = typed(*words)
+    assert done.exit_code == 2
+    assert not [secret for secret in SECRETS if secret in done.output]
+
+
+def test_the_command_to_repeat_a_run_has_no_password() -> None:
+    options = Options(
+        Path("a.py"),
+        index_url="https://ann:p'w@host.example/simple",
+        extra_index_urls=("https://hunter2seven@other.example/simple?a=1",),
+        git="git+https://x:hunter2seven@git.example/x",
+        packages=("x @ https://ann:hunter2seven@host.example/x-1-py3-none-any.whl",),
+    )
+    assert shlex.split(repeat_command(options, "a.py"))[2:-1] == [
+        *("--index-url", "https://host.example/simple", "--git", "git+https://git.example/x"),
+        *("--extra-index-url", "https://other.example/simple?a=1"),
+        *("--with", "x @ https://host.example/x-1-py3-none-any.whl"),
+    ]
+
+
+def test_no_line_of_progress_shows_a_secret() -> None:
+    stream = io.StringIO()
+    display = Display(1, stream)
+    with display.stage(f"Observe {SECRETS[1]}"):
+        for show in (display.line, display.result, display.detail, display.warn, display.error, display.status):
+            show(f"cloning https://ann:hunter2seven@host.example/x with {SECRETS[1]}")
+    assert "cloning https://host.example/x with ****" in stream.getvalue()
+    assert not [secret for secret in SECRETS if secret in stream.getvalue()]

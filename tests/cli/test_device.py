@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import Tool
 
-from torchbisect.pipeline.run import with_default_device
+from torchbisect.pipeline.script import with_default_device
+
+pytestmark = pytest.mark.slow
 
 LINE = "import torch; torch.set_default_device('cuda')"
 

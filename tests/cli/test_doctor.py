@@ -99,6 +99,7 @@ def test_a_build_that_does_not_exist(tool: Tool) -> None:
     assert "2.8.0" in done.stderr
 
 
+@pytest.mark.long
 def test_ends_in_the_wrong_order(tool: Tool) -> None:
     script = (
         "import torch\n"
@@ -124,6 +125,7 @@ def test_ends_in_the_wrong_order(tool: Tool) -> None:
     assert "2.7.1" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small filesystem needs root")
 def test_a_full_disk(tool: Tool) -> None:
     small = tool.folder / "small"

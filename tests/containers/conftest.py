@@ -2,102 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 import sys
 import threading
-import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from wheel_tree import WheelTree, with_requirements
 
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.retry import RetryPolicy
-
-#: Source of the package torch in these tests: just enough for its version to be read back.
-SOURCE = "__version__ = {version!r}\n\n\nclass version:\n    git_version = 'c0ffee'\n    cuda = None\n"
-
-
-@dataclass
-class WheelTree:
-    """A PEP 503 index in a folder, filled with small wheels in the real format."""
-
-    root: Path
-    links: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-
-    @property
-    def url(self) -> str:
-        return (self.root / "simple").as_uri()
-
-    @property
-    def files(self) -> Path:
-        return self.root / "files"
-
-    def add(
-        self,
-        project: str,
-        version: str,
-        *,
-        source: str | None = None,
-        requires: tuple[str, ...] = (),
-        tag: str = "py3-none-any",
-        attributes: str = "",
-        python: str | None = None,
-        present: bool = True,
-    ) -> Path:
-        """Build a wheel, add it to the index and return its path; ``present=False`` lists it and removes the file."""
-        info = f"{project}-{version}.dist-info"
-        metadata = [f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}"]
-        metadata += [f"Requires-Dist: {one}" for one in requires]
-        metadata += [f"Requires-Python: {python}"] if python else []
-        text = SOURCE.format(version=version) if source is None else source
-        contents = {
-            f"{project}/__init__.py": text,
-            f"{info}/METADATA": "\n".join(metadata) + "\n",
-            f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n",
-        }
-        contents[f"{info}/RECORD"] = "".join(map(_record, contents.items())) + f"{info}/RECORD,,\n"
-        wheel = self.files / f"{project}-{version}-{tag}.whl"
-        wheel.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(wheel, "w") as archive:
-            for name, body in contents.items():
-                archive.writestr(name, body)
-        self.links.setdefault(project, []).append((wheel.name, attributes))
-        self._write(project)
-        if not present:
-            wheel.unlink()
-        return wheel
-
-    def _write(self, project: str) -> None:
-        page = self.root / "simple" / project / "index.html"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        lines = [
-            f'<a href="../../files/{name.replace("+", "%2B")}" {attributes}>{html.escape(name)}</a><br/>'
-            for name, attributes in self.links[project]
-        ]
-        page.write_text("<!DOCTYPE html>\n<html><body>\n" + "\n".join(lines) + "\n</body></html>\n", encoding="utf-8")
-
-
-def _record(item: tuple[str, str]) -> str:
-    name, body = item
-    digest = base64.urlsafe_b64encode(hashlib.sha256(body.encode()).digest()).rstrip(b"=").decode()
-    return f"{name},sha256={digest},{len(body)}\n"
-
-
-def with_requirements(tree: WheelTree) -> WheelTree:
-    """Add the packages that every environment gets beside torch."""
-    for name, versions in (("numpy", ("1.26.4", "2.1.0")), ("setuptools", ("69.5.1", "80.9.0", "82.0.0"))):
-        for version in versions:
-            tree.add(name, version, source=f"__version__ = {version!r}\n")
-    return tree
 
 
 @pytest.fixture(scope="session")
@@ -232,8 +152,9 @@ def make(cache: Cache, interpreter: Interpreter) -> Iterator[Callable[..., VenvE
     made: list[VenvEnvironments] = []
 
     def begin(url: str, **options: Any) -> VenvEnvironments:
-        options = {"retry": RetryPolicy(first_wait=0.01, longest_wait=0.05, total=0.15), "free_space": 0, **options}
-        made.append(VenvEnvironments(cache, interpreter, Indexes(url), **options))
+        options = {"retry": RetryPolicy(first_wait=0.01, longest_wait=0.05, total=0.15), **options}
+        indexes = Indexes(url, allow_sdists=options.pop("allow_sdists", False))
+        made.append(VenvEnvironments(cache, interpreter, indexes, **options))
         return made[-1]
 
     yield begin

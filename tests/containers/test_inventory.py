@@ -23,7 +23,7 @@ def test_the_cache_is_listed_and_environments_in_use_are_not_pruned(
     tree.add("torch", "2.7.0")
     tree.add("torch", "2.8.0")
     cache = Cache(tmp_path / "cache")
-    venvs = VenvEnvironments(cache, interpreter, Indexes(tree.url), free_space=0)
+    venvs = VenvEnvironments(cache, interpreter, Indexes(tree.url))
     for version in ("2.7.0", "2.8.0"):
         venvs.environment(Build(version))
     venvs.release(Build("2.7.0"))
@@ -41,7 +41,7 @@ def test_the_cache_is_listed_and_environments_in_use_are_not_pruned(
     prune_cache(cache, journal=True)
     assert [thing.kind for thing in list_cache(cache)] == ["wheels", "journal"]
     assert sum(thing.size for thing in list_cache(cache)) == 0
-    again = VenvEnvironments(cache, interpreter, Indexes(tree.url), free_space=0)
+    again = VenvEnvironments(cache, interpreter, Indexes(tree.url))
     assert again.environment(Build("2.8.0")).facts.torch == "2.8.0"
     again.close()
 

@@ -74,7 +74,7 @@ def contradictions(case: Case, tested: list[Mapping[str, Any]]) -> list[str]:
 
 
 def agrees(case: Case, older: str | None, newer: str | None, kinds: tuple[str, str]) -> bool:
-    """Whether a range lies where the known answers change from one kind to the other; an open end where they don't."""
+    """Check that a range lies where the known answers change from one kind to the other, open ends included."""
     releases = list(case.known)
     if older is None and newer is None:
         return False

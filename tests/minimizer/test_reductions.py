@@ -193,6 +193,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @example(_ONCE_IN_TWO_STEPS, by_chance(8, 2))
 @settings(max_examples=EXAMPLES)
 @given(programs, oracles)
@@ -233,6 +234,7 @@ def test_an_exception_of_the_oracle_propagates_and_the_best_candidate_is_kept(
     assert all(asked.is_interesting(text) for text in best)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(programs, oracles)
 def test_a_replay_asks_the_same_questions_in_the_same_order(program: str, oracle: Callable[[str], bool]) -> None:
@@ -242,6 +244,7 @@ def test_a_replay_asks_the_same_questions_in_the_same_order(program: str, oracle
     assert one.texts == other.texts
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(programs, oracles)
 def test_expected_candidates_come_next_and_reading_them_changes_nothing(
@@ -297,6 +300,7 @@ with torch.no_grad():
 """
 
 
+@pytest.mark.slow
 def test_the_questions_do_not_depend_on_hash_order() -> None:
     asked = []
     for seed in ("1", "2"):
@@ -329,6 +333,7 @@ def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
     check()
 
 
+@pytest.mark.slow
 @settings(max_examples=3 * EXAMPLES)
 @given(programs)
 def test_a_copy_and_the_formatted_text_have_the_same_tree(program: str) -> None:

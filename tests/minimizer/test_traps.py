@@ -83,7 +83,9 @@ apply(torch.ones, (3,))
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", TRAPS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * bool(number)) for number, name in enumerate(TRAPS)]
+)
 def test_the_result_shows_the_mismatch_itself(probe: Probe, name: str) -> None:
     program = _START + TRAPS[name]
     mismatch = probe.mismatch(Repro(program))
@@ -107,4 +109,4 @@ def _is_the_bug(probe: Probe, result: Reduction) -> None:
         assert word not in result.source
     assert not count_defects(parse(result.source))
     assert result.lines <= 12
-    assert run_plain(probe.environment, result.source, compiled=False).status == 0
+    assert run_plain(probe.environment, result.source, settings=None).status == 0

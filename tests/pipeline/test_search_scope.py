@@ -42,7 +42,11 @@ def test_the_failing_build_is_the_named_one_else_the_installed_one_else_the_newe
     installed = Build("2.8.0+cpu", Channel.INSTALLED)
     assert failing_build(options(), with_torch(sources, "2.8.0+cpu")) == installed
     assert failing_build(options(torch="installed"), with_torch(sources, "2.8.0+cpu")) == installed
-    assert failing_build(options(), sources) == Build("2.8.1")
+    said: list[str] = []
+    assert failing_build(options(), sources, said.append) == Build("2.8.1")
+    assert said == [
+        "no --torch is named and this Python has none: torch 2.8.1, the newest release, is installed and run"
+    ]
 
 
 def test_an_installed_torch_that_does_not_exist(sources: TableSources) -> None:
@@ -96,3 +100,37 @@ def test_a_plan_has_one_search_for_each_channel(tmp_path: Path) -> None:
     assert list(plan_searches(options(torch="2.8.0"), sources)) == [Channel.RELEASE, Channel.NIGHTLY]
     assert list(plan_searches(options(torch="2.8.0", channels=("release",)), sources)) == [Channel.RELEASE]
     assert sources.table.asked == []
+
+
+@pytest.mark.parametrize(
+    ("torch", "run", "reason"),
+    [
+        ("2.8.0", "2.8.0", None),
+        ("2.8.0+cu128", "2.8.0", "does not offer that variant"),
+        ("2.9.0.dev20250704+cu128", "2.9.0.dev20250704", "variant"),
+        ("2.9.0.dev20250705", "2.9.0.dev20250704", "that nightly is gone"),
+        ("2025-07-11", "2.9.0.dev20250709", "that nightly is gone"),
+        ("2.6.0.dev20241218+cu126", "2.6.0", "that nightly is gone"),
+        ("2.7.0a0+git1234abc", "2.7.0", "build from source"),
+        ("2.8.0rc3", "2.8.0", "release candidate"),
+        ("2.4.1", "2.6.0", "no such release"),
+        ("3.0.0", "2.8.1", "no such release"),
+        ("main@abc1234", "2.9.0.dev20250709", "commit of the main branch"),
+        ("nightly", "2.9.0.dev20250709", "neither a version nor a day"),
+    ],
+)
+def test_the_nearest_build_is_run_and_that_is_said(
+    torch: str, run: str, reason: str | None, sources: TableSources
+) -> None:
+    said: list[str] = []
+    assert failing_build(options(torch=torch, nearest=True), sources, said.append).name == run
+    assert len(said) == (0 if reason is None else 1)
+    assert all(reason in text and f"torch {torch} is asked for" in text for text in said if reason)
+
+
+def test_another_build_is_taken_only_if_that_was_asked_for(sources: TableSources) -> None:
+    with pytest.raises(InputError, match="no torch"):
+        failing_build(options(torch="2.7.0a0+git1234abc"), sources)
+    said: list[str] = []
+    assert failing_build(options(torch="2.8.0+cu128", variant="cpu"), sources, said.append) == Build("2.8.0")
+    assert said == ["torch 2.8.0+cu128 is asked for; the variant is cpu; 2.8.0 is run"]

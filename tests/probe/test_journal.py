@@ -9,14 +9,17 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torchbisect.core.decode import decode
 from torchbisect.core.errors import DiskFull, InputError
-from torchbisect.probe.journal import Journal
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.probe.journal import MOST_BYTES, Journal
 
 _VALUES = st.recursive(
     st.booleans() | st.integers() | st.text(max_size=8),
@@ -84,6 +87,69 @@ def test_foreign_lines_are_skipped(tmp_path: Path) -> None:
     path.write_bytes(b'nonsense\n[1]\n{"key": 3, "value": 1}\n{"key": "a"}\n\xff\xfe\n{"key": "b", "value": 2}\n')
     journal = Journal(path)
     assert [journal.get(key) for key in ("3", "a", "b")] == [None, None, 2]
+    told: list[str] = []
+    journal.tell(told.append)
+    assert [line for line in range(1, 8) if any(f"journal.jsonl, line {line} is ignored" in text for text in told)] == [
+        1, 2, 3, 4, 5
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"key": "a", "value": ' + b"[" * 500 + b"]" * 500 + b"}",
+        b'{"key": "a", "value": ' + b"9" * 5000 + b"}",
+        b'{"key": "a", "key": "b", "value": 1}',
+        b'{"key": "a", "value": 1e999}',
+        b'{"key": "a", "value": [' + b"1," * 2_000_000 + b"1]}",
+        b'{"key": "a", "value": "' + b"x" * (65 << 20) + b'"}',
+        b'{"key": "a", "va',
+    ],
+    ids=["deep", "deep-value", "digits", "twice", "infinite", "wide", "long", "torn"],
+)
+def test_a_hostile_line_is_lost_by_name(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"key": "first", "value": 1}\n' + line + b'\n{"key": "last", "value": 2}\n')
+    journal, told = Journal(path), []
+    journal.tell(told.append)
+    assert [journal.get(key) for key in ("first", "a", "last")] == [1, None, 2]
+    assert len(told) == 1
+    assert f"{tmp_path.name}/journal.jsonl, line 2 is ignored" in told[0]
+    journal.put("a", 3)
+    assert Journal(path).get("a") == 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [3, "x", [], {}, {"answer": "same"}, {"answer": "maybe", "seconds": 1.0}, {"answer": "same", "seconds": "long"},
+     {"answer": ["same"]}, {"answer": "same", "detail": {}}, {"answer": "same", "reason": 3}],
+)  # fmt: skip
+def test_a_value_of_another_shape_is_lost_by_name(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text(json.dumps({"key": "a", "value": value}) + "\n")
+    journal, told = Journal(path), []
+    journal.tell(told.append)
+    right = value == {"answer": "same"}
+    assert (journal.get("a", partial(decode, Verdict)) == Verdict(Answer.SAME)) is right
+    assert [text for text in told if "line 1 is ignored" in text] == told
+    assert len(told) == (0 if right else 1)
+    journal.put("a", {"answer": "none"})
+    assert journal.get("a", partial(decode, Verdict)) == Verdict(Answer.NONE)
+
+
+def test_lines_that_another_process_adds_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal, told = Journal(path), []
+    journal.tell(told.append)
+    for number in range(3):
+        with path.open("ab") as file:
+            file.write(b'{"key": "%d", "value": 1}\nnonsense %d' % (number, number))
+        assert journal.get(str(number)) == 1
+        with path.open("ab") as file:
+            file.write(b"\n")
+    assert journal.get("missing") is None
+    assert [text.partition(" is ignored")[0].rpartition(" ")[2] for text in told] == ["2", "4", "6"]
 
 
 def test_answers_of_another_process_are_read(tmp_path: Path) -> None:
@@ -163,6 +229,20 @@ def test_a_full_disk_raises_and_keeps_the_earlier_answers(tmp_path: Path) -> Non
     assert path.read_bytes() == before
     journal.put("too much", "y" * 1000)
     assert len(keys_of(path)) == 2
+
+
+def test_a_journal_that_is_too_large_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    journal.put("a", 1)
+    os.truncate(path, MOST_BYTES)
+    with pytest.raises(InputError, match="2 GiB: remove it"):
+        journal.put("b", 2)
+    assert path.stat().st_size == MOST_BYTES
+    os.truncate(path, MOST_BYTES + 1)
+    for _ in range(2):
+        with pytest.raises(InputError, match="2 GiB: remove it"):
+            Journal(path)
 
 
 def test_an_unreadable_journal_raises_an_input_error(tmp_path: Path) -> None:

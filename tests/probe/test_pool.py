@@ -72,7 +72,7 @@ def test_expected_questions_are_asked_ahead_and_journalled(probe: Probe) -> None
 
 
 class Broken(Exception):
-    """What an oracle raises."""
+    """An error of the oracle."""
 
 
 def test_errors_of_questions_that_were_only_expected_are_dropped(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_errors_of_questions_that_were_only_expected_are_dropped(probe: Probe, m
             pool.ask(second)
 
 
-@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [None, pytest.param(KeyboardInterrupt, marks=pytest.mark.long)])
 def test_closing_ends_every_agent_but_that_of_the_first_oracle(probe: Probe, error: type[BaseException] | None) -> None:
     first, endless = questions(probe, 2, 2)
     endless = endless.with_source(SOURCE.format(length=2, pause=40))

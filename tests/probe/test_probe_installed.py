@@ -370,7 +370,91 @@ def test_a_script_under_plain_python(environment: Environment) -> None:
     failed = run_plain(environment, wrong)
     assert failed.failed
     assert "TorchRuntimeError" in failed.last_words
-    assert not run_plain(environment, wrong, compiled=False).failed
+    assert not run_plain(environment, wrong, settings=None).failed
     exits = run_plain(environment, "import sys\nprint('MISMATCH')\nsys.exit(len(sys.argv))\n", ["a", "b"])
     assert (exits.status, exits.last_words) == (3, "MISMATCH")
     assert run_plain(environment, "while True: pass\n", timeout=0.5).status is None
+
+
+HANDLERS = {
+    "message": "except Exception as error:\n    print('failed', error)\n",
+    "traceback": "except Exception:\n    import sys, traceback\n    traceback.print_exc(file=sys.stdout)\n",
+    "another": "except Exception as error:\n    raise SystemExit('failed') from error\n",
+}
+
+
+def caught(source: str, handler: str) -> str:
+    """The script with its last line in a ``try`` of its own."""
+    *lines, last = source.splitlines(keepends=True)
+    return "".join(lines) + f"try:\n    {last}{handler}"
+
+
+@pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
+def test_an_exception_that_the_script_catches_is_the_same_bug_uncaught(probe: Probe, handler: str) -> None:
+    bare = BUGS["handler skipped"][0]
+    found, uncaught = probe.mismatch(Repro(caught(bare, handler))), probe.mismatch(Repro(bare))
+    assert found is not None
+    assert uncaught is not None
+    assert found.kind is uncaught.kind is MismatchKind.RAISES
+    assert probe.ask(Question(Repro(bare), found.signature)).same
+    assert probe.ask(Question(Repro(caught(bare, handler)), uncaught.signature)).same
+    assert probe.mismatch(Repro(caught(BUGS["handler skipped"][1], handler))) is None
+
+
+BACKWARD = """\
+import torch
+from torch._dynamo.backends.common import aot_autograd
+def backward(graph, inputs):
+    def run(*values):
+        {statement}
+        return graph(*values)
+    return run
+backend = aot_autograd(fw_compiler=lambda graph, inputs: graph, bw_compiler=backward)
+out = torch.compile(lambda x: x.sin().sum(), backend=backend)(torch.ones(3, requires_grad=True))
+out.backward()
+"""
+
+
+def test_an_exception_of_a_backward_that_the_script_catches(probe: Probe) -> None:
+    wrong, right = (BACKWARD.format(statement=text) for text in ("raise ValueError('no')", "pass"))
+    found = probe.mismatch(Repro(caught(wrong, HANDLERS["message"])))
+    assert found is not None
+    assert (found.kind, found.place) == (MismatchKind.RAISES, "backward 0")
+    assert probe.ask(Question(Repro(wrong), found.signature)).same
+    assert probe.mismatch(Repro(caught(right, HANDLERS["message"]))) is None
+
+
+@pytest.mark.parametrize("handler", ["message", "traceback"])
+def test_an_exception_of_both_runs_that_the_script_prints_is_no_mismatch(probe: Probe, handler: str) -> None:
+    both = "import torch\ntorch.compile(lambda x: x @ x, backend='eager')(torch.ones(2, 3))\n"
+    both = caught(both, HANDLERS[handler].replace("print('failed', error)", "said = f'failed: {error}'; print(said)"))
+    assert probe.untestable(Repro(both)) is None
+    assert probe.mismatch(Repro(both)) is None
+
+
+# Compiled code that leaves memory broken, in a way that is met when the process frees it at its end: a forked process
+# of the agent never does.
+CORRUPTED = """\
+import ctypes
+import torch
+libc = ctypes.CDLL(None)
+libc.calloc.restype = ctypes.c_void_p
+def corrupting(graph, inputs):
+    libc.__cxa_atexit(libc.free, ctypes.c_void_p(libc.calloc(1, 4096) + 64), None)
+    return graph
+torch.compile(lambda x: x + 1, backend={backend})(torch.ones(2))
+print("done")
+"""
+
+
+def test_corrupted_memory_that_only_plain_python_shows(environment: Environment) -> None:
+    wrong, right = (Repro(CORRUPTED.format(backend=name)) for name in ("corrupting", "'eager'"))
+    with Probe(environment, Journal()) as own:
+        assert own.mismatch_in_plain_process(right) is None
+        assert own.mismatch(wrong) is None
+        found = own.mismatch_in_plain_process(wrong)
+        assert found is not None
+        assert found.kind is MismatchKind.CRASH
+        assert "SIGABRT: free(): invalid pointer" in found.summary
+        assert own.ask(Question(wrong, found.signature)).same
+        assert own.ask(Question(wrong, found.signature, Settings(backend="eager"))).answer is Answer.NONE

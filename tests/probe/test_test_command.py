@@ -23,6 +23,7 @@ class Here:
     """This Python as an environment; nothing of torch is needed to run a command."""
 
     local = True
+    compiler_cache = None
 
     build = Build("2.8.0", Channel.INSTALLED)
     facts = Facts("2.8.0+cpu", "abc", "3.11.7", "Linux")
@@ -33,7 +34,7 @@ class Here:
     def start(self, arguments, extra=None):
         raise AssertionError("a command is run to its end")
 
-    def run(self, arguments, *, timeout, directory=None, extra=None) -> Completed:
+    def run(self, arguments, *, timeout, directory=None, extra=None, cancel=None) -> Completed:
         variables = {"PATH": "/usr/bin:/bin", **(extra or {})}
         words = [sys.executable, "-S", *arguments]
         return run_command(words, environment=variables, directory=directory or self._folder, timeout=timeout)

@@ -11,16 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from torchbisect.reports.sanitize import (
-    clean,
-    code,
-    code_cell,
-    fence,
-    in_one_folder,
-    one_line,
-    prose,
-    without_machine_paths,
-)
+from torchbisect.core.printable import clean, one_line
+from torchbisect.reports.sanitize import code, code_cell, fence, in_one_folder, prose, without_machine_paths
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 ALPHABET = st.text(

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import datetime
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
+
+from packaging.version import Version
 
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.containers.environment import Facts
@@ -26,7 +29,7 @@ from torchbisect.core.errors import InputError, InstallFailed
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
-from torchbisect.probe.agent_client import Limits
+from torchbisect.probe.agent_client import Limits, ToolAnswer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
@@ -58,10 +61,11 @@ class Asked:
 
 @dataclass
 class Table:
-    """What is true of each build, and every question that was asked.
+    """The truth about each build, and a record of every question that was asked.
 
     Attributes:
         wrong: by the name of each build the words that make a script fail there; releases and nightlies by name.
+        variants: by the name of a build the variant of its wheel; ``cpu cu128`` for a build with two.
         refused: by the name of a build the reason why it can't be installed.
         backends: the backends that show the mismatch; all if empty.
         pattern: whether single runs show what is wrong, in turn; for scripts that do not fail every time.
@@ -72,6 +76,7 @@ class Table:
     """
 
     wrong: Mapping[str, Sequence[str]]
+    variants: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
     pattern: tuple[bool, ...] = (True,)
@@ -82,7 +87,7 @@ class Table:
     _runs: Counter[str] = field(default_factory=Counter)
 
     def shows(self, build: Build, source: str, settings: Settings | None = None) -> bool:
-        """Whether a script fails on a build."""
+        """Return true if a script fails on a build."""
         backend = settings.backend if settings else None
         if self.backends and backend is not None and backend not in self.backends:
             return False
@@ -110,17 +115,25 @@ def build_of(name: str) -> Build:
     return Build(name, Channel.NIGHTLY, datetime.date(*map(int, day.groups())))
 
 
+def _variant(build: Build, variant: str) -> Build:
+    return replace(build, version=f"{build.name}+{variant}")
+
+
 @dataclass(frozen=True)
 class TableEnvironment:
     """A build that runs scripts under plain Python as the table says."""
 
     table: Table
     build: Build
+    compiler_cache: ClassVar[None] = None
 
     @property
     def facts(self) -> Facts:
-        """What a real environment would read back."""
-        return Facts(self.build.version, None, "3.11.7", "Linux")
+        """Return the facts that a real environment would report."""
+        variant = Version(self.build.version).local or ""
+        return Facts(
+            self.build.version, None, "3.11.7", "Linux", cuda=variant[2:] if variant.startswith("cu") else None
+        )
 
     @property
     def local(self) -> bool:
@@ -134,6 +147,7 @@ class TableEnvironment:
         timeout: float,
         directory: str | None = None,
         extra: Mapping[str, str] | None = None,
+        cancel: threading.Event | None = None,
     ) -> Completed:
         """Run a script: it fails where the table says so, unless ``torch.compile`` is switched off."""
         source = Path(directory or "", arguments[0]).read_text(encoding="utf-8")
@@ -158,6 +172,7 @@ class TableOracle:
     runs_are_cheap: bool = True
     subject: str = "the script"
     pass_summary: str = "nothing is wrong"
+    activity: str = ""
 
     def __enter__(self) -> TableOracle:
         return self
@@ -194,6 +209,10 @@ class TableOracle:
         """The same in a fresh process, as the pattern says."""
         return MISMATCH if self.table.run_once(self.environment.build, Question(repro, SIGNATURE)) else None
 
+    def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
+        """None that the other runs do not show."""
+        return None
+
     def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
         """Always: no script fails without ``torch.compile``."""
         return True
@@ -219,6 +238,13 @@ class TableOracle:
         if not self._kept("flakiness", question.repro, question.settings):
             return 0.0
         return sum((self.table.pattern * times)[:times]) / times
+
+    def prepare_fresh_process(self) -> None:
+        """Do nothing: a table has no processes."""
+
+    def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
+        """Return one line for ``collect-env``, and no pass."""
+        return ToolAnswer(f"PyTorch version: {self.environment.build}\n" if name == "collect-env" else None)
 
     def trace(self, repro: Repro) -> Trace:
         """An empty trace: nothing is known of any line."""
@@ -312,7 +338,11 @@ class TableSources:
         return self._maker
 
     def _listing(self, wanted: Callable[[Build], bool]) -> Listing:
-        return Listing(tuple(filter(wanted, map(build_of, self.table.wrong))))
+        named = [build for build in map(build_of, self.table.wrong) if wanted(build)]
+        variants = [self.table.variants.get(build.name, "").split() for build in named]
+        builds = [_variant(build, own[0]) if own else build for build, own in zip(named, variants)]
+        cuda = {build.version: _variant(build, own[1]) for build, own in zip(builds, variants) if len(own) > 1}
+        return Listing(tuple(builds), cuda=cuda)
 
 
 class TableProvider:
@@ -345,9 +375,9 @@ class TableProvider:
         with self.environment(build) as environment:
             yield self.oracle(environment, journal, notify)
 
-    def collect_env(self, environment: Any) -> str | None:
+    def collect_env(self, oracle: TableOracle) -> str | None:
         """Return one line."""
-        return f"PyTorch version: {environment.build}\n"
+        return oracle.run_tool("collect-env", Repro("")).text
 
     def close(self) -> None:
         """Note that the run is over."""

@@ -25,7 +25,7 @@ PACKAGES = "python3,python3-dev,g++,ca-certificates"
 
 
 def answers() -> bool:
-    """Whether an engine answers at the place that the environment names."""
+    """Return true if an engine answers at the address that the environment names."""
     try:
         client = docker.from_env(timeout=5)
         client.ping()

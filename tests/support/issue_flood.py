@@ -155,7 +155,10 @@ def _agreeing() -> Iterator[tuple[str, str, str, str]]:
 def _failing_in_eager() -> Iterator[tuple[str, str, str, str]]:
     for number in range(8):
         function = f"def f(x):\n    return x.reshape({number + 40}, -1) + 1\n"
-        yield "shape error under compile", _FORMS[number % 4](_script(function, number), number), "untestable", ""
+        # An error of what is compiled is the same in both runs; one before it leaves nothing to compare.
+        before, state = ("", "none") if number % 2 else ("torch.ones(2).reshape(3)\n", "untestable")
+        script = _script(f"{before}{function}", number)
+        yield "shape error under compile", _FORMS[number % 4](script, number), state, ""
 
 
 def _without_script() -> Iterator[tuple[str, str, str, str]]:

@@ -77,9 +77,8 @@ class Tool:
         return status, "".join(lines)
 
     def _typed(self, words: tuple[str, ...]) -> list[str]:
-        """The whole command line; the cache is named before any ``--``, after which words are the script's."""
-        cut = words.index("--") if "--" in words else len(words)
-        return [str(COMMAND), *words[:cut], "--cache-dir", str(self.cache), *words[cut:]]
+        """The whole command line; the cache is named before the script, after which words are the script's."""
+        return [str(COMMAND), *words[:1], "--cache-dir", str(self.cache), *words[1:]]
 
     @property
     def out(self) -> Path:

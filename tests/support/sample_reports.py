@@ -104,6 +104,63 @@ out = f(torch.ones(1, requires_grad=True))
 assert out.requires_grad, "eager: True, compiled: False"
 """
 
+_LOCALIZATION = shapes.LocalizationReport(
+    backend="eager",
+    component="module: dynamo",
+    settings={"backend": "eager"},
+    fixed_by=("torch._dynamo.config.disable = True",),
+    table=(
+        shapes.AblationRow("eager", "", "same", seconds=0.2),
+        shapes.AblationRow("aot_eager", "", "same", seconds=0.3),
+        shapes.AblationRow("inductor", "", "same", seconds=2.5),
+        shapes.AblationRow("inductor", "dynamic=True", "untestable", "timed-out", 60.0),
+    ),
+)
+
+_MINIMAL_SCRIPT = shapes.MinimalScript(
+    path="minimal.py",
+    bytes=len(MINIMAL),
+    lines=12,
+    nodes=61,
+    original=shapes.ScriptSize(5312, 143, 902),
+    candidates=87,
+    seconds=21.5,
+    source=MINIMAL,
+    confirmed=(
+        shapes.Confirmation("2.8.0", 1, "AssertionError: eager: True, compiled: False", 3.1),
+        shapes.Confirmation("2.13.0", 0, "", 3.0),
+    ),
+    trajectory=(
+        shapes.ReductionStep(0, 0.0, 5312, 902),
+        shapes.ReductionStep(10, 2.0, 1200, 300),
+        shapes.ReductionStep(80, 20.0, len(MINIMAL), 61),
+    ),
+    stands_alone=True,
+)
+
+_BISECT = BisectReport(
+    regression=Regression(None, "2.2.2", words="already bad in the oldest build"),
+    fix=Fix(
+        "2.8.0",
+        "2.9.1",
+        between=("2.9.0",),
+        skipped=(SkippedBuild("2.9.0", "import-failed"),),
+        compare="https://github.com/pytorch/pytorch/compare/v2.8.0...v2.9.1",
+        suspects=(SuspectCommit("c" * 40, "Trace setitem in a tensor (#161036)", None, ("touches torch/_dynamo",)),),
+    ),
+    tested=(
+        BuildVerdict("2.8.0", "bad", None, 40.0),
+        BuildVerdict("2.13.0", "good", None, 44.0),
+        BuildVerdict("2.2.2", "bad", None, 61.0),
+        BuildVerdict("2.10.0", "good", None, 30.0),
+        BuildVerdict("2.9.1", "good", None, 30.0),
+        BuildVerdict("2.9.0", "untestable", "import-failed", 12.0),
+    ),
+    notices=("2.9.0 could not be imported",),
+    left_out=(SkippedBuild("2.0.0", "no wheel for this Python"),),
+    listed=("2.2.2", "2.5.1", "2.8.0", "2.9.0", "2.9.1", "2.10.0", "2.13.0"),
+)
+
 
 @pytest.fixture
 def whole() -> Report:
@@ -133,66 +190,13 @@ def whole() -> Report:
             runs=5,
             shown=5,
         ),
-        localization=shapes.LocalizationReport(
-            backend="eager",
-            component="module: dynamo",
-            settings={"backend": "eager"},
-            fixed_by=("torch._dynamo.config.disable = True",),
-            table=(
-                shapes.AblationRow("eager", "", "same", seconds=0.2),
-                shapes.AblationRow("aot_eager", "", "same", seconds=0.3),
-                shapes.AblationRow("inductor", "", "same", seconds=2.5),
-                shapes.AblationRow("inductor", "dynamic=True", "untestable", "timed-out", 60.0),
-            ),
-        ),
-        minimal=shapes.MinimalScript(
-            path="minimal.py",
-            bytes=len(MINIMAL),
-            lines=12,
-            nodes=61,
-            original=shapes.ScriptSize(5312, 143, 902),
-            candidates=87,
-            seconds=21.5,
-            source=MINIMAL,
-            confirmed=(
-                shapes.Confirmation("2.8.0", 1, "AssertionError: eager: True, compiled: False", 3.1),
-                shapes.Confirmation("2.13.0", 0, "", 3.0),
-            ),
-            trajectory=(
-                shapes.ReductionStep(0, 0.0, 5312, 902),
-                shapes.ReductionStep(10, 2.0, 1200, 300),
-                shapes.ReductionStep(80, 20.0, len(MINIMAL), 61),
-            ),
-            stands_alone=True,
-        ),
+        localization=_LOCALIZATION,
+        minimal=_MINIMAL_SCRIPT,
         conditions=(
             shapes.Condition("x needs requires_grad=True", True, 12, 0),
             shapes.Condition("any float dtype", False, 4, 4),
         ),
-        bisect=BisectReport(
-            regression=Regression(None, "2.2.2", words="already bad in the oldest build"),
-            fix=Fix(
-                "2.8.0",
-                "2.9.1",
-                between=("2.9.0",),
-                skipped=(SkippedBuild("2.9.0", "import-failed"),),
-                compare="https://github.com/pytorch/pytorch/compare/v2.8.0...v2.9.1",
-                suspects=(
-                    SuspectCommit("c" * 40, "Trace setitem in a tensor (#161036)", None, ("touches torch/_dynamo",)),
-                ),
-            ),
-            tested=(
-                BuildVerdict("2.8.0", "bad", None, 40.0),
-                BuildVerdict("2.13.0", "good", None, 44.0),
-                BuildVerdict("2.2.2", "bad", None, 61.0),
-                BuildVerdict("2.10.0", "good", None, 30.0),
-                BuildVerdict("2.9.1", "good", None, 30.0),
-                BuildVerdict("2.9.0", "untestable", "import-failed", 12.0),
-            ),
-            notices=("2.9.0 could not be imported",),
-            left_out=(SkippedBuild("2.0.0", "no wheel for this Python"),),
-            listed=("2.2.2", "2.5.1", "2.8.0", "2.9.0", "2.9.1", "2.10.0", "2.13.0"),
-        ),
+        bisect=_BISECT,
         builds={
             "2.8.0": BuildFacts("2.8.0+cpu", commit="ba56102387ef21a3b04b357e5b183d48f0afefc7", triton="3.4.0"),
             "2.9.1": BuildFacts("2.9.1", date="2025-11-12", triton="3.5.1"),

@@ -98,6 +98,7 @@ print(torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2)))
 WORKS = "import torch\nprint(torch.compile(lambda x: x.sin(), backend='eager')(torch.ones(2)))\n"
 
 
+@pytest.mark.long
 def test_a_script_that_kills_its_worker_stops_no_other(tool: Tool) -> None:
     scripts = tool.folder / "scripts"
     scripts.mkdir()

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.triage.database import Database
-from torchbisect.triage.issue_row import IssueRow
+from torchbisect.triage.issue_row import STATES, IssueRow
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 rows = st.builds(
     IssueRow,
-    **dict.fromkeys(("name", "title", "state", "reason", "summary", "signature", "report"), texts),
+    **dict.fromkeys(("name", "title", "reason", "summary", "signature", "report"), texts),
+    state=st.sampled_from(STATES),
     labels=st.lists(texts, max_size=3).map(tuple),
     seconds=st.floats(0, 1e6),
 )
@@ -61,9 +62,64 @@ def test_another_file_is_rejected(tmp_path: Path) -> None:
         Database(tmp_path / "t.sqlite")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "state = 'splendid'",
+        "state = 3",
+        "title = x'ff00'",
+        "seconds = 'long'",
+        "seconds = 9e999",
+        "labels = ''",
+        "labels = '{}'",
+        "labels = '[1]'",
+        "labels = 3",
+        "labels = '[[[['",
+        f"labels = '{'[' * 5000}'",
+        f"labels = '[{'9' * 5000}]'",
+        "title = CAST(x'ff' AS TEXT)",
+    ],
+)
+def test_a_row_that_another_program_spoiled_is_named(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "t.sqlite"
+    with Database(path) as database:
+        database.put(IssueRow("a"), IssueRow("b"))
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE issue SET {change} WHERE name = 'b'")
+    with Database(path) as database, pytest.raises(InputError) as caught:
+        database.rows()
+    assert str(path) in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300 + len(str(path))
+
+
+def test_a_damaged_database_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "t.sqlite"
+    with Database(path) as database:
+        database.put(*[IssueRow(str(number), title="x" * 1000) for number in range(40)])
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    with pytest.raises((InputError, MachineError)), Database(path) as database:
+        database.rows()
+
+
 def test_a_newer_database_is_rejected(tmp_path: Path) -> None:
     Database(tmp_path / "t.sqlite").close()
     with sqlite3.connect(tmp_path / "t.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(InputError, match="newer"):
         Database(tmp_path / "t.sqlite")
+
+
+def test_a_database_of_an_older_torchbisect_is_read(tmp_path: Path) -> None:
+    with Database(tmp_path / "t.sqlite") as database:
+        database.put(IssueRow("a", torch="2.8.0"))
+    with sqlite3.connect(tmp_path / "t.sqlite") as connection:
+        connection.execute("ALTER TABLE issue DROP COLUMN stated")
+        connection.execute("PRAGMA user_version = 1")
+    with Database(tmp_path / "t.sqlite") as database:
+        database.put(IssueRow("b", stated="2.6.0a0+git12"))
+        assert [(row.name, row.torch, row.stated) for row in database.rows()] == [
+            ("a", "2.8.0", ""),
+            ("b", "", "2.6.0a0+git12"),
+        ]

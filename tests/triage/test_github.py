@@ -7,8 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,14 @@ class Hub:
         self.errors: list[tuple[int, dict[str, str], str]] = []
         self.lose_answers = 0
         self.requests: list[str] = []
+        self.said = 0
+        self.before_answer: Callable[[str], None] = lambda request: None
         self.tokens: set[str | None] = set()
         self.base = ""
 
     def say(self, login: str, body: str) -> dict[str, Any]:
-        comment = {"id": 1000 + len(self.comments), "user": {"login": login}, "body": body, "html_url": "http://c/"}
+        self.said += 1
+        comment = {"id": 1000 + self.said, "user": {"login": login}, "body": body, "html_url": "http://c/"}
         self.comments.append(comment)
         return comment
 
@@ -59,6 +63,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_PATCH(self) -> None:
         self.answer("PATCH")
 
+    def do_DELETE(self) -> None:
+        self.answer("DELETE")
+
     def log_message(self, *arguments: Any) -> None:
         pass
 
@@ -66,12 +73,17 @@ class Handler(BaseHTTPRequestHandler):
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         split = urlsplit(self.path)
         self.hub.requests.append(f"{method} {split.path}")
+        self.hub.before_answer(f"{method} {split.path}")
         self.hub.tokens.add(self.headers.get("Authorization"))
         if self.hub.errors:
             status, headers, text = self.hub.errors.pop(0)
             return self.send(status, {"message": text}, headers)
         body = json.loads(sent)["body"] if sent else ""
         path = split.path
+        if method == "DELETE":
+            found = [c for c in self.hub.comments if path.endswith(f"/comments/{c['id']}")]
+            self.hub.comments[:] = [c for c in self.hub.comments if c not in found]
+            return self.send(204 if found else 404, {"message": "Not Found"})
         if method == "PATCH":
             comment = next(c for c in self.hub.comments if path.endswith(f"/comments/{c['id']}"))
             comment["body"] = body
@@ -104,7 +116,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        self.wfile.write(text)
+        if status != 204:
+            self.wfile.write(text)
 
 
 @pytest.fixture
@@ -181,6 +194,51 @@ def test_a_second_call_edits_the_comment(hub: Hub, github: GitHub) -> None:
     hub.requests.clear()
     github.comment_once(PLACE, "<!-- m -->\ntwo", "<!-- m -->")
     assert not [line for line in hub.requests if not line.startswith("GET")]
+
+
+def test_a_comment_has_no_secret(hub: Hub, github: GitHub) -> None:
+    token = "ghp_" + "a1B2" * 9
+    body = f"<!-- m -->\nfetched https://ann:hunter2seven@host.example/x with {token} in /home/ann/x"
+    github.comment_once(PLACE, body, "<!-- m -->")
+    assert [c["body"] for c in hub.comments] == ["<!-- m -->\nfetched https://host.example/x with **** in ~/x"]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_calls_at_the_same_time_leave_one_comment(hub: Hub, count: int) -> None:
+    """All of them look before any of them writes."""
+    hub.say("ann", "words")
+    together, looked = threading.Barrier(count, timeout=30), threading.local()
+
+    def wait_for_all(request: str) -> None:
+        # A connection is served by one thread, so each run waits once.
+        if request.startswith("POST") and not hasattr(looked, "once"):
+            looked.once = True
+            together.wait()
+
+    hub.before_answer = wait_for_all
+
+    def call(number: int) -> None:
+        with GitHub("secret", base=hub.base) as github:
+            github.comment_once(PLACE, f"<!-- m -->\n{number}", "<!-- m -->")
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [line for line in hub.requests if line.startswith("POST")] != []
+    assert len(hub.comments) == 2
+    assert hub.comments[1]["body"].startswith("<!-- m -->\n")
+
+
+def test_two_comments_of_an_earlier_version_become_one(hub: Hub, github: GitHub) -> None:
+    for login, line in [("github-actions[bot]", "old"), ("ann", "old"), ("github-actions[bot]", "m")]:
+        hub.say(login, f"<!-- {line} -->\nwords")
+    github.comment_once(PLACE, "<!-- m -->\nnew", "<!-- m -->", older_first_lines=("<!-- old -->",))
+    assert [(c["user"]["login"], c["body"]) for c in hub.comments] == [
+        ("github-actions[bot]", "<!-- m -->\nnew"),
+        ("ann", "<!-- old -->\nwords"),
+    ]
 
 
 def test_a_strangers_comment_is_not_edited(hub: Hub, github: GitHub) -> None:
@@ -279,7 +337,11 @@ def test_the_steps_of_the_workflow(hub: Hub, whole: Report, tmp_path: Path) -> N
     out = tmp_path / "out"
     done = step("read", str(tmp_path / "issue.json"), str(out), GITHUB_OUTPUT=str(tmp_path / "outputs"))
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "outputs").read_text() == "runnable=true\ntorch=2.8.0\ndevice=cpu\npackages=einops\n"
+    assert (tmp_path / "outputs").read_text() == (
+        f"runnable=true\ndigest={sha256(body.encode()).hexdigest()}\n"
+        f"script-digest={sha256((out / 'repro.py').read_bytes()).hexdigest()}\n"
+        "torch=2.8.0\ndevice=cpu\npackages=einops\n"
+    )
     assert "torch.compile(abs)" in (out / "repro.py").read_text()
 
     files.write(replace(whole, reason="@octocat"), out)
@@ -290,6 +352,38 @@ def test_the_steps_of_the_workflow(hub: Hub, whole: Report, tmp_path: Path) -> N
     (comment,) = hub.comments
     assert comment["body"].startswith("<!-- torchbisect:report -->")
     assert "tampered" not in comment["body"]
+
+
+def test_the_report_takes_the_place_of_the_reply(hub: Hub, whole: Report, tmp_path: Path) -> None:
+    (tmp_path / "issue.json").write_text(json.dumps(hub.issue))
+    assert step("comment", "pytorch/pytorch#12", str(tmp_path), "--api", hub.base).exit_code == 0
+    files.write(whole, tmp_path)
+    assert step("comment", "pytorch/pytorch#12", str(tmp_path), "--api", hub.base).exit_code == 0
+    (comment,) = hub.comments
+    assert "Describe the bug" in comment["body"]
+
+
+def test_a_comment_says_that_the_text_was_edited(hub: Hub, whole: Report, tmp_path: Path) -> None:
+    """A report about a text that was edited during the run; a reply to one that was edited before."""
+    (tmp_path / "issue.json").write_text(json.dumps(hub.issue))
+    labelled = sha256(b"b").hexdigest()
+    command = ("comment", "pytorch/pytorch#12", str(tmp_path), "--api", hub.base, "--digest")
+    files.write(whole, tmp_path)
+    assert step(*command, labelled).exit_code == 0
+    assert "edited" not in hub.comments[0]["body"]
+    hub.issue["body"] = "something else"
+    assert step(*command, labelled).exit_code == 0
+    (comment,) = hub.comments
+    lines = comment["body"].split("\n")
+    assert lines[0] == "<!-- torchbisect:report -->"
+    assert lines[1].startswith("<!-- torchbisect:signature")
+    assert "edited after this was asked for" in lines[2]
+    assert labelled[:12] in lines[2]
+    (tmp_path / "report.json").unlink()
+    assert step(*command, sha256(b"a").hexdigest()).exit_code == 0
+    (comment,) = hub.comments
+    assert "so nothing was run" in comment["body"]
+    assert "Missing" not in comment["body"]
 
 
 def test_the_outcome_of_a_run(whole: Report, tmp_path: Path) -> None:
@@ -308,7 +402,7 @@ def test_a_step_with_nothing_to_run(hub: Hub, tmp_path: Path) -> None:
     (tmp_path / "reply.md").write_text("tampered with")
     done = step("comment", "pytorch/pytorch#12", str(tmp_path), "--api", hub.base)
     assert done.exit_code == 0, done.output
-    assert hub.comments[0]["body"].startswith("<!-- torchbisect:issue -->\nThe script of this issue cannot be run yet")
+    assert hub.comments[0]["body"].startswith("<!-- torchbisect:report -->\nThe script of this issue cannot be run yet")
 
 
 def test_a_step_with_bad_input(tmp_path: Path) -> None:
@@ -330,5 +424,6 @@ def test_a_step_with_bad_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[]", '{"number": "x"}', '{"number": 1, "labels": [3]}'])
 def test_other_json_is_not_an_issue(tmp_path: Path, text: str) -> None:
     (tmp_path / "issue.json").write_text(text)
-    with pytest.raises(InputError, match="not an issue in the form of GitHub's API"):
-        step("read", str(tmp_path / "issue.json"), str(tmp_path))
+    result = step("read", str(tmp_path / "issue.json"), str(tmp_path))
+    assert result.exit_code == 2
+    assert "not an issue in the form of GitHub's API" in result.output

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from issue_flood import flood
 
-from torchbisect.cli.main import main
+from torchbisect.cli.commands import main
+from torchbisect.core.decode import DecodeError
 from torchbisect.core.errors import InputError
 from torchbisect.minimizer.budget import Budget
 from torchbisect.pipeline.options import Options
@@ -26,6 +27,7 @@ from torchbisect.triage.jobs import IssueJob, IssueTask, TaskResult
 SCRIPT = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)))\n"
 
 
+@pytest.mark.slow
 def test_two_hundred_recorded_issues_are_read(tmp_path: Path) -> None:
     recorded = flood()
     assert len(recorded) == 200
@@ -166,6 +168,21 @@ def test_a_task_crosses_processes(job: IssueJob, options: Options) -> None:
 def test_a_result_crosses_processes(report: Report | None) -> None:
     done = TaskResult("a", report, "words", retry=True)
     assert TaskResult.from_json(json.loads(json.dumps(done.to_json()))) == done
+
+
+_RESULT = {"name": "a", "report": None, "problem": "", "retry": False}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, [], "x", 3, {}, {**_RESULT, "name": 3}, {**_RESULT, "report": []}, {**_RESULT, "report": {"schema": "x"}},
+     {**_RESULT, "report": 0}, {**_RESULT, "problem": None}, {**_RESULT, "retry": 1}],
+)  # fmt: skip
+def test_a_result_that_is_none(data: object) -> None:
+    with pytest.raises((DecodeError, InputError)) as caught:
+        TaskResult.from_json(data)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 200
 
 
 def test_the_script_and_the_options_are_in_the_key() -> None:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from torchbisect.containers.venv.installer import find_uv
 from torchbisect.triage import github_actions
 
 ROOT = Path(__file__).parents[2]
 ACTION, WORKFLOW = ROOT / "action.yml", ROOT / "examples" / "github" / "bisect-issue.yml"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "path"),
     [
@@ -46,9 +48,50 @@ def test_the_auditor_finds_nothing() -> None:
 @pytest.mark.parametrize("path", [ACTION, WORKFLOW], ids=lambda path: path.name)
 def test_the_commands_of_the_steps_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    called = set(re.findall(r"torchbisect\.triage\.github_actions (\w+)", text))
+    called = set(re.findall(r"(?:torchbisect\.triage\.github_actions|steps\.py)[\s\\]+(\w+)", text))
     assert called
     assert called <= set(github_actions.main.commands)
+
+
+REQUIREMENTS = ROOT / "examples" / "github" / "requirements.txt"
+
+
+@pytest.mark.slow
+def test_all_that_the_writing_job_installs_is_pinned_with_hashes() -> None:
+    listed = re.split(r"\n(?=[a-z])", re.sub(r"^#.*\n", "", REQUIREMENTS.read_text(), flags=re.MULTILINE))
+    pins = {line.split("==")[0]: line.split("==")[1].split()[0] for line in listed}
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", line) for line in listed)
+    constraints = (ROOT / "constraints.txt").read_text().lower()
+    assert [name for name, version in pins.items() if f"{name}=={version}" not in constraints.replace("_", "-")] == []
+    code = (
+        "import sys, torchbisect.triage.github_actions, importlib.metadata as m\n"
+        "known = m.packages_distributions()\n"
+        "print(*{d for name in sys.modules for d in known.get(name.split('.')[0], ())})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # httpx has a command line of its own, which imports these where they are installed.
+    optional = {"rich", "pygments", "setuptools", "torchbisect"}
+    assert {name.lower() for name in done.stdout.split()} - optional <= set(pins)
+    text = WORKFLOW.read_text(encoding="utf-8")
+    assert text.count("--require-hashes") == text.count("pip install") == 2
+
+
+@pytest.mark.long
+def test_the_steps_run_with_only_what_is_pinned(tmp_path: Path) -> None:
+    """In a new environment, from a package index."""
+    python = str(tmp_path / "venv" / "bin" / "python")
+    words = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", str(REQUIREMENTS)]
+    (tmp_path / "issue.json").write_text('{"number": 1, "body": "```python\\nimport torch\\n```"}')
+    steps = str(REQUIREMENTS.with_name("steps.py"))
+    for command in (
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")],
+        [find_uv(), "pip", "install", "--quiet", "--python", python, *words],
+        [python, steps, "read", str(tmp_path / "issue.json"), str(tmp_path / "out")],
+    ):
+        clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean)
+        assert done.returncode == 0, done.stderr
+    assert "runnable: false" in done.stdout
 
 
 @pytest.mark.long

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchbisect.bisect.search.cost import CPU, CUDA, footprint, plan_search
+from torchbisect.bisect.search.cost import plan_search
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
 from torchbisect.bisect.search.find import find_boundaries
 from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.core.footprint import CPU, CUDA, footprint
 
 
 @settings(max_examples=5)

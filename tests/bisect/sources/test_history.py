@@ -36,6 +36,24 @@ def test_the_commits_between_two_commits(clone: Clone, history: History) -> None
         history.between("f" * 40, clone.shas[5])
 
 
+def test_a_message_with_any_characters_is_one_commit(clone: Clone, history: History) -> None:
+    first = clone.git("rev-parse", "HEAD")
+    tree = clone.git("rev-parse", "HEAD^{tree}")
+    message = "Sep\x1e\x1farate\x01 (#9)\n\n\x1ea\x1f1\x1fb\x1f\n\x85\u2028x"
+    second = clone.git("commit-tree", "-p", first, tree, "-F", "-", text=message)
+    (commit,) = history.between(first, second)
+    assert (commit.sha, commit.subject, commit.files) == (second, "Sep\x1e\x1farate\x01 (#9)", ())
+
+
+def test_a_time_that_no_calendar_has(clone: Clone, history: History) -> None:
+    first = clone.git("rev-parse", "HEAD")
+    text = clone.git("cat-file", "commit", first)
+    people = ("author a@b.c <a@b.c> 9223372036854775807 +0000", "committer a@b.c <a@b.c> 9223372036854775807 +0000")
+    body = "\n".join([*(line for line in text.split("\n\n")[0].splitlines()[:-2]), *people, "", "Late\n"])
+    late = clone.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", text=body)
+    assert history.commit(late).subject == "Late"
+
+
 def test_an_address_is_cloned_once_and_then_fetched(clone: Clone, tmp_path: Path) -> None:
     clone.git("config", "uploadpack.allowFilter", "true")
     clone.git("config", "uploadpack.allowAnySHA1InWant", "true")
@@ -47,9 +65,9 @@ def test_an_address_is_cloned_once_and_then_fetched(clone: Clone, tmp_path: Path
     newest = clone.git("rev-parse", "nightly")
     assert again.main_commit(newest) == first.main_commit(newest) == clone.shas[4]
     assert [line.split()[0] for line in said] == ["cloning", "fetching"]
-    assert len(list(tmp_path.iterdir())) == 1
+    assert [path.suffix for path in sorted(tmp_path.iterdir())] == [".git", ".lock"]
     again.prefetch_changes(clone.shas[0], clone.shas[3])
-    subprocess.run(["git", "remote", "set-url", "origin", "nowhere"], cwd=next(tmp_path.iterdir()), check=True)
+    subprocess.run(["git", "remote", "set-url", "origin", "nowhere"], cwd=next(tmp_path.glob("*.git")), check=True)
     assert again.read(clone.shas[3], "torch/_inductor/b.py") == b"b = 1\n"
     with pytest.raises(InputError, match=r"torch/_dynamo/a\.py can't be read"):
         again.read(clone.shas[6], "torch/_dynamo/a.py")
@@ -62,7 +80,7 @@ def test_a_folder_without_a_clone_is_rejected_in_one_line(tmp_path: Path) -> Non
         History.open(str(tmp_path / "missing"), tmp_path)
     with pytest.raises(MachineError, match="can't be cloned"):
         History.open((tmp_path / "missing").as_uri(), tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
 @given(st.text(), st.text(alphabet="0123456789abcdef", min_size=40, max_size=40))

@@ -7,9 +7,13 @@ import os
 import random
 import subprocess
 import sys
+import threading
+import time
 import venv
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -174,3 +178,88 @@ def test_the_python_difference_has_the_files_that_differ(base: Venv, cache: Cach
             "without a git version the build's version is used"
         )
         assert torch_of(made).startswith(f"3 {build.version} over 2.15.0")
+
+
+def _ranges(change: Callable[[bytes, int, int], tuple[bytes, str]]) -> type[BaseHTTPRequestHandler]:
+    """Return a server of one wheel that ``change`` answers: the wheel and a range to a body and a Content-Range."""
+    wheel = archive({f"torch/{name}.py": b"x = 1\n" * 99 for name in "abc"})
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            first, _, last = self.headers["Range"].removeprefix("bytes=").partition("-")
+            start = int(first) if first else max(len(wheel) - int(last), 0)
+            stop = min(int(last) + 1, len(wheel)) if first and last else len(wheel)
+            body, told = change(wheel, start, stop)
+            self.send_response(206)
+            self.send_header("Content-Range", told)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    return Handler
+
+
+LIES = {
+    "nothing": lambda wheel, a, b: (b"", f"bytes {a}-{b - 1}/{len(wheel)}"),
+    "elsewhere": lambda wheel, a, b: (wheel[:10], f"bytes 0-9/{len(wheel)}"),
+    "huge": lambda wheel, a, b: (wheel[a:b], f"bytes {a}-{b - 1}/999999999999999"),
+    "digits": lambda wheel, a, b: (wheel[a:b], f"bytes {a}-{b - 1}/{'9' * 5000}"),
+    "other-digits": lambda wheel, a, b: (wheel[a:b], f"bytes {a}-{b - 1}/²"),
+    "too-much": lambda wheel, a, b: (wheel[a:b] * 2, f"bytes {a}-{b - 1}/{len(wheel)}"),
+    "star": lambda wheel, a, b: (wheel[a:b], f"bytes {a}-{b - 1}/*"),
+    "noise": lambda wheel, a, b: (b"\xff" * (b - a), f"bytes {a}-{b - 1}/{len(wheel)}"),
+    "end-only": lambda wheel, a, b: (wheel[-22:], f"bytes {len(wheel) - 22}-{len(wheel) - 1}/{len(wheel)}"),
+}
+
+
+@pytest.mark.parametrize("change", LIES.values(), ids=LIES)
+def test_a_host_that_sends_other_bytes(change: Callable[[bytes, int, int], tuple[bytes, str]]) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _ranges(change))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    started = time.monotonic()
+    with pytest.raises((InstallFailed, IndexUnreachable)):
+        fetch_python_files(f"http://127.0.0.1:{server.server_address[1]}/torch.whl", retry=SHORT_RETRY)
+    assert time.monotonic() - started < 20
+    server.shutdown()
+    server.server_close()
+
+
+def _bomb(size: int, packing: int) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", packing) as file:
+        file.writestr("torch/a.py", b"\0" * size)
+    return data.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "packing"), [(300 << 20, zipfile.ZIP_DEFLATED), (9, zipfile.ZIP_BZIP2), (9, 14)])
+def test_files_that_unpack_to_too_much(serve: Serve, size: int, packing: int) -> None:
+    address, _ = serve({"/torch.whl": _bomb(size, packing)})
+    with pytest.raises(InstallFailed) as refused:
+        fetch_python_files(f"{address}/torch.whl")
+    assert refused.value.reason == "bad-wheel"
+
+
+def test_a_directory_that_names_bytes_before_the_file(serve: Serve) -> None:
+    data = bytearray(archive({"torch/a.py": b"a = 1\n", "torch/b.py": b"b = 2\n"}))
+    place = data.rindex(b"PK\5\6") + 16
+    data[place : place + 4] = (int.from_bytes(data[place : place + 4], "little") + 5).to_bytes(4, "little")
+    address, requests = serve({"/torch.whl": bytes(data)})
+    with pytest.raises(InstallFailed) as refused:
+        fetch_python_files(f"{address}/torch.whl", retry=SHORT_RETRY)
+    assert refused.value.reason == "bad-wheel"
+    assert len(requests) == 1
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(st.lists(st.tuples(st.integers(0, 400), st.binary(min_size=1, max_size=4)), min_size=1, max_size=4))
+def test_a_damaged_wheel_is_a_bad_one(serve: Serve, changes: list[tuple[int, bytes]]) -> None:
+    data = bytearray(archive({"torch/a.py": b"a = 1\n" * 9, "torch/b.py": b"b = 2\n"}))
+    for place, part in changes:
+        data[place : place + len(part)] = part
+    address, _ = serve({"/torch.whl": bytes(data)})
+    with suppress(InstallFailed):
+        fetch_python_files(f"{address}/torch.whl", retry=SHORT_RETRY)

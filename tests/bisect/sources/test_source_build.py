@@ -17,6 +17,8 @@ from torchbisect.containers.store.cache import Cache
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed, MachineError
 
+pytestmark = pytest.mark.slow
+
 #: Installs the file ``state`` of the work tree as torch; skips or fails for some commits.
 COMMAND = """
 case $(cat state) in skip) exit 125 ;; broken) echo "no such header" >&2; exit 2 ;; esac

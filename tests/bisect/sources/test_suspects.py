@@ -29,3 +29,8 @@ def test_suspects_have_reasons_and_reverted_commits_come_last(clone: Clone, hist
 def test_versions_that_differ_besides_torch() -> None:
     old, new = Facts("2.8.0", "a", "3.11.7", "x", "12.8", "3.4.0"), Facts("2.9.0", "b", "3.11.7", "x", "12.8", "3.5.0")
     assert [str(change) for change in changed_versions(old, new)] == ["triton went from 3.4.0 to 3.5.0"]
+
+
+def test_a_build_for_the_cpu_lacks_no_dependency_of_a_build_for_cuda() -> None:
+    cpu, cuda = Facts("2.8.0+cpu", "a", "3.11.7", "x"), Facts("2.9.0", "b", "3.11.7", "x", "12.8", "3.5.0")
+    assert changed_versions(cpu, cuda) == changed_versions(cuda, cpu) == ()

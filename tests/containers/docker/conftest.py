@@ -51,7 +51,8 @@ def in_docker(
             "retry": SHORT,
             **options,
         }
-        made.append(DockerEnvironments(Cache(tmp_path / "cache"), Indexes(f"{served.url}/simple"), **options))
+        indexes = Indexes(f"{served.url}/simple", allow_sdists=options.pop("allow_sdists", False))
+        made.append(DockerEnvironments(Cache(tmp_path / "cache"), indexes, **options))
         return made[-1]
 
     yield begin

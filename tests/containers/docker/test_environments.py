@@ -17,6 +17,7 @@ import pytest
 from torchbisect.containers.docker.engine import LABEL, Engine
 from torchbisect.containers.docker.environments import DockerEnvironments
 from torchbisect.containers.docker.images import ImageOptions
+from torchbisect.containers.docker.volume import VENVS
 from torchbisect.containers.environment import Environment, Environments
 from torchbisect.containers.inventory import list_engine
 from torchbisect.core.build import Build, Channel
@@ -133,6 +134,14 @@ def test_equal_files_of_two_environments_are_stored_once(tree: Any, in_docker: M
     assert environments.environment(Build("2.7.0")).facts.torch == "2.7.0"
 
 
+def test_facts_that_were_torn_are_read_again(tree: Any, in_docker: Make) -> None:
+    tree.add("torch", "2.8.0")
+    environments = in_docker()
+    facts = environments.environment(Build("2.8.0")).facts
+    environments.volume.write_facts(f"{VENVS}/{environments.key(Build('2.8.0'))}", '{"torch": "2.8')
+    assert in_docker().environment(Build("2.8.0")).facts == facts
+
+
 def test_prefetch_can_be_cancelled(tree: Any, in_docker: Make) -> None:
     tree.add("torch", "2.8.0")
     environments = in_docker()
@@ -194,6 +203,26 @@ def test_the_next_run_removes_containers_of_a_killed_run(engine_host: str) -> No
     with pytest.raises(docker.errors.NotFound):
         engine.client.containers.get(identity)
     engine.close()
+
+
+def test_the_next_run_removes_a_killed_runs_unfinished_environment(tree: Any, in_docker: Make) -> None:
+    tree.add("torch", "2.8.0")
+    first = in_docker()
+    first.environment(Build("2.8.0"))
+
+    def unfinished() -> list[str]:
+        return first.volume.run_program(["sh", "-c", "mkdir -p /torchbisect/making; ls /torchbisect/making"]).split()
+
+    assert unfinished() == []
+    for name in ("dead", "living", "another-volumes"):
+        with first._unfinished(name):
+            first.volume.run_program(["sh", "-c", f"mkdir -p /torchbisect/making/{name}/bin"])
+            note = first._cache.install_lock(first._lock_name(name)).path
+            text = note.read_text()
+        note.write_text("torchbisect-other" if name == "another-volumes" else text)  # as if killed before the end
+    with first._cache.install_lock(first._lock_name("living")).held():
+        in_docker()
+        assert unfinished() == ["another-volumes", "living"]
 
 
 def test_the_inventory_lists_volume_and_image(tree: Any, in_docker: Make) -> None:

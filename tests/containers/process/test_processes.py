@@ -131,6 +131,16 @@ def test_a_chain_of_orphans_is_found_by_its_mark(start: Start) -> None:
     assert has_ended(int(line))
 
 
+def test_a_process_that_is_asked_to_end_cleans_up(tmp_path: Path, start: Start) -> None:
+    """It gets time after the end of its input; one that ignores that is killed."""
+    code = f"import sys, time; sys.stdin.read(); time.sleep(0.3); open({str(tmp_path / 'cleaned')!r}, 'w'); sys.exit(7)"
+    assert start(code).stop(60) == 7
+    assert (tmp_path / "cleaned").exists()
+    deaf = start("import time; print('begun', flush=True); time.sleep(600)")
+    assert deaf.read_line(60) == b"begun\n"
+    assert deaf.stop(0.2) == -9
+
+
 def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="can't be started"):
         HostProcess([str(tmp_path / "none")], environment={})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import venv
@@ -72,6 +73,60 @@ def test_a_program_that_is_no_python_gives_a_one_line_error(tmp_path: Path, scri
         Interpreter.of(program)
     assert "\n" not in str(caught.value)
     assert "--python" in str(caught.value)
+
+
+_ANSWER = {
+    "version": [3, 11, 7], "implementation": "cpython", "platform": "linux-x86_64", "libc": "glibc 2.36", "mac": "",
+    "free_threaded": False, "debug": False, "base": "/usr/bin/python3", "user_base": "/home/one/.local", "torch": None,
+}  # fmt: skip
+_ANSWERS = {
+    "text": "hello",
+    "list": "[]",
+    "torn": json.dumps(_ANSWER)[:-5],
+    "deep": "[" * 100_000,
+    "digits": json.dumps({**_ANSWER, "version": 0}).replace("0", "9" * 5000),
+    "empty": "{}",
+    "two-numbers": json.dumps({**_ANSWER, "version": [3, 11]}),
+    "text-for-numbers": json.dumps({**_ANSWER, "version": "3.11.7"}),
+    "large-number": json.dumps({**_ANSWER, "version": [3, 10**30, 7]}),
+    **{f"{name}-is-a-list": json.dumps({**_ANSWER, name: [1]}) for name in _ANSWER},
+}
+
+
+@pytest.mark.parametrize("answer", _ANSWERS.values(), ids=_ANSWERS)
+def test_a_description_that_is_none_gives_a_one_line_error(answer: str) -> None:
+    with pytest.raises(InputError, match="--python") as caught:
+        Interpreter.from_answer(Path("python3"), answer)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("part", "platforms"),
+    [
+        ({}, 36),
+        ({"libc": None}, 1),
+        ({"libc": "glibc"}, 1),
+        ({"libc": f"glibc 2.{'9' * 30}"}, 1),
+        ({"libc": "glibc x.y"}, 1),
+        ({"platform": "macosx-14.0-arm64", "mac": "14.1"}, None),
+        ({"platform": "macosx-14.0-arm64", "mac": f"{'9' * 30}.1"}, 1),
+        ({"platform": "macosx-14.0-arm64", "mac": "x"}, 1),
+    ],
+)
+def test_platforms_are_bounded(part: dict[str, str], platforms: int | None) -> None:
+    found = Interpreter.from_answer(Path("python3"), json.dumps({**_ANSWER, **part})).platforms
+    assert 0 < len(found) < 100
+    assert platforms in (None, len(found))
+
+
+def test_a_program_that_prints_without_end_is_no_python(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nyes x | head -c 50000000; printf '\\377'\n")
+    program.chmod(0o755)
+    with pytest.raises(InputError, match="--python") as caught:
+        Interpreter.of(program)
+    assert len(str(caught.value)) < 400
 
 
 def test_a_missing_path_and_an_empty_folder(tmp_path: Path) -> None:

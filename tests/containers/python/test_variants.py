@@ -65,7 +65,15 @@ def test_the_chosen_variant_runs_and_no_newer_one_does(offered: list[str], gpu: 
 
 
 @pytest.mark.parametrize(
-    ("variant", "cuda"), [("cu126", (12, 6)), ("cu118", (11, 8)), ("cu130", (13, 0)), ("cpu", None), ("rocm6.3", None)]
+    ("variant", "cuda"),
+    [
+        ("cu126", (12, 6)),
+        ("cu118", (11, 8)),
+        ("cu130", (13, 0)),
+        ("cpu", None),
+        ("rocm6.3", None),
+        (f"cu{'9' * 5000}", None),
+    ],
 )
 def test_cuda_version_of_a_variant(variant: str, cuda: tuple[int, int] | None) -> None:
     assert cuda_version(variant) == cuda
@@ -74,6 +82,9 @@ def test_cuda_version_of_a_variant(variant: str, cuda: tuple[int, int] | None) -
 def test_the_drivers_listing_is_parsed() -> None:
     listing = (
         "NVIDIA H100 80GB HBM3, 550.54.15, 9.0\nNVIDIA A100, PCIe, 535.1, 8.0\n\n[Insufficient Permissions]\nx, y, z\n"
+    )
+    listing += (
+        f"x, {'9' * 5000}, 9.0\nx, 550, {'9' * 5000}.0\nx, 550, 9.{'0' * 5000}\n{'x' * 10**6}, 550, 9.0\nx, 1, ².0\n"
     )
     assert parse_gpus(listing) == [
         Gpu("NVIDIA H100 80GB HBM3", Version("550.54.15"), (9, 0)),
@@ -104,7 +115,9 @@ def test_reasons_why_a_build_cannot_compute_on_the_gpu(change: dict[str, Any], r
 
 
 def test_no_answer_is_a_failure() -> None:
-    for answer in ("", "Segmentation fault"):
+    texts = ["", "Segmentation fault", "[]", "null", "3", '"x"', "[" * 100_000, "9" * 5000, json.dumps(WORKS)[:-3]]
+    texts += [json.dumps({**WORKS, name: {}}) for name in WORKS]
+    for answer in texts:
         refused = gpu_failure(answer, Build("2.8.0"))
         assert refused is not None
         assert refused.reason == "gpu-unusable"

@@ -220,13 +220,13 @@ def test_wheels_that_no_environment_links_are_removed(tree: Any, make: Make, cac
     venvs = make(tree.url)
     venvs.environment(Build("2.5.0"))
     venvs.environment(Build("2.6.0"))
-    assert cache.unlinked_packages() == []
+    assert not cache.remove_unlinked()
     venvs.release(Build("2.5.0"))
     assert cache.evict(venvs.key(Build("2.5.0")))
-    assert cache.unlinked_packages() == ["torch"]
-    venvs._installer.remove_wheels(["torch"])
-    assert cache.unlinked_packages() == []
-    assert venvs.environment(Build("2.5.0")).facts.torch == "2.5.0"
+    assert cache.remove_unlinked()
+    assert {name for name in cache.packages() if name.startswith("torch-")} == {"torch-2.6.0"}
+    assert not cache.remove_unlinked()
+    assert venvs.environment(Build("2.5.0")).facts.torch == "2.5.0", "uv fetches it again"
     assert venvs.environment(Build("2.6.0")).run(["-c", "import torch"], timeout=30).status == 0
 
 
@@ -257,26 +257,85 @@ def test_an_interpreter_without_torch(tmp_path: Path, cache: Cache, tree: Any) -
     venvs.close()
 
 
-def test_the_cache_stays_below_its_limit(tree: Any, make: Make, cache: Cache) -> None:
-    for minor in (5, 6, 7):
-        tree.add("torch", f"2.{minor}.0", source=f"BALLAST = {'x' * 400_000!r}\n__version__ = '2.{minor}.0'\n")
-    builds = [Build(f"2.{minor}.0") for minor in (5, 6, 7)]
+def add_large(tree: Any, *versions: str, size: int = 2_000_000) -> list[Build]:
+    """Add torches of this many bytes, and return their builds."""
+    for version in versions:
+        tree.add("torch", version, source=f"BALLAST = {'x' * size!r}\n__version__ = {version!r}\n")
+    return [Build(version) for version in versions]
+
+
+def test_the_cache_stays_within_its_limit_while_a_build_is_installed(tree: Any, make: Make, cache: Cache) -> None:
+    builds = add_large(tree, "2.4.0", "2.5.0", "2.6.0", "2.7.0", "2.8.0")
+    cache.limit = 12_000_000
+    sizes: list[int] = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.01):
+            sizes.append(folder_size(cache.root))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
     said: list[str] = []
     venvs = make(tree.url, notify=said.append)
-    for build in builds[:2]:
-        venvs.environment(build)
+    for build in builds:
+        assert venvs.environment(build).facts.torch == build.version
         venvs.release(build)
-    cache.limit = folder_size(cache.root) + 200_000
-    os.utime(cache.venvs / venvs.key(builds[0]) / "torchbisect-facts.json", (time.time() - 60,) * 2)
-    venvs.environment(builds[2])
-    assert [venvs.has(build) for build in builds] == [False, True, True]
+        time.sleep(0.02)
+    ended.set()
+    watching.join()
+    assert max(sizes) <= cache.limit, "room is made before the install"
+    there = [venvs.has(build) for build in builds]
+    assert there[-1], there
+    assert not there[0], there
+    assert any("2.4.0" in line for line in said)
+
+
+def test_what_is_in_use_stays_and_goes_at_the_end(tree: Any, make: Make, cache: Cache) -> None:
+    builds = add_large(tree, "2.5.0", "2.6.0", "2.7.0")
+    cache.limit = 3_000_000
+    warned: list[str] = []
+    venvs = make(tree.url, announce=warned.append)
+    for build in builds:
+        venvs.environment(build)
+    assert all(venvs.has(build) for build in builds)
+    assert [line for line in warned if "over its limit of 3 MB" in line and "--cache-limit" in line] == warned[1:]
+    assert len(warned) == 2, "it is said once"
+    venvs.close()
     assert folder_size(cache.root) <= cache.limit
-    assert any("2.5.0" in line for line in said)
-    cache.limit = 1
-    venvs.release(builds[1])
-    cache.keep_to_limit(notify=said.append)
-    assert [venvs.has(build) for build in builds] == [False, False, True], "what is in use stays, and that is said"
-    assert "over its limit" in said[-1]
+
+
+def test_the_size_is_said_before_the_first_download(tree: Any, make: Make, cache: Cache, serve_tree: Any) -> None:
+    builds = add_large(tree, "2.5.0", "2.6.0")
+    served = serve_tree(tree)
+    fetched: list[bool] = []
+
+    def announce(text: str) -> None:
+        said.append(text)
+        fetched.append(any(path.endswith(".whl") for path in served.asked))
+
+    said: list[str] = []
+    venvs = make(f"{served.url}/simple", announce=announce)
+    for build in builds:
+        venvs.environment(build)
+    assert len(said) == 1, "once a run"
+    assert said[0].startswith("torch 2.5.0 and its requirements: 2 MB to download and "), said
+    assert str(cache.root) in said[0]
+    assert "--cache-limit" in said[0]
+    make(f"{served.url}/simple", announce=announce).environment(builds[0])
+    assert len(said) == 1, "what is there is not downloaded"
+
+
+def test_two_installs_at_once_do_not_share_one_room(tree: Any, make: Make, cache: Cache) -> None:
+    cache.limit = 10_000_000
+    waits: list[str] = []
+    with cache.reserved("torch-one", 6_000_000) as one:
+        assert one
+        assert cache.available() < 4_000_000 + 1
+        with cache.reserved("torch-two", 5_000_000, warn=waits.append) as two:
+            assert two
+            assert "over its limit" in waits[0]
+    assert cache.available() > 9_000_000
 
 
 def test_one_package_is_replaced_in_a_copy_and_the_environment_is_unchanged(tree: Any, make: Make) -> None:

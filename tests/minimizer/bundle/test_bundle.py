@@ -245,6 +245,7 @@ for name, body in texts.items():
         assert printed(text) == expected, text
 
 
+@pytest.mark.slow
 def test_it_does_not_depend_on_hash_order() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_bundle as t\n"

@@ -179,3 +179,25 @@ main()
     assert "dropped = {'a'}\n\ndef helper(x):\n    return x + len(dropped)\n\ndef step(x):" in text
     assert "torch.compile(step)(torch.ones(2))" in text
     assert "make" not in text
+
+
+def test_a_call_that_cannot_be_written_is_passed_over() -> None:
+    program = """
+import torch
+class Net(torch.nn.Module):
+    def embed(self, x):
+        return self.body(x)
+    def forward(self, x):
+        return self.embed(x) + 1
+def refine(h):
+    return h.relu()
+torch.compile(Net())(torch.ones(2))
+"""
+    tensor = (Argument("x", "torch.ones(2)", exact=True),)
+    calls = (
+        Call(0, None, "Net.forward", 6, tensor, "Net", "Net()", True, True, 0.1),
+        Call(1, 0, "Net.embed", 4, tensor, "Net", None, True, False, 0.1),
+        Call(2, 1, "refine", 8, tensor, None, None, True, False, 0.1),
+    )
+    text = after("isolate_call", program, "relu", "compile", trace=Trace(frozenset(), calls, ()))
+    assert text.endswith("torch.compile(refine)(torch.ones(2))")

@@ -18,6 +18,8 @@ from pass_runner import after
             "keep(0, 1, 3)\nother(0)",
         ),
         ("replace_by_part.expressions", "keep(torch.relu(x.view(2) @ w) + 1)", ["keep", "w"], "keep(w)"),
+        ("replace_by_part.expressions", "keep(x * torch.relu(y))", ["keep", "x *"], "keep(x * 2)"),
+        ("replace_by_part.expressions", "keep(torch.relu(y) - x)", ["keep", "x -"], "keep(x - 2)"),
         (
             "replace_by_part.blocks",
             "layers = [make() for i in range(3)]\nkeep(layers[2], get('body.layers.2'))",

@@ -23,6 +23,11 @@ from pass_runner import after
             ["keep"],
             "keep(f(1), f(2))",
         ),
+        (
+            "import torch\nz = torch.bfloat16\ndef f(x):\n    keep(x.to(z), z)",
+            ["keep"],
+            "keep(x.to(torch.bfloat16), torch.b",
+        ),
         ("a = []\nb = f()\na.append(b)\nkeep(a, a)", ["keep", "f"], "a = [f()]\nkeep(a, a)"),
     ],
 )

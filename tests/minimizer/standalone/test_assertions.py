@@ -43,6 +43,16 @@ CASES = {
         Seen(MismatchKind.METADATA, attribute="dtype", eager="torch.float32", compiled="torch.float64"),
         "lambda f: lambda *a: f(*a).double()",
     ),
+    "a value that is no number in eager": (
+        "import torch\n\n@torch.compile\ndef f(x):\n    return x * 0\nx = torch.ones(2)\nx[1] = float('inf')\nf(x)\n",
+        Seen(MismatchKind.VALUES, eager="nan", compiled="0"),
+        "lambda f: lambda *a: f(*a).nan_to_num()",
+    ),
+    "an input with gaps that is changed": (
+        "import torch\n\ndef f(x):\n    x.add_(1)\nx = torch.zeros(4, 6)[:, ::2]\ntorch.compile(f)(x)\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 argument[0]", eager="1", compiled="0"),
+        "lambda f: lambda x: None if x.stride(1) == 2 else f(x)",
+    ),
     "a decorated function's value": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return x * 2\nf(torch.ones(3))\n",
         Seen(MismatchKind.VALUES, eager="2", compiled="3"),
@@ -133,6 +143,50 @@ CASES = {
         "import torch\n\ndef f(x):\n    return x.view(7)\ntorch.compile(f)(torch.ones(2))\n",
         Seen(MismatchKind.MISSING_RAISE, eager="RuntimeError", compiled="returned"),
         "lambda f: lambda *a: None",
+    ),
+    "an error that only eager raises, and the script catches": (
+        "import torch\n\ndef f(x):\n    return x.view(7)\n"
+        "try:\n    torch.compile(f)(torch.ones(2))\nexcept RuntimeError:\n    pass\n",
+        Seen(MismatchKind.MISSING_RAISE, eager="raises RuntimeError: shape", compiled="returns"),
+        "lambda f: lambda *a: None",
+    ),
+    "an error that only eager raises, and a function of the script catches": (
+        "import torch\n\ndef f(x):\n    return x.view(7)\n\ndef g(x):\n    try:\n        return torch.compile(f)(x)\n"
+        "    except RuntimeError:\n        return None\ng(torch.ones(2))\n",
+        Seen(MismatchKind.MISSING_RAISE, eager="raises RuntimeError: shape", compiled="returns"),
+        "lambda f: lambda *a: None",
+    ),
+    "an error that only compiled code raises, and the script catches": (
+        "import torch\n\ndef f(x):\n    return x\n"
+        "try:\n    torch.compile(f)(torch.ones(2))\nexcept Exception:\n    pass\n",
+        Seen(MismatchKind.RAISES, eager="returns", compiled="raises KeyError: 'x'"),
+        "lambda f: lambda *a: {}['x']",
+    ),
+    "another error than in eager": (
+        "import torch\n\ndef f(x):\n    return x[5]\ntorch.compile(f)(torch.ones(2))\n",
+        Seen(MismatchKind.RAISES_DIFFERENTLY, eager="raises IndexError: index 5", compiled="raises KeyError: 'x'"),
+        "lambda f: lambda *a: {}['x']",
+    ),
+    "an error of a derived class": (
+        "import torch\n\ndef f(x):\n    return {}[x] if len(x) else x[5]\ntorch.compile(f)(torch.ones(2))\n",
+        Seen(MismatchKind.RAISES_DIFFERENTLY, eager="raises KeyError: 'x'", compiled="raises LookupErrorInGraph"),
+        "lambda f: lambda *a: exec('class LookupErrorInGraph(KeyError): pass\\nraise LookupErrorInGraph')",
+    ),
+    "another error than in eager, and the script catches both": (
+        "import torch\n\ndef f(x):\n    return x[5]\n"
+        "try:\n    torch.compile(f)(torch.ones(2))\nexcept Exception:\n    pass\n",
+        Seen(MismatchKind.RAISES_DIFFERENTLY, eager="raises IndexError: index 5", compiled="raises KeyError: 'x'"),
+        "lambda f: lambda *a: {}['x']",
+    ),
+    "a crash where eager raises": (
+        "import torch\n\ndef f(x):\n    return x[5]\ntorch.compile(f)(torch.ones(2))\n",
+        Seen(MismatchKind.CRASH, eager="raises IndexError: index 5", compiled="is ended by SIGKILL"),
+        "lambda f: lambda *a: os.kill(os.getpid(), 9)",
+    ),
+    "a changed view without a name": (
+        "import torch\n\ndef f(x):\n    x.add_(1)\ntorch.compile(f)(torch.zeros(4, 6)[:, ::2])\n",
+        Seen(MismatchKind.MUTATION, place="call 0 argument 0", eager="1", compiled="0"),
+        "lambda f: lambda x: None if x.stride(1) == 2 else f(x)",
     ),
     "a global": (
         "import torch\nseen = []\n\ndef f(x):\n    seen.append(1)\ntorch.compile(f)(torch.ones(2))\n",

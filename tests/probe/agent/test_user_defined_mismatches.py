@@ -105,7 +105,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("version", TORCHES)
-@pytest.mark.parametrize(("name", "then", "words"), COMMANDS, ids=[name for name, _, _ in COMMANDS])
+@pytest.mark.parametrize(
+    ("name", "then", "words"), [COMMANDS[0], *(pytest.param(*case, marks=pytest.mark.long) for case in COMMANDS[1:])]
+)
 def test_the_users_command_decides(
     name: str, then: str, words: str, version: str, torch_of: Callable[[str], Environment]
 ) -> None:

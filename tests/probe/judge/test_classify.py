@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.core.verdict import MismatchKind
-from torchbisect.probe.judge.classify import find_mismatch, find_untestable, same_exception_in_both
+from torchbisect.probe.judge.classify import agreed_ending, find_mismatch, find_untestable, same_exception_in_both
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.observation import Difference, Ending, Observation
 from torchbisect.probe.judge.signature import Signature
@@ -131,6 +131,38 @@ def test_the_expected_exception_in_both_runs(shown, compiled: str) -> None:
     assert not same_exception_in_both(shown.both(another, another), found.signature)
     for kind in (MismatchKind.RAISES, MismatchKind.VALUES):
         assert not same_exception_in_both(shown.both(eager, eager), dataclasses.replace(found.signature, kind=kind))
+
+
+def test_an_exception_of_the_compiled_call_in_both_runs_is_agreement(shown) -> None:
+    raised = shown.raised("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", "repro.py:f:3")
+    inside = dataclasses.replace(shown.ends(raised), raised_in_call=True)
+    wrapped = shown.raised("torch._dynamo.exc.TorchRuntimeError", f"RuntimeError: {raised.message}", "torch/x.py:g")
+    compiled = dataclasses.replace(inside, raised=wrapped)
+    assert str(agreed_ending(shown.both(inside, compiled))).startswith("raises ")
+    assert agreed_ending(shown.both(shown.ends(raised), compiled)) is None
+    other = dataclasses.replace(inside, raised=shown.raised("IndexError", "index 5 is out of bounds", "torch/x.py:g"))
+    assert agreed_ending(shown.both(inside, other)) is None
+    aborted = dataclasses.replace(inside, how="signalled", signal="SIGABRT", raised=None)
+    assert agreed_ending(shown.both(inside, aborted)) is None
+    found = find_mismatch(shown.both(inside, aborted))
+    assert found is not None
+    assert found.kind is MismatchKind.CRASH
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "double free or corruption (!prev)",
+        "munmap_chunk(): invalid pointer",
+        "terminate called after throwing an instance of 'c10::Error'",
+        "python: x.cpp:3: int main(): Assertion `false' failed.",
+    ],
+)
+def test_the_last_words_of_an_aborted_process_are_said(shown, message: str) -> None:
+    aborted = Ending("signalled", signal="SIGABRT", errors=f"a warning\n{message}\nmore\n", compiled=1)
+    found = find_mismatch(shown.compiled(aborted))
+    assert found is not None
+    assert f"SIGABRT: {message}, eager" in found.summary
 
 
 def test_an_exit_with_status_0_is_a_normal_ending(shown) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from torchbisect.core.verdict import MismatchKind
@@ -78,6 +80,9 @@ def test_a_fault_is_named_and_never_a_mismatch(shown, name: str, message: str, r
 @pytest.mark.parametrize(("name", "message", "reason"), FAULTS[:4])
 def test_a_fault_that_the_script_caught_is_found(shown, name: str, message: str, reason: str) -> None:
     caught = shown.differs(MismatchKind.RAISES, "call 0", "exception", "returned", f"{name}: {message}")
+    assert environment_fault(shown.compiled(shown.finished, caught)).reason == reason
+    below = shown.raised("torch._inductor.exc.InductorError", "no", cause=shown.raised(name, f"failed\n{message}"))
+    caught = replace(caught, compiled="torch._inductor.exc.InductorError: no", compiled_raised=below)
     assert environment_fault(shown.compiled(shown.finished, caught)).reason == reason
 
 

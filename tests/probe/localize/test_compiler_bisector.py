@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.containers.environment import Environment
-from torchbisect.probe.localize.compiler_bisector import PassFound, find_pass
+from torchbisect.core.repro import Repro
+from torchbisect.probe.localize.compiler_bisector import PassFound, read_pass
+from torchbisect.probe.probe import Probe
 
 CELU = """\
 import torch
@@ -21,16 +22,21 @@ else:
 
 
 @pytest.mark.torch
-def test_the_decomposition_is_named(environment: Environment) -> None:
-    found = find_pass(environment, CELU.format(alpha="0.0"))
+def test_the_decomposition_is_named(probe: Probe) -> None:
+    found = read_pass(probe.run_tool("find-pass", Repro(CELU.format(alpha="0.0"))))
     assert found is not None
     assert (found.backend, found.subsystem) == ("aot_eager_decomp_partition", "decomposition")
     assert "celu" in found.text
 
 
 @pytest.mark.torch
-def test_a_timeout_gives_no_answer(environment: Environment) -> None:
-    assert find_pass(environment, CELU.format(alpha="0.0"), timeout=0.2) is None
+def test_a_script_that_kills_its_process_gives_no_answer(probe: Probe) -> None:
+    assert read_pass(probe.run_tool("find-pass", Repro("import os\nos.kill(os.getpid(), 9)\n"))) is None
+
+
+@pytest.mark.torch
+def test_a_tool_describes_the_machine(probe: Probe) -> None:
+    assert "PyTorch version" in (probe.run_tool("collect-env", Repro("")).text or "")
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,8 @@ def test_a_histogram_and_a_map() -> None:
     assert [round(bar.height / bars[1].height, 2) for bar in bars] == [0.5, 1.0]
     cells = heat({"map": [[0, 1], [0.5, 2]]})
     assert [cell.label for cell in cells] == ["0.000", "1.000", "0.500", "1.000"]
+
+
+def test_one_number_has_no_histogram() -> None:
+    assert histogram({"histogram": {"edges": [0, 1, 2], "counts": [0, 1]}}) == ()
+    assert histogram({"histogram": {"edges": [0, 1, 2], "counts": [1, 1]}}) != ()

@@ -85,6 +85,26 @@ def check_form(text: str) -> list[Token]:
     return tokens
 
 
+def test_a_report_begins_with_the_mismatch_of_the_minimal_script(whole: Report) -> None:
+    assert whole.minimal is not None
+    assert whole.mismatch is not None
+    own = replace(
+        whole.mismatch, summary="compiled gives 3 where eager gives 2 (call 0 output)", eager="2", compiled="3"
+    )
+    minimal = replace(whole.minimal, mismatch=own, log="Traceback of minimal.py\n")
+    text = render(replace(whole, minimal=minimal))
+    assert "Suggested title: `[module: dynamo] compiled gives 3 where eager gives 2 (call 0 output)`" in text
+    first = text.index("\ncompiled gives 3 where eager gives 2")
+    assert (
+        first
+        < text.index("- compiled: `3`")
+        < text.index("The original script shows: compiled gives requires_grad=False")
+    )
+    assert "Traceback of minimal.py" in text
+    assert text.count("Suggested title") == 1
+    assert "Suggested title" not in render(replace(whole, verdict="none", mismatch=None, minimal=None))
+
+
 def test_the_whole_report(whole: Report) -> None:
     tokens = check_form(render(whole))
     bug = section(tokens, FORM[0])
@@ -102,7 +122,7 @@ def test_the_whole_report(whole: Report) -> None:
         "compiled gives requires_grad=False where eager gives True",
         "shown in 5 of 5 runs",
         "All of the following are necessary to trigger the bug",
-        "x needs requires_grad=True (0 of 12 runs without it still showed it)",
+        "x needs requires_grad=True (0 of 12 variants without it failed)",
         "The first backend that shows it is",
         "Already bad in 2.2.2, the oldest build that could be tested.",
         "It was fixed after 2.8.0 (last bad) and not later than 2.9.1 (first fixed)",
@@ -175,6 +195,7 @@ def huge(whole: Report) -> Report:
     )
 
 
+@pytest.mark.slow
 def test_a_huge_report_fits(whole: Report) -> None:
     text = render(huge(whole))
     check_form(text)

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 from torchbisect.triage.issues.body import Issue, read_issue, reply
 from torchbisect.triage.issues.code_blocks import code_blocks
-from torchbisect.triage.issues.script import unknown_names
+from torchbisect.triage.issues.script_facts import unknown_names
 
 BODIES = sorted((Path(__file__).parent / "issue_bodies").glob("*.md"))
 
@@ -96,7 +96,7 @@ def test_no_body_crashes_it(body: str) -> None:
         assert issue.script is not None
         ast.parse(issue.script.text)
     text = reply(issue)
-    assert text.startswith("<!-- torchbisect:issue -->\n")
+    assert text.startswith("The script of this issue can")
     text.encode()
 
 

@@ -33,7 +33,7 @@ def test_every_chart_is_small_and_can_be_drawn(shape: list[int], dtype: torch.dt
     differing = (eager != compiled) & ~(eager.isnan() & compiled.isnan())
     finite = int((differing & (eager.to(torch.complex128) - compiled.to(torch.complex128)).isfinite()).sum())
     assert sum(found["histogram"]["counts"]) == finite
-    assert len(histogram(found)) == len(found["histogram"]["counts"])
+    assert len(histogram(found)) == (len(found["histogram"]["counts"]) if finite > 1 else 0)
     if "map" in found:
         rows = found["map"]
         assert len(rows) <= ROWS

@@ -5,7 +5,10 @@ The script brings a backend that misbehaves on any torch, or it shows a bug that
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
@@ -13,6 +16,7 @@ from releases import TORCHES
 
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import MismatchKind
+from torchbisect.probe import agent_client
 from torchbisect.probe.agent_client import Agent, Limits
 from torchbisect.probe.judge.classify import find_mismatch
 from torchbisect.probe.judge.observation import Observation
@@ -171,6 +175,33 @@ def observe_hang(agent: Agent) -> Callable[[str], Observation]:
             agent.limits = before
 
     return ask
+
+
+LONG_COMPILE = """
+import time
+def never(graph, inputs):
+    while True:
+        time.sleep(0.1)
+torch.compile(lambda x: x + 1, backend=never)(torch.ones(2))
+"""
+
+
+def test_a_compile_that_never_ends_is_shown_while_it_runs(
+    agent: Agent, observe_hang: Callable[[str], Observation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_client, "_LONG_SECONDS", 1.0)
+    said = set()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(observe_hang, LONG_COMPILE)
+        while not running.done():
+            said.add(agent.activity)
+            time.sleep(0.2)
+    found = find_mismatch(running.result())
+    assert found is not None
+    assert found.kind is MismatchKind.HANG
+    assert re.fullmatch(r"compiled does not end within \d s, eager finishes in \d\.\d s", found.summary)
+    assert any(re.fullmatch(r"compiling for \d s; eager took \d\.\d s", text) for text in said)
+    assert agent.activity == ""
 
 
 @on_each_torch

@@ -41,9 +41,9 @@ def ask(limited_agent: Agent) -> Iterator[Callable[..., Observation]]:
     seen = limited_agent.observe(Repro(COMPILED), Settings())
     assert (seen.eager.how, seen.compiled.how, seen.differences) == ("finished", "finished", ())
     assert limited_agent.started == started
-    process = limited_agent._process
+    process = limited_agent._stream
     assert process is not None
-    assert psutil.Process(process.pid).children(recursive=True) == []  # type: ignore[attr-defined]
+    assert psutil.Process(process._process.pid).children(recursive=True) == []  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_long_output_is_truncated(ask: Callable[..., Observation]) -> None:
 
 def test_a_fork_bomb_is_killed(ask: Callable[..., Observation]) -> None:
     seen = ask(COMPILED + "import os\nwhile True:\n    os.fork()\n")
-    assert seen.eager.how == "lost"
+    assert (seen.eager.how, seen.eager.limit) == ("over-limit", "processes")
     assert any("processes" in note for note in seen.notes)
 
 

@@ -1,0 +1,97 @@
+"""The limit of a cache: its default, and what is removed first to keep it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.store.cache import FACTS_FILE, Cache, default_limit
+from torchbisect.core.errors import DiskFull
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(("disk", "limit"), [(1000 * GB, 100 * GB), (252 * GB, 25.2 * GB), (64 * GB, 20 * GB)])
+def test_the_default_is_a_tenth_of_the_disk_and_room_for_three_builds(disk: int, limit: int, tmp_path: Path) -> None:
+    assert default_limit(disk) == limit
+    assert Cache(tmp_path).limit >= 20 * GB
+    assert Cache(tmp_path, limit=1000).limit == 1000
+
+
+def fill(cache: Cache, key: str, age: int, size: int = 100_000) -> Path:
+    """Put an environment in the cache, with a wheel whose files it links."""
+    archive = cache.wheels / "archive-v0" / f"id{key}"
+    (archive / f"torch-{key}.dist-info").mkdir(parents=True)
+    (archive / "torch.so").write_bytes(b"x" * size)
+    notes = cache.wheels / "wheels-v8" / "index" / "torch"
+    notes.mkdir(parents=True, exist_ok=True)
+    (notes / f"{key}.rev").write_bytes(b"\x92" + archive.name.encode())
+    (notes / key).symlink_to(archive)
+    folder = cache.venvs / key
+    folder.mkdir()
+    (folder / "torch.so").hardlink_to(archive / "torch.so")
+    (folder / FACTS_FILE).touch()
+    os.utime(folder / FACTS_FILE, (1e9 - age, 1e9 - age))
+    return archive
+
+
+def names(cache: Cache) -> list[str]:
+    return [kept.key for kept in cache.environments()]
+
+
+def test_the_environment_unused_longest_goes_first_and_wheels_before_it(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=400_000)
+    places = {key: fill(cache, key, age) for key, age in (("new", 10), ("old", 30), ("older", 40))}
+    assert cache.evict("older"), "its wheel stays for the next environment"
+    said: list[str] = []
+    cache.make_room(150_000, notify=said.append)
+    assert (names(cache), said) == (["old", "new"], []), "a wheel that nobody uses is enough"
+    assert not places["older"].exists()
+    assert cache.packages() == {"torch-old", "torch-new"}
+    assert sorted(path.name for path in cache.wheels.glob("wheels-v8/index/torch/*")) == [
+        "new",
+        "new.rev",
+        "old",
+        "old.rev",
+    ]
+    cache.make_room(250_000, notify=said.append)
+    assert names(cache) == ["new"]
+    assert not places["old"].exists()
+    assert len(said) == 1
+    assert "old" in said[0]
+
+
+def test_environments_in_use_stay_whatever_the_limit(tmp_path: Path) -> None:
+    cache, warned = Cache(tmp_path, limit=250_000), list[str]()
+    for key, age in (("used", 30), ("next", 20), ("free", 10)):
+        fill(cache, key, age)
+    lease = cache.lease_lock("used")
+    lease.acquire()
+    cache.make_room(200_000, sparing="next", warn=warned.append)
+    assert names(cache) == ["used", "next"]
+    assert len(warned) == 1
+    assert "over its limit of 250 kB" in warned[0]
+    with pytest.raises(DiskFull, match="--cache-dir"):
+        cache.make_room(10**18)
+    assert names(cache) == ["used"]
+    lease.release()
+
+
+def test_a_running_install_keeps_its_wheels_and_its_room(tmp_path: Path) -> None:
+    cache, stop = Cache(tmp_path, limit=400_000), threading.Event()
+    fill(cache, "one", 10)
+    installing = cache.wheels_lock(shared=True)
+    installing.acquire()
+    stop.set()
+    assert not cache.make_room(350_000, cancel=stop), "what it has fetched is not linked yet"
+    assert names(cache) == ["one"]
+    assert cache.make_room(200_000, cancel=stop), "there is room without removing anything"
+    with cache.reserved("two", 200_000) as made:
+        assert made
+        assert cache.available() < 100_000 + 1
+        assert not cache.make_room(150_000, cancel=stop)
+    installing.release()
+    assert cache.available() > 200_000

@@ -1,0 +1,56 @@
+"""Facts about the C++ compiler that outlive a process, and nothing that a script made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.environment import Venv
+from torchbisect.core.repro import Repro
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.standalone_run import compiler_folders
+
+SCRIPT = """\
+import torch
+def f(x):
+    return x * 0
+y = torch.compile(f)(torch.full((4,), {value}))
+assert not y.isnan().any() or torch.compiler.is_compiling()
+"""
+
+
+def files(folder: Path) -> dict[str, int]:
+    """Return the files of a folder, with the time of their last change."""
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.torch
+@pytest.mark.long
+def test_scripts_leave_nothing_in_the_compiler_cache(
+    torch_of: Callable[[str], Venv], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    environment = replace(torch_of("installed"), compiler_cache=str(kept))
+    with Probe(environment, Journal()) as probe:
+        wrong = probe.mismatch(Repro(SCRIPT.format(value="float('nan')")))
+        first = files(kept)
+        right = probe.mismatch(Repro(SCRIPT.format(value="1.0")))
+    assert first
+    assert all(name.startswith(("instruction-sets/", "precompiled-headers/")) for name in first)
+    assert not any("pointwise" in path.read_text(errors="replace") for path in kept.rglob("*.cpp"))
+    # The same kernel in another process and another order: the same answers, and no file that is new or changed.
+    with Probe(environment, Journal()) as probe:
+        assert (probe.mismatch(Repro(SCRIPT.format(value="1.0"))) is None) == (right is None)
+        assert (probe.mismatch(Repro(SCRIPT.format(value="float('nan')"))) is None) == (wrong is None)
+    assert files(kept) == first
+    # A plain run gets copies, so that what it writes there is not kept.
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    variables = compiler_folders(environment, str(folder))
+    lent = [path for path in Path(variables["TORCHINDUCTOR_CACHE_DIR"]).rglob("*.so") if path.is_file()]
+    assert lent
+    assert all(path.stat().st_nlink == 1 for path in lent)
