@@ -1,4 +1,4 @@
-"""What a container costs beside a venv: in one go, on one machine, with the torch that is installed here in both.
+"""Measure the cost of a container beside a venv, in one run, with the torch that is installed here in both.
 
     python benchmarks/containers.py [--image IMAGE] [--rounds 9]
 

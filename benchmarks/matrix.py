@@ -57,7 +57,7 @@ _PATIENT = Limits(eager=120.0, compiled_floor=240.0)
 
 @dataclass(frozen=True)
 class Row:
-    """What one Python says of one release: ``yes``, or why not."""
+    """The answer of one Python about one release: ``yes``, or why not."""
 
     python: str
     torch: Version

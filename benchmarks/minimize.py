@@ -1,6 +1,7 @@
 """Shrink large scripts with torchbisect and with the peers that are installed, through the same oracle.
 
     python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [--keep FOLDER] [FOLDER ...]
+    python benchmarks/minimize.py --python PATH --generated BUG,BUG:FIRST-LAST [--journal FILE] [--keep FOLDER]
 
 PATH is a Python with a torch that shows the mismatch. It may be given several times: each script is then run with the
 first one that shows its mismatch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or ``NAME/large.py`` beside
@@ -11,6 +12,9 @@ Prints a table of nodes, bytes, questions and seconds. "x by hand" divides the n
 person wrote. A peer's row has two more columns. "x as large" divides its nodes by those of torchbisect's result. "x as
 long" divides the time until its best result by the time after which torchbisect's best was no longer than that.
 ``--keep`` writes each result to a folder as ``NAME.TOOL.py``.
+
+``--generated`` takes programs that ``generate.py`` grows from these seeds, and prints if each result stands alone.
+``--journal`` keeps the answers in a file, so that a second run only asks what is new.
 """
 
 from __future__ import annotations
@@ -29,8 +33,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import generated_results
 from minimizer_cases import LARGE, Case, StartingPoint, cases, count_nodes, probe_of, starting_point
 
 from torchbisect.core.repro import Repro
@@ -253,6 +259,11 @@ def measured(
         yield Row(case.name, name, size, size / by_hand, result, oracle.asked, took, steps)
 
 
+def _reduced(begin: StartingPoint, seconds: float) -> tuple[str, int]:
+    oracle = Oracle(begin, time.monotonic() + seconds, begin.source, time.monotonic())
+    return ours(oracle, begin.source, seconds)[0], oracle.asked
+
+
 def main() -> int:
     """Run the tools and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -263,12 +274,19 @@ def main() -> int:
     parser.add_argument("--tools")
     parser.add_argument("--same-time", action="store_true", help="give each peer as long as torchbisect took")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--generated")
+    parser.add_argument("--journal", type=Path)
     arguments = parser.parse_args()
     chosen = arguments.tools.split(",") if arguments.tools else None
-    print("| case | tool | nodes | x by hand | bytes | questions | seconds | x as large | x as long |")
-    print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as cache, ExitStack() as stack:
-        probes = [stack.enter_context(probe_of(Path(cache), python, Journal())) for python in arguments.python]
+        journal = Journal(arguments.journal)
+        probes = [stack.enter_context(probe_of(Path(cache), python, journal)) for python in arguments.python]
+        if arguments.generated:
+            reduce = partial(_reduced, seconds=arguments.seconds)
+            generated_results.print_table(probes, arguments.generated, reduce, arguments.keep)
+            return 0
+        print("| case | tool | nodes | x by hand | bytes | questions | seconds | x as large | x as long |")
+        print("|---|---|---|---|---|---|---|---|---|")
         for case in cases(arguments.folders):
             if arguments.only and case.name not in arguments.only:
                 continue

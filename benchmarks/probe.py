@@ -1,4 +1,4 @@
-"""What an ask costs, beside a fresh process for the same script: in one go, on one machine, as ratios.
+"""Measure the cost of a question beside a fresh process for the same script, in one run, as ratios.
 
     python benchmarks/probe.py [--python VENV/bin/python] [--rounds 5]
 

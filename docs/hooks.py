@@ -12,7 +12,7 @@ from typing import Any
 import click
 import grimp
 
-from torchbisect.cli.main import main
+from torchbisect.cli.commands import main
 
 PARTS = ("cli", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core")
 

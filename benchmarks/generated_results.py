@@ -1,0 +1,106 @@
+"""Reduce generated programs, and print for each how small it got, what that cost, and if the result stands alone."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from generate import generated
+from generated_bugs import BUGS
+from minimizer_cases import Case, StartingPoint, count_nodes, starting_point
+
+from torchbisect.core.repro import Repro
+from torchbisect.minimizer.standalone.assertions import standalone_candidates
+from torchbisect.probe.judge.environment_faults import ended_badly
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.standalone_run import run_plain_side_by_side
+
+Reduce = Callable[[StartingPoint], tuple[str, int]]
+"""Reduces from a starting point; returns the result and the number of questions."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The reduction of one program.
+
+    Attributes:
+        before, nodes: of the program's and the result's syntax trees.
+        times: ``nodes`` divided by those of the script that a person wrote.
+        alone: the text that fails under plain Python, and only with ``torch.compile``; empty if none was found.
+        about: the result shows the mismatch of the program.
+    """
+
+    case: str
+    before: int
+    nodes: int
+    times: float
+    asked: int
+    seconds: float
+    text: str
+    alone: str
+    about: bool
+
+    def line(self) -> str:
+        """Return its line of the table."""
+        size = f"{self.before} | {self.nodes} | {self.times:.2f}"
+        alone, about = ("yes" if answer else "no" for answer in (self.alone, self.about))
+        return f"| {self.case} | {size} | {self.asked} | {self.seconds:.0f} | {alone} | {about} |"
+
+
+def print_table(probes: list[Probe], wanted: str, reduce: Reduce, keep: Path | None) -> None:
+    """Reduce the programs that ``BUG,BUG:SEEDS`` names; print a line each, then the median and 95th percentile."""
+    print("| case | nodes | result | x by hand | questions | seconds | stands alone | same mismatch |")
+    print("|---|---|---|---|---|---|---|---|")
+    results = []
+    for case in cases(wanted):
+        found = starting_point(probes, case)
+        if found is None:
+            print(f"| {case.name} | shows no mismatch here |", flush=True)
+            continue
+        result = measured(found, case, reduce)
+        print(result.line(), flush=True)
+        results.append(result)
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            (keep / f"{case.name}.large.py").write_text(case.large)
+            (keep / f"{case.name}.py").write_text(result.alone or result.text)
+    for name in ("times", "asked") if results else ():
+        values = sorted(float(getattr(result, name)) for result in results)
+        high = values[min(len(values) - 1, int(0.95 * len(values)))]
+        print(f"{name}: median {statistics.median(values):.2f}, 95th percentile {high:.2f}, most {values[-1]:.2f}")
+
+
+def cases(wanted: str) -> Iterator[Case]:
+    """Grow the programs that ``detach,deque:0-3`` names; ``all`` stands for every bug."""
+    names, _, seeds = wanted.partition(":")
+    first, _, last = seeds.partition("-")
+    for name in BUGS if names == "all" else names.split(","):
+        for seed in range(int(first), int(last or first) + 1):
+            yield Case(f"{name}-{seed}", generated(BUGS[name], seed), BUGS[name].minimal)
+
+
+def measured(begin: StartingPoint, case: Case, reduce: Reduce) -> Result:
+    """Reduce one program, and look for a form of the result that stands alone."""
+    began = time.monotonic()
+    text, asked = reduce(begin)
+    seconds, size = time.monotonic() - began, count_nodes(text)
+    about = begin.probe.ask(begin.question(text)).same
+    times = size / count_nodes(case.minimal)
+    alone = _standing_alone(begin.probe, text)
+    return Result(case.name, count_nodes(case.large), size, times, asked, seconds, text, alone, about)
+
+
+def _standing_alone(probe: Probe, text: str) -> str:
+    seen = probe.mismatch(Repro(text))
+    for candidate in standalone_candidates(text, seen) if seen is not None else ():
+        observed = probe.observe(Repro(candidate))
+        if ended_badly(observed.compiled) and not ended_badly(observed.eager):
+            runs = run_plain_side_by_side(probe.environment, candidate, (True, False), timeout=120)
+            with closing(runs):
+                if [run.failed for run in runs] == [False, True]:
+                    return candidate
+    return ""
