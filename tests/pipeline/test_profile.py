@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from answer_table import Table
 from hypothesis import given
 from hypothesis import strategies as st
+from table_run import Run
 
 from torchbisect.core.timing import Span, collected, timed
-from torchbisect.pipeline.profile import profile, profile_text
+from torchbisect.pipeline.profile import profile, profile_lines
 
 SPANS = [
     Span("start", "agent", 0.5, 3.0, "main"),
@@ -28,9 +30,15 @@ def test_parts_belong_to_the_stage_in_which_they_end() -> None:
 
 
 def test_the_table_has_a_line_for_each_stage_and_the_sum() -> None:
-    lines = profile_text(SPANS).splitlines()
+    lines = profile_lines(SPANS)
     assert [line.split()[0] for line in lines] == ["stage", "Observe", "Localize", "all"]
     assert lines[-1].split()[-1] == "10.0"
+
+
+def test_a_run_prints_the_table_in_lines(run: Run) -> None:
+    said = run(Table({"2.8.0": ["one"]}), command="check", profile=True).said.splitlines()
+    (begin,) = (number for number, line in enumerate(said) if line.startswith("stage "))
+    assert [line.split()[0] for line in said[begin:]] == ["stage", "Observe", "Localize", "Name", "Report", "all"]
 
 
 def test_nothing_is_measured_unless_somebody_collects() -> None:

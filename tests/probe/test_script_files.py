@@ -85,8 +85,9 @@ def test_pipes_and_hidden_files_are_left_out(folder: Path) -> None:
     assert names(taken(folder, LOOKS + "load('.env')\n")) == {"data.csv", ".env"}
 
 
-def test_results_and_environments_are_left_out(folder: Path) -> None:
-    for name, mark in (("torchbisect-out", "report.json"), ("old-out", "journal.jsonl"), ("env", "pyvenv.cfg")):
+def test_results_environments_and_caches_are_left_out(folder: Path) -> None:
+    marks = {"torchbisect-out": "report.json", "old-out": "journal.jsonl", "env": "pyvenv.cfg", "any": "CACHEDIR.TAG"}
+    for name, mark in marks.items():
         (folder / name).mkdir()
         (folder / name / mark).write_text("x")
     assert names(taken(folder, results=folder / "torchbisect-out")) == {"data.csv"}

@@ -54,7 +54,7 @@ def _covered(intervals: list[tuple[float, float]]) -> float:
     return total
 
 
-def profile_text(spans: Sequence[Span]) -> str:
+def profile_lines(spans: Sequence[Span]) -> list[str]:
     """Return the table as text: a line for each stage and one for the sum."""
     rows = profile(spans)
     lines = [f"{'stage':24}{'seconds':>9}" + "".join(f"{title:>16}" for title in _TITLES) + f"{'idle':>9}"]
@@ -65,4 +65,4 @@ def profile_text(spans: Sequence[Span]) -> str:
         lines.append(f"{row.title[:23]:24}{row.seconds:9.1f}{cells}{row.waiting:9.1f}")
     total = sum(row.seconds for row in rows)
     lines.append(f"{'all':24}{total:9.1f}")
-    return "\n".join(lines)
+    return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TextIO
@@ -118,6 +118,11 @@ class Display:
         """Print a line."""
         if self._verbosity >= 0:
             self._print(text, markup)
+
+    def lines(self, texts: Iterable[str]) -> None:
+        """Print several lines."""
+        for text in texts:
+            self.line(text)
 
     def result(self, text: str) -> None:
         """Print a line, indented under its stage."""

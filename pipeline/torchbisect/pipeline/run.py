@@ -18,7 +18,7 @@ from torchbisect.core.timing import collected
 from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
-from torchbisect.pipeline.profile import profile_text
+from torchbisect.pipeline.profile import profile_lines
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Provider
 from torchbisect.pipeline.report_builder import ReportBuilder
@@ -107,7 +107,7 @@ class Pipeline:
             stack.enter_context(self._display.working(self._options.command.capitalize()))
             if self._options.profile:
                 spans = stack.enter_context(collected())
-                stack.callback(lambda: self._display.line(profile_text(spans)))
+                stack.callback(lambda: self._display.lines(profile_lines(spans)))
             stack.callback(remove_tree, self._folder)
             stack.callback(self._provider.close)
             self._session = Session.open(self._options, self._display, self._provider, self._notify)

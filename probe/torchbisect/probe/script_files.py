@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from torchbisect.containers.store.cache import CACHE_TAG
 from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.errors import InputError
 from torchbisect.core.repro import Files
@@ -35,6 +36,8 @@ _LOOKS = re.compile(
 _ABOVE = re.compile(r"(?:\.\.[/\\]?)+|(?:\.parent\b)+|\.parents\[([0-9]{1,3})\]|pardir|(?:dirname\(\s*(?:\w+\.)*)+")
 _SKIPPED = frozenset({"__pycache__", "node_modules"})
 _JOURNAL = "journal.jsonl"
+# A folder that holds one of these is left out: results of this tool, an environment, a cache.
+_NOT_THE_USERS = (_JOURNAL, "pyvenv.cfg", CACHE_TAG)
 _RESULTS = frozenset({_JOURNAL, "report.json", "report.md", "report.html", "minimal.py", ".lock"})
 
 
@@ -249,7 +252,7 @@ def _collect(
             if entry.name in _RESULTS and any(other.name == _JOURNAL for other in entries):
                 continue
             if stat.S_ISDIR(status.st_mode):
-                if not any((path / mark).exists() for mark in (_JOURNAL, "pyvenv.cfg")):
+                if not any((path / mark).exists() for mark in _NOT_THE_USERS):
                     found.entries[path] = Entry(path, "folder", rank)
                     pending.append((path, True))
             elif stat.S_ISREG(status.st_mode):

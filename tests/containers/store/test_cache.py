@@ -21,6 +21,12 @@ def test_the_default_is_a_tenth_of_the_disk_and_room_for_three_builds(disk: int,
     assert Cache(tmp_path, limit=1000).limit == 1000
 
 
+def test_its_folder_is_marked_as_a_cache(tmp_path: Path) -> None:
+    for _ in range(2):
+        Cache(tmp_path / "cache")
+    assert (tmp_path / "cache" / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
+
+
 def fill(cache: Cache, key: str, age: int, size: int = 100_000) -> Path:
     """Put an environment in the cache, with a wheel whose files it links."""
     archive = cache.wheels / "archive-v0" / f"id{key}"

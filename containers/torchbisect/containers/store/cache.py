@@ -55,6 +55,16 @@ def default_limit(disk: int) -> int:
     return max(disk // 10, LEAST_LIMIT)
 
 
+CACHE_TAG = "CACHEDIR.TAG"
+"""Marks a folder as a cache: https://bford.info/cachedir/, which archivers, pip, uv and pytest follow."""
+
+
+def _tag(folder: Path) -> None:
+    """Mark a folder as a cache, so that it is neither archived nor taken for a user's files."""
+    with contextlib.suppress(OSError), (folder / CACHE_TAG).open("x", encoding="ascii") as file:
+        file.write("Signature: 8a477f597d28d172789f06886806bc55\n")
+
+
 @dataclass(frozen=True)
 class CachedEnvironment:
     """One environment in the cache: its name, its folder, and its last use in seconds since the epoch."""
@@ -91,6 +101,7 @@ class Cache:
         self.bytecode, self.journal, self.locks = self.root / "bytecode", self.root / "journal", self.root / "locks"
         for place in (self.venvs, self.unfinished, self.wheels, self.journal, self.locks):
             writable_directory(place, option=option)
+        _tag(self.root)
 
     def lease_lock(self, key: str, *, shared: bool = True) -> FileLock:
         """Return the lock that users of an environment share, and that is held alone to remove the environment."""
