@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,14 @@ def test_the_repeated_command_has_only_the_options_that_were_typed() -> None:
     assert repeat_command(options, "a b.py") == (
         "torchbisect run --torch 2.8.0 --jobs 2 --with numpy --no-bisect 'a b.py' -- --epochs 3"
     )
+
+
+def test_the_repeated_command_has_the_cache() -> None:
+    options = Options(Path("a.py"), cache_dir=Path("/big disk/cache"), cache_limit=5 * 10**9)
+    assert repeat_command(options, "a.py") == (
+        "torchbisect run --cache-dir '/big disk/cache' --cache-limit 5000000000 a.py"
+    )
+    assert read_back(replace(options, script=Path("repro.py"))) == replace(options, script=Path("repro.py"))
 
 
 TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=8).filter(str.strip)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from torchbisect.cli.commands import main
 from torchbisect.cli.next_step import next_step
+from torchbisect.cli.script_command import refused_options
 from torchbisect.pipeline.options import Options
 from torchbisect.reports.model.report import Report
 
@@ -40,6 +42,40 @@ def test_only_what_was_not_done_is_named(options: Options, named: tuple[str, ...
     text = step(options)
     assert [name for name in ("minimize", "bisect", "check") if f"torchbisect {name}" in text] == list(named)
     assert ("report.md" in text) == (options.command != "check")
+
+
+REFUSALS = {
+    "argparse": "usage: a.py [-h] [--lr LR]\na.py: error: unrecognized arguments: --out X --jobs=2",
+    "click": "Usage: a.py [OPTIONS]\nTry 'a.py --help' for help.\n\nError: No such option: --out",
+    "typer": "╭─ Error ───╮\n│ No such option: --out │\n╰───────────╯",
+    "absl": "FATAL Flags parsing error: Unknown command line flag 'out'",
+    "fire": "ERROR: Could not consume arg: --out",
+    "getopt": "getopt.GetoptError: option --out not recognized",
+    "optparse": "a.py: error: no such option: --out",
+}
+
+
+@pytest.mark.parametrize("said", REFUSALS.values(), ids=REFUSALS)
+def test_options_that_the_script_refuses_are_named(said: str) -> None:
+    arguments = ("--out", "X", "--jobs=2", "--own")
+    refused = refused_options(main.commands["check"], arguments, said)
+    assert refused == (["--out", "--jobs"] if "--jobs" in said else ["--out"])
+    hint = next_step(Options(SCRIPT), Report("complete", "untestable", None, ""), refused)
+    assert hint.startswith("--out")
+    assert hint.endswith("before my repro.py")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "usage: a.py [--out OUT] --data DATA\na.py: error: the following arguments are required: --data",
+        "a.py: error: unrecognized arguments: --own",
+        "RuntimeError: unknown layout",
+        "",
+    ],
+)
+def test_options_that_the_script_takes_are_not_named(said: str) -> None:
+    assert refused_options(main.commands["check"], ("--out", "X", "--own"), said) == []
 
 
 def test_a_run_without_a_mismatch() -> None:

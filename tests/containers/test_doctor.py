@@ -10,6 +10,7 @@ import pytest
 
 from torchbisect.containers import doctor
 from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.store.cache import VARIABLE
 
 
 def test_every_check_runs_and_each_failure_has_advice(
@@ -26,6 +27,21 @@ def test_every_check_runs_and_each_failure_has_advice(
     docker = found[-1]
     assert docker.ok
     assert "dockerd" in docker.advice
+
+
+def test_the_disk_is_that_of_the_cache(tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "system"))
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+    def checked(cache: Path | None = None) -> str:
+        found = doctor.run_checks(sys.executable, cache=cache, indexes=Indexes(tree.url))
+        return next(check.detail for check in found if check.name == "disk")
+
+    assert f"free for {tmp_path}/system/torchbisect;" in checked()
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "named"))
+    assert f"free for {tmp_path}/named;" in checked()
+    assert f"free for {tmp_path}/typed;" in checked(tmp_path / "typed")
+    assert not list(tmp_path.glob("[nst]*"))
 
 
 def test_a_machine_that_lacks_requirements(tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,7 @@ def test_no_text_of_a_file_outside_reaches_the_report(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("train.py", "--out", "x"), "--out is given to train.py"),
+        (("train.py", "--out", "x"), ""),
         (("plain.py", "--repeat", "2"), ""),
         (("plain.py", "--epochs", "2"), "--epochs is no option of torchbisect"),
     ],
@@ -174,7 +174,9 @@ def test_options_after_the_script(
     (tmp_path / "train.py").write_text("import sys\nprint(sys.argv)\n")
     (tmp_path / "plain.py").write_text("import torch\n")
     context = main.commands["check"].make_context("check", list(words))
-    assert said in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert said or not shown
     options = options_from("check", context.params)
     assert str(options.script) == words[0]
     assert options.repeat == (2 if "--repeat" in words else 1)

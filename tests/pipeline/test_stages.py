@@ -76,6 +76,13 @@ def test_a_script_that_is_no_evidence_ends_the_run_with_advice(run: Run, fault: 
     assert result.report["verdict"] == "untestable"
 
 
+@pytest.mark.parametrize("reason", ["lost", "broken-environment"])
+def test_a_machine_that_fails_is_no_fault_of_the_script(run: Run, reason: str) -> None:
+    result = run(Table(RELEASES, untestable=Untestable(reason, "the agent was ended", transient=True)))
+    assert result.code == Exit.MACHINE
+    assert result.report["verdict"] == "untestable"
+
+
 def test_the_cheapest_backend_is_written_into_the_shrunk_script(run: Run) -> None:
     script = 'import torch\n\nprint(torch.compile(lambda x: x + 1)(torch.ones(1)), "one")\n'
     result = run(Table(RELEASES, backends=("aot_eager", "aot_eager_decomp_partition", "inductor")), script=script)

@@ -15,7 +15,7 @@ from torchbisect.cli import inspect_commands, issue_command, verify_command
 from torchbisect.cli.click_options import SEARCH_OPTIONS, Number, options_from, shared_options
 from torchbisect.cli.help_pages import CommandGroup, GroupedCommand
 from torchbisect.cli.next_step import next_step
-from torchbisect.cli.script_command import ScriptCommand, with_script
+from torchbisect.cli.script_command import ScriptCommand, refused_options, with_script
 from torchbisect.containers.leftovers import sweep
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.options import CHANNELS, Options
@@ -59,9 +59,11 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> No
         if options.plan:
             click.get_current_context().exit(inspect_commands.show_plan(candidates[0]))
         pipeline, code = run_first_that_fails(candidates, notify=functools.partial(click.echo, err=True))
-        report, hint = pipeline.report, next_step(options, pipeline.report)
+        report, context = pipeline.report, click.get_current_context()
+        said = f"{report.logs.eager if report.logs else ''}\n{report.reason or ''}"
+        hint = next_step(options, report, refused_options(context.command, options.arguments, said))
         inspect_commands.show_report(report, pipeline.written, as_json=options.as_json, hint=hint)
-        click.get_current_context().exit(code)
+        context.exit(code)
 
     command.__doc__ = summary
     command = functools.reduce(lambda function, decorate: decorate(function), reversed(extra), command)

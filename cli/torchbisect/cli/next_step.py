@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from torchbisect.pipeline.options import Options, repeat_command
@@ -9,8 +10,14 @@ from torchbisect.reports import files
 from torchbisect.reports.model.report import Report
 
 
-def next_step(options: Options, report: Report) -> str:
-    """Return what a reader may do after this run; empty where the report says it already."""
+def next_step(options: Options, report: Report, refused: Sequence[str] = ()) -> str:
+    """Return what a reader may do after this run; empty where the report says it already.
+
+    ``refused`` are the options of torchbisect among the script's arguments, which the script refused.
+    """
+    if refused and report.verdict == "untestable":
+        verb = "are options" if len(refused) > 1 else "is an option"
+        return f"{' and '.join(refused)} {verb} of torchbisect: type {_it(refused)} before {options.script}"
     if report.state == "interrupted" or report.verdict == "untestable":
         return ""
     if report.verdict == "none":
@@ -23,6 +30,10 @@ def next_step(options: Options, report: Report) -> str:
     if options.command != "check":
         steps.append(f"read {options.out / files.MARKDOWN}, and paste it into an issue")
     return "; ".join(steps)
+
+
+def _it(words: Sequence[str]) -> str:
+    return "them" if len(words) > 1 else "it"
 
 
 def _other_commands(options: Options) -> list[tuple[str, str]]:

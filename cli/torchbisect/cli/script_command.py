@@ -6,6 +6,7 @@ the script can read an argument, there is no doubt whose an option is, so it may
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,13 @@ SCRIPT_ARGUMENTS = (
     click.argument("script", type=click.Path(path_type=Path), required=False),
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
 )  # fmt: skip
+
+
+#: The words of argparse, click, typer, absl, fire, getopt, optparse, tyro and hydra about an option that they lack.
+_REFUSES = re.compile(
+    r"(?i)unrecogni[sz]ed|not recogni[sz]ed|no such option|unknown (?:command|flag|option|argument)|could not consume|"
+    r"unexpected (?:argument|option|extra|keyword)"
+)
 
 
 class ScriptCommand(GroupedCommand):
@@ -47,7 +55,6 @@ class ScriptCommand(GroupedCommand):
             rest = super().parse_args(ctx, words)
             self._warn_of_unread(script, own, ctx.params["arguments"])
             return rest
-        self._warn_of_options(ctx, script, own, text)
         return rest
 
     def _warn_of_unread(self, script: str, words: Sequence[str], left: Iterable[str]) -> None:
@@ -56,12 +63,18 @@ class ScriptCommand(GroupedCommand):
             if word.startswith("-") and word in before:
                 _warn(f"{word} is no option of torchbisect, and {script} reads no arguments")
 
-    def _warn_of_options(self, ctx: click.Context, script: str, words: Sequence[str], text: str) -> None:
-        known = {name for param in self.get_params(ctx) for name in param.opts if name.startswith("--")}
-        for word in words if words[0] != "--" else ():
-            name = word.partition("=")[0]
-            if name in known and name.removeprefix("--").replace("-", "_") not in text.replace("-", "_"):
-                _warn(f"{name} is given to {script}: options of torchbisect come before the script")
+
+def refused_options(command: click.Command, arguments: Sequence[str], said: str) -> list[str]:
+    """Return the options of a command among the script's arguments that the script refuses in what it ``said``."""
+    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    lines = [line for line in said.splitlines() if _REFUSES.search(line)]
+    names = dict.fromkeys(word.partition("=")[0] for word in arguments if word.startswith("-"))
+    return [
+        name
+        for name in names
+        if name in known
+        and any(re.search(rf"(?<![\w-])-*{re.escape(name.lstrip('-'))}(?![\w-])", line) for line in lines)
+    ]
 
 
 def _warn(text: str) -> None:

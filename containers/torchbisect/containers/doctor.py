@@ -18,6 +18,7 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.process.commands import output_of
 from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.store.cache import cache_folder
 from torchbisect.containers.store.disk import format_bytes, free_bytes
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import TorchbisectError
@@ -54,7 +55,7 @@ def run_checks(
         lambda: python_check(python),
         uv_check,
         compiler_check,
-        lambda: disk_check(cache or Path.home()),
+        lambda: disk_check(cache_folder(cache)),
         memory_check,
         limits_check,
         lambda: index_check(indexes or Indexes.from_configuration()),

@@ -140,7 +140,7 @@ class Options:
 
 _SINGLE = """
 torch good bad find index_url sandbox image variant device git build_cmd budget test slower_than max_compile_time
-max_recompiles max_graph_breaks jobs timeout repeat seed
+max_recompiles max_graph_breaks jobs timeout repeat seed cache_dir cache_limit
 """
 
 

@@ -17,7 +17,7 @@ from torchbisect.core.repro import Settings
 from torchbisect.core.timing import collected
 from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider
-from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.options import Options, is_test
 from torchbisect.pipeline.profile import profile_lines
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Provider
@@ -134,6 +134,7 @@ class Pipeline:
             if missing is not None:
                 self._builder.set_observed(missing)
                 return self._exit_without_mismatch(missing)
+            self._say_if_pytest_is_added(failing)
             self._display.status(f"preparing torch {failing}")
             oracle = stack.enter_context(self._session.failing_oracle(failing))
             self._builder.set_environment(failing, oracle.environment.facts)
@@ -159,6 +160,12 @@ class Pipeline:
             self._bisect(oracle, failing, subject, localized, shrunk)
         self._collect_versions(oracle)
         return Exit.PARTIAL if self._builder.has_unfinished_parts else Exit.FINISHED
+
+    def _say_if_pytest_is_added(self, failing: Build) -> None:
+        """Say that a test needs an environment of its own, before it is made."""
+        if is_test(self._options.script) and not self._session.sources.maker(failing).has(failing):
+            added = " and ".join(self._options.packages)
+            self._display.result(f"pytest runs the test, so an environment is made of torch {failing} and {added}")
 
     def _exit_without_mismatch(self, observed: Observed) -> Exit:
         if observed.verdict == "none":

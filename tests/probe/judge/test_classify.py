@@ -150,6 +150,33 @@ def test_an_exception_of_the_compiled_call_in_both_runs_is_agreement(shown) -> N
 
 
 @pytest.mark.parametrize(
+    ("name", "message", "cause", "agrees"),
+    [
+        ("RuntimeError", "a and b must have same reduction dim", "", True),
+        ("torch._dynamo.exc.TorchRuntimeError", "got RuntimeError('a and b must have same reduction dim')", "", True),
+        ("torch._dynamo.exc.TorchRuntimeError", "Dynamo failed to run FX node", "RuntimeError", True),
+        ("torch._inductor.exc.InductorError", "LoweringException", "AssertionError", False),
+        ("torch._dynamo.exc.BackendCompilerFailed", "backend='inductor' raised:\nKeyError: 's0'", "", False),
+        ("KeyError", "'s0'", "", False),
+    ],
+)
+def test_an_exception_agrees_by_its_class_whatever_its_words(
+    shown, name: str, message: str, cause: str, agrees: bool
+) -> None:
+    eager = shown.raised("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", "repro.py:f:3")
+    raised = shown.raised(name, message, "torch/x.py:g")
+    bases = ("RuntimeError", "Exception", "BaseException") if name.startswith("torch.") else raised.bases
+    raised = dataclasses.replace(
+        raised, bases=bases, cause=shown.raised(cause, "no", "torch/y.py:h") if cause else None
+    )
+    observation = shown.both(
+        *(dataclasses.replace(shown.ends(one), raised_in_call=True, compiled=1) for one in (eager, raised))
+    )
+    assert (agreed_ending(observation) is not None) == agrees
+    assert (find_mismatch(observation) is None) == agrees
+
+
+@pytest.mark.parametrize(
     "message",
     [
         "double free or corruption (!prev)",

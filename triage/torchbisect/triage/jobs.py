@@ -77,8 +77,8 @@ class IssueTask:
     @property
     def key(self) -> str:
         """Fingerprint of the script and all options: a task with another key needs a new run."""
-        job = self.job
-        return fingerprint(__version__, job.source, *job.others, job.problem, repeat_command(self.options, SCRIPT))
+        job, options = self.job, replace(self.options, cache_dir=None, cache_limit=None)
+        return fingerprint(__version__, job.source, *job.others, job.problem, repeat_command(options, SCRIPT))
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as JSON values, for ``from_json``."""

@@ -129,6 +129,7 @@ def run_command(
     cancel: threading.Event | None = None,
     cap: int = OUTPUT_LIMIT,
     on_errors: Callable[[bytes], None] | None = None,
+    on_wait: Callable[[int], None] | None = None,
 ) -> Completed:
     """Run a command until it ends or its time is up, then kill all processes that it left.
 
@@ -140,6 +141,7 @@ def run_command(
         cancel: ends it early, with ``Cancelled``.
         cap: bytes of each stream that are kept.
         on_errors: given the chunks of standard error as they come.
+        on_wait: given the process id again and again while the command runs.
 
     Raise ``MachineError`` if the command can't be started.
     """
@@ -158,7 +160,7 @@ def run_command(
             process.stdin.close()
         pairs = ((process.stdout, output.add), (process.stderr, take_errors))
         drains = [drain(stream, take) for stream, take in pairs if stream is not None]
-        in_time = _wait(process, None if timeout is None else begun + timeout, cancel)
+        in_time = _wait(process, None if timeout is None else begun + timeout, cancel, on_wait)
     finally:
         kill_process_tree(process, mark)
     for thread in drains:
@@ -167,9 +169,16 @@ def run_command(
     return Completed(status, output.text(), errors.text(), time.monotonic() - begun)
 
 
-def _wait(process: subprocess.Popen[bytes], until: float | None, cancel: threading.Event | None) -> bool:
+def _wait(
+    process: subprocess.Popen[bytes],
+    until: float | None,
+    cancel: threading.Event | None,
+    on_wait: Callable[[int], None] | None,
+) -> bool:
     """Wait for a process; return true if it ended before ``until``. Raise ``Cancelled`` if ``cancel`` was set."""
     while process.poll() is None:
+        if on_wait:
+            on_wait(process.pid)
         if cancel is not None and cancel.is_set():
             raise Cancelled
         if until is not None and time.monotonic() > until:

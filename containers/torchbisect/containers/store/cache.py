@@ -65,6 +65,12 @@ def _tag(folder: Path) -> None:
         file.write("Signature: 8a477f597d28d172789f06886806bc55\n")
 
 
+def cache_folder(directory: Path | str | None = None) -> Path:
+    """Return the folder of the cache, which need not exist: ``directory``, else that of the variable or the system."""
+    named = directory or os.environ.get(VARIABLE) or platformdirs.user_cache_path("torchbisect")
+    return Path(named).expanduser().absolute()
+
+
 @dataclass(frozen=True)
 class CachedEnvironment:
     """One environment in the cache: its name, its folder, and its last use in seconds since the epoch."""
@@ -94,8 +100,7 @@ class Cache:
         removed to keep it below ``limit`` bytes, by default those of ``default_limit``.
         """
         option = "--cache-dir" if directory else VARIABLE if os.environ.get(VARIABLE) else "--cache-dir"
-        named = directory or os.environ.get(VARIABLE) or platformdirs.user_cache_path("torchbisect")
-        self.root = writable_directory(Path(named).expanduser().absolute(), option=option)
+        self.root = writable_directory(cache_folder(directory), option=option)
         self.limit = default_limit(shutil.disk_usage(self.root).total) if limit is None else limit
         self.venvs, self.unfinished, self.wheels = self.root / "venvs", self.root / "making", self.root / "uv"
         self.bytecode, self.journal, self.locks = self.root / "bytecode", self.root / "journal", self.root / "locks"

@@ -25,14 +25,12 @@ from torchbisect.containers.store.disk import disk_errors, format_bytes, writabl
 from torchbisect.containers.store.lease import Leases
 from torchbisect.containers.store.run_folder import sweep_run_folders, unique_folder
 from torchbisect.containers.venv.copies import copied_environment, overlaid_environment
-from torchbisect.containers.venv.install_size import size_in_words
-from torchbisect.containers.venv.installer import Installer, environment_key, requirements
+from torchbisect.containers.venv.install_size import InstallSize, size_in_words
+from torchbisect.containers.venv.installer import LARGE, Installer, environment_key, requirements
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
-#: Bytes of a download from which on it is announced.
-_LARGE = 10**6
 #: Share of modules with known byte code above which no import is needed to compile more; many modules are never
 #: imported.
 _ENOUGH_BYTECODE = 0.25
@@ -175,17 +173,30 @@ class VenvEnvironments:
     def _make(self, build: Build, key: str, cancel: threading.Event | None, notify: Notify) -> None:
         """Make room for an environment, and make it."""
         notify(f"installing torch {build}")
-        size = self._installer.size(requirements(build, self._packages), build, cancel)
-        if size.download >= _LARGE and cancel is None:  # a prefetch says nothing
-            notify(f"installing torch {build}, {format_bytes(size.download)} to download")
-            self._say_once("size", size_in_words(build, size, self._cache))
-        over = functools.partial(self._say_once, "limit")
-        with self._cache.reserved(key, size.disk, notify=self._notify, warn=over, cancel=cancel) as reserved:
-            if not reserved:
-                raise Cancelled
-            self._install(build, key, cancel)
+        with self._room(build, key, cancel) as size:
+            if size.download >= LARGE and cancel is None:  # a prefetch says nothing
+                notify(f"installing torch {build}, {format_bytes(size.download)} to download")
+                self._say_once("size", size_in_words(build, size, self._cache))
+            self._install(build, key, cancel, size)
         self._installs += 1
-        self._cache.make_room(0, sparing=key, notify=self._notify, warn=over)
+        self._cache.make_room(0, sparing=key, notify=self._notify, warn=functools.partial(self._say_once, "limit"))
+
+    @contextlib.contextmanager
+    def _room(self, build: Build, key: str, cancel: threading.Event | None) -> Iterator[InstallSize]:
+        """Make room for an install and keep it; yield the size of the install.
+
+        What is removed to make room may be a package that the install shares, which has to be fetched again.
+        """
+        wanted, over = requirements(build, self._packages), functools.partial(self._say_once, "limit")
+        while True:
+            present = self._cache.packages()
+            size = self._installer.size(wanted, build, cancel)
+            with self._cache.reserved(key, size.disk, notify=self._notify, warn=over, cancel=cancel) as reserved:
+                if not reserved:
+                    raise Cancelled
+                if self._cache.packages() >= present:
+                    yield size
+                    return
 
     def _say_once(self, what: str, text: str) -> None:
         with self._guard:
@@ -194,7 +205,7 @@ class VenvEnvironments:
         if not said:
             self._announce(text)
 
-    def _install(self, build: Build, key: str, cancel: threading.Event | None) -> None:
+    def _install(self, build: Build, key: str, cancel: threading.Event | None, size: InstallSize) -> None:
         """Make an environment under a temporary name, and rename it when it is complete."""
         folder = self._cache.unfinished / key
         shared = self._cache.wheels_lock(shared=True)
@@ -204,7 +215,7 @@ class VenvEnvironments:
                 waiting = "another run is removing wheels from the cache: waiting for it"
                 shared.acquire(waiting=waiting, notify=self._notify)
                 try:
-                    self._fill(folder, build, cancel)
+                    self._fill(folder, build, cancel, size)
                     break
                 except DiskFull:
                     shared.release()
@@ -231,8 +242,8 @@ class VenvEnvironments:
             unused = self._cache.remove_unlinked()
         return evicted or (first and unused)
 
-    def _fill(self, folder: Path, build: Build, cancel: threading.Event | None) -> None:
-        self._installer.make(folder, build, requirements(build, self._packages), cancel)
+    def _fill(self, folder: Path, build: Build, cancel: threading.Event | None, size: InstallSize) -> None:
+        self._installer.make(folder, build, requirements(build, self._packages), cancel, size)
         python = folder / "bin" / "python"
         site, store = _site_packages(folder), bytecode_folder(self._cache.bytecode, self._interpreter)
         lent = link_known_bytecode(store, site, self._interpreter)

@@ -27,6 +27,7 @@ from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache, remove_tree
 from torchbisect.containers.store.overlay import site_packages
 from torchbisect.containers.store.run_folder import temporary_folder
+from torchbisect.containers.venv.install_progress import InstallProgress
 from torchbisect.containers.venv.install_size import InstallSize, estimated_size, size_of_pins
 from torchbisect.containers.venv.uv_errors import error_from_uv, error_of_package, main_line
 from torchbisect.core.build import Build
@@ -35,6 +36,8 @@ from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, Transient
 from torchbisect.core.scrub import scrub_secrets
 from torchbisect.core.timing import timed
 
+#: Bytes of a download from which on it is announced, and its progress shown.
+LARGE = 10**6
 _BROKEN_WHEEL_RETRIES = 3
 _DOWNLOADING = re.compile(rb"^[^\S\n]*Downloading (torch\S* \([^)]*\))", re.MULTILINE)
 
@@ -66,10 +69,18 @@ class Installer:
     program: str = field(default_factory=find_uv)
 
     @timed("install", "environment")
-    def make(self, folder: Path, build: Build, requirements: list[str], cancel: threading.Event | None = None) -> None:
+    def make(
+        self,
+        folder: Path,
+        build: Build,
+        requirements: list[str],
+        cancel: threading.Event | None = None,
+        size: InstallSize | None = None,
+    ) -> None:
         """Make an environment at ``folder`` and install these requirements in it.
 
-        It is relocatable, so that it can be made under a temporary name. Raise ``InstallFailed`` if the build can't be
+        It is relocatable, so that it can be made under a temporary name. With a ``size``, ``notify`` is told how far a
+        large download has come. Raise ``InstallFailed`` if the build can't be
         installed here, and ``InputError`` if a package that the user asked for does not exist. Raise
         ``IndexUnreachable``, ``DiskFull`` or ``MachineError`` if this machine fails, and ``Cancelled`` if ``cancel``
         was set.
@@ -83,7 +94,10 @@ class Installer:
             # uv starts the environment's Python, which would run the .pth files of an earlier try.
             remove_tree(folder)
             self._venv(folder, build, cancel)
-            self._try(wanted, build, cancel, own)
+            shown = None
+            if size is not None and size.download >= LARGE and cancel is None:
+                shown = InstallProgress(f"installing torch {build}", size, self.notify).show
+            self._try(wanted, build, cancel, own, shown)
 
         try:
             retry_install(ask, build, notify=self.notify, retry=self.retry, cancel=cancel)
@@ -136,8 +150,15 @@ class Installer:
             done = self._run([*install_options(self.indexes.allow_sdists), *aside, "--", package], cancel, own=own)
         return done.errors if done.status else ""
 
-    def _try(self, arguments: list[str], build: Build, cancel: threading.Event | None, own: Path | None = None) -> None:
-        done = self._run(arguments, cancel, self._report_downloads, own)
+    def _try(
+        self,
+        arguments: list[str],
+        build: Build,
+        cancel: threading.Event | None,
+        own: Path | None = None,
+        on_wait: Callable[[int], None] | None = None,
+    ) -> None:
+        done = self._run(arguments, cancel, self._report_downloads, own, on_wait)
         if done.status == 0:
             return
         if done.status is not None and done.status < 0:
@@ -152,6 +173,7 @@ class Installer:
         cancel: threading.Event | None,
         on_errors: Callable[[bytes], None] | None = None,
         own: Path | None = None,
+        on_wait: Callable[[int], None] | None = None,
     ) -> Completed:
         """Run uv in the cache folder, so that it finds no project's settings.
 
@@ -164,7 +186,12 @@ class Installer:
             variables = {name: value for name, value in variables.items() if name.startswith("UV_") or name in _PASSED}
             variables.update(UV_CACHE_DIR=str(own), UV_NO_CONFIG="1", HOME=str(own), TMPDIR=str(own))
         return run_command(
-            command, environment=variables, directory=self.cache.root, cancel=cancel, on_errors=on_errors
+            command,
+            environment=variables,
+            directory=self.cache.root,
+            cancel=cancel,
+            on_errors=on_errors,
+            on_wait=on_wait,
         )
 
     def _environment(self) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from torchbisect.core.verdict import MismatchKind
+from torchbisect.probe.agent.compare.same_exception import is_same_exception
 from torchbisect.probe.judge.environment_faults import (
     Untestable,
     ended_badly,
@@ -209,6 +210,8 @@ def _fail_alike(observation: Observation, source: str) -> bool:
     """Return True if two failed runs have the same cause, whatever exceptions the compiler wraps around it."""
     eager, compiled = observation.eager, observation.compiled
     if eager.raised is not None and compiled.raised is not None:
+        if eager.raised_in_call and compiled.raised_in_call:
+            return is_same_exception(asdict(eager.raised), asdict(compiled.raised))
         ours = Signature.of_raised(MismatchKind.RAISES, eager.raised, source)
         theirs = Signature.of_raised(MismatchKind.RAISES, compiled.raised, source)
         return matches(ours, theirs, Strictness.TOLERANT)

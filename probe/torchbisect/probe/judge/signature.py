@@ -10,6 +10,7 @@ from typing import Any
 
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.verdict import MismatchKind
+from torchbisect.probe.agent.compare.same_exception import WRAPPERS
 from torchbisect.probe.judge.failing_statement import (
     FailingStatement,
     assertions_with_message,
@@ -26,18 +27,6 @@ _FRAMES = 5
 # Names in JSON of attributes that have another name here.
 _JSON_NAMES = {"subjects": "asks", "seconds_lost": "lost"}
 
-# Classes that say who caught an exception and not what it was (torch/_dynamo/exc.py, torch/_inductor/exc.py).
-_WRAPPERS = frozenset(
-    {
-        "BackendCompilerFailed",
-        "InductorError",
-        "InternalTorchDynamoError",
-        "LoweringException",
-        "ObservedException",
-        "TorchDynamoException",
-        "TorchRuntimeError",
-    }
-)
 _RAISED_BY_BACKEND = re.compile(r"\A\s*backend='[^']*' raised:\s*")
 _CLASS_PREFIX = re.compile(r"\A\s*(?:[\w.]+\.)?([A-Za-z_]\w*(?:Error|Exception|Failed|Unsupported|Interrupt|Exit)): ?")
 _GOT_INNER = re.compile(r"got (\w+(?:Error|Exception))\((['\"])(.*?)\2\)", re.DOTALL)
@@ -236,17 +225,17 @@ def _chain(raised: Raised) -> Iterator[Raised]:
 def _unwrapped(raised: Raised) -> tuple[str, str]:
     """Return the class and message of the exception inside those that only wrap it."""
     name, text = _short(raised.name), _RAISED_BY_BACKEND.sub("", raised.message)
-    if name not in _WRAPPERS:
+    if name not in WRAPPERS:
         return name, text
     while found := _CLASS_PREFIX.match(text):
         name, text = found.group(1), text[found.end() :]
-        if name not in _WRAPPERS:
+        if name not in WRAPPERS:
             return name, text
     got = _GOT_INNER.search(text)
     if got:
         return got.group(1), text
     # What is below a wrapper that names no class is its cause; the wrapper's own text says more, so it stays.
-    inner = [_short(link.name) for link in _chain(raised) if _short(link.name) not in _WRAPPERS]
+    inner = [_short(link.name) for link in _chain(raised) if _short(link.name) not in WRAPPERS]
     return (inner[0] if inner else name), text
 
 

@@ -112,6 +112,7 @@ def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
     return {
         "marker": Markdown(marker(mismatch.fingerprint if mismatch else report.verdict)),
         "title": sections.title(report),
+        "is_bug": int(shown is not None),
         "headline": sections.headline(report),
         "sides": sections.sides(shown) if shown else [],
         "original": sections.text(report.original_summary) if report.original_summary else None,

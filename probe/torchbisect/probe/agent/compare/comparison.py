@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 from ..run.fork import Run
 from . import records, stdout_diff
 from .records import EventPair, EventSide, tensors_in
+from .same_exception import is_same_exception
 from .snapshot_diff import Category, Difference, SnapshotDiff, ValueRole
 
 END = 1_000_000  # the moment of the script's end, after every event
@@ -141,7 +142,7 @@ def _compare_exceptions(
     diff: SnapshotDiff, place: str, eager: Optional[Dict[str, Any]], compiled: Optional[Dict[str, Any]]
 ) -> None:
     if eager and compiled:
-        if not _is_same_exception(eager, compiled):
+        if not is_same_exception(eager, compiled):
             _add_exceptions(diff, "raises-differently", place, eager, compiled)
     elif eager:
         _add_exceptions(diff, "missing-raise", place, eager, compiled)
@@ -154,21 +155,6 @@ def _add_exceptions(
 ) -> None:
     sides = _exception_text(eager), _exception_text(compiled)
     diff.add(Category(kind, 0), place, "exception", sides, exceptions=(eager, compiled))
-
-
-def _is_same_exception(eager: Dict[str, Any], compiled: Dict[str, Any]) -> bool:
-    """Return True if the compiled exception is the eager one, a subclass of its class, or a wrapper around it.
-
-    Dynamo raises an exception that it meets while tracing as ``TorchRuntimeError``, whose message quotes it.
-    """
-    name = eager["name"]
-    inner: Optional[Dict[str, Any]] = compiled
-    while inner:
-        if name == inner["name"] or name in inner["bases"]:
-            return True
-        inner = inner.get("cause")
-    short = name.rpartition(".")[2]
-    return "{}(".format(short) in compiled["message"] or "{}:".format(short) in compiled["message"]
 
 
 def _exception_text(raised: Optional[Dict[str, Any]]) -> str:
@@ -228,7 +214,7 @@ def _same_exceptions(eager: Run, compiled: Run) -> List[Tuple[str, str]]:
     """
     pairs = zip(records.top_level_events(eager.entries), records.top_level_events(compiled.entries))
     raised = [(left.facts.get("raised"), right.facts.get("raised")) for left, right in pairs]
-    both = [(left, right) for left, right in raised if left and right and _is_same_exception(left, right)]
+    both = [(left, right) for left, right in raised if left and right and is_same_exception(left, right)]
     return [(_first_line(left), _first_line(right)) for left, right in both]
 
 
