@@ -29,10 +29,10 @@ from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, Verdict
-from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.matching import Strictness
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe, ProbeOptions
 

@@ -32,8 +32,8 @@ from torchbisect.core.build import Build
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import MismatchKind
-from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.journal import Journal
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.probe import Probe, ProbeOptions
 
 # What a script's own backend gets wrong is wrong on every torch.

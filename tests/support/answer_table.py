@@ -29,12 +29,13 @@ from torchbisect.core.errors import InputError, InstallFailed
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
-from torchbisect.probe.agent_client import Limits, ToolAnswer
+from torchbisect.probe.agent_client import ToolAnswer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.oracle import Question
 
 SIGNATURE = Signature(MismatchKind.RAISES, exception="RuntimeError", message="wrong")

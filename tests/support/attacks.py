@@ -8,9 +8,10 @@ from torchbisect.containers.environment import Environment, Environments
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe import agent_client
-from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import find_untestable
+from torchbisect.probe.limits import Limits
 
 COMPILED = "import torch\nf = torch.compile(lambda x: x + 1, backend='eager')\nf(torch.ones(2))\n"
 LEAVE = """

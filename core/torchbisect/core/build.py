@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import datetime
-import enum
 from dataclasses import dataclass
 
 from packaging.version import Version
 
+from torchbisect.core.text_enum import TextEnum
 
-class Channel(str, enum.Enum):
+
+class Channel(TextEnum):
     """Source of a build."""
 
     RELEASE = "release"
     NIGHTLY = "nightly"
     COMMIT = "commit"
     INSTALLED = "installed"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
+from torchbisect.core.text_enum import TextEnum
 
-class Answer(str, enum.Enum):
+
+class Answer(TextEnum):
     """Possible answers; only ``SAME`` and ``NONE`` are evidence."""
 
     SAME = "same"
     NONE = "none"
     OTHER = "other"
     UNTESTABLE = "untestable"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Verdict:
         return self.answer is Answer.SAME
 
 
-class MismatchKind(str, enum.Enum):
+class MismatchKind(TextEnum):
     """The kinds of mismatch, in the order of precedence in which a run with several of them is named."""
 
     CRASH = "crash"
@@ -53,6 +51,3 @@ class MismatchKind(str, enum.Enum):
     SIDE_EFFECTS = "side-effects"
     SLOW = "slow"
     COMMAND = "command"
-
-    def __str__(self) -> str:
-        return self.value

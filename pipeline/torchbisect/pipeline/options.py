@@ -12,8 +12,8 @@ from torchbisect.core.errors import InputError
 from torchbisect.core.requirement import parse_requirement
 from torchbisect.core.scrub import scrub_secrets
 from torchbisect.minimizer.budget import Budget
-from torchbisect.probe.agent_client import Limits
 from torchbisect.probe.judge.slowness import Bounds
+from torchbisect.probe.limits import Limits
 
 #: In the place of a package: those that the script imports.
 AUTO = "auto"

@@ -19,6 +19,7 @@ from torchbisect.core.timing import timed
 from torchbisect.core.trace import Trace
 from torchbisect.probe.agent_stream import AgentStream
 from torchbisect.probe.judge.observation import Ending, Observation
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.private_copy import packed
 from torchbisect.probe.script_variables import variables_of
@@ -26,9 +27,6 @@ from torchbisect.probe.script_variables import variables_of
 Answer = TypeVar("Answer")
 
 START_SECONDS = 400.0
-PREWARM_SECONDS = 120.0
-MARGIN_SECONDS = 30.0
-TOOL_SECONDS = 120.0
 # The agent sends a sign of life every two seconds. After this silence it was stopped, or the machine has failed it;
 # on two cores with ten busy processes a living one was silent for 45 seconds.
 SILENCE_SECONDS = 120.0
@@ -36,8 +34,6 @@ SILENCE_SECONDS = 120.0
 WORK_SECONDS = 300.0
 # One question makes seven runs at most, and compiles first.
 MOST_RUNS = 12
-# The limits of a run apply to processor time. On a loaded machine the wall time may be this many times as long.
-LOAD_FACTOR = 4.0
 # A compiled run that takes longer than this is shown to the user.
 _LONG_SECONDS = 10.0
 
@@ -90,69 +86,6 @@ class _Reply:
     alive: bool = False
     trouble: str | None = None
     answer: Any = None
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of a run.
-
-    Attributes:
-        eager: seconds for an eager run.
-        compiled_factor: a compiled run may take the seconds of the eager run times this factor.
-        compiled_floor: seconds that a compiled run may take in any case. On a loaded machine inductor took 35 seconds
-            for its first kernel.
-        compiled_cap: seconds that a compiled run may take at most; one that takes longer hangs.
-        memory: bytes of private memory beyond what a child inherits; 0 for no limit.
-        output: bytes kept of standard output, and as many of standard error.
-        processes: the number of processes that a run may have at a time.
-        tasks: the number of threads that all processes of a run may have at a time.
-        open_files: the number of descriptors that a process may have.
-        files: the number of files that a run may leave in its folders.
-        bytes: the size of these files.
-        threads: the number of threads of torch's operators.
-    """
-
-    eager: float = 60.0
-    compiled_factor: float = 20.0
-    compiled_floor: float = 90.0
-    compiled_cap: float = 600.0
-    memory: int = 4 << 30
-    output: int = 1 << 20
-    processes: int = 128
-    tasks: int = 480
-    open_files: int = 4096
-    files: int = 200_000
-    bytes: int = 16 << 30
-    threads: int = 2
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the limits in the form that the agent reads."""
-        return {
-            "eager_seconds": self.eager,
-            "compiled_factor": self.compiled_factor,
-            "compiled_floor": self.compiled_floor,
-            "compiled_cap": self.compiled_cap,
-            "memory": self.memory,
-            "output": self.output,
-            "processes": self.processes,
-            "tasks": self.tasks,
-            "open_files": self.open_files,
-            "files": self.files,
-            "bytes": self.bytes,
-            "threads": self.threads,
-        }
-
-    def wall_seconds(self, allowed: float) -> float:
-        """Return the wall time of a run, and of the work after it, that is allowed so many seconds by the agent."""
-        compiled = min(max(self.compiled_floor, self.eager * self.compiled_factor), self.compiled_cap)
-        return LOAD_FACTOR * min(allowed, max(2 * self.eager, compiled, PREWARM_SECONDS, TOOL_SECONDS)) + WORK_SECONDS
-
-    @property
-    def longest(self) -> float:
-        """Seconds that the script may take under plain Python."""
-        eager = 4 * self.eager + MARGIN_SECONDS
-        compiled = min(max(self.compiled_floor, self.eager * self.compiled_factor), self.compiled_cap)
-        return LOAD_FACTOR * (eager + compiled + PREWARM_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -372,7 +305,7 @@ class Agent:
                 if reply.begun is not None and begun < MOST_RUNS:
                     during, begun = reply.begun, begun + 1
                     self._compiling = (time.monotonic(), reply.eager_seconds) if during == "compiled" else None
-                    deadline = time.monotonic() + self.limits.wall_seconds(reply.seconds)
+                    deadline = time.monotonic() + self.limits.wall_seconds(reply.seconds) + WORK_SECONDS
                 elif reply.trouble is not None:
                     raise AgentRefused(reply.trouble)
                 else:

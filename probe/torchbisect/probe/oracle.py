@@ -10,12 +10,13 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Verdict
-from torchbisect.probe.agent_client import Limits, ToolAnswer
+from torchbisect.probe.agent_client import ToolAnswer
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.limits import Limits
 
 
 @dataclass(frozen=True)

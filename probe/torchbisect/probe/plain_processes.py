@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import Repro, Settings, fingerprint
-from torchbisect.probe.agent_client import LOAD_FACTOR, Limits
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.observation import Ending, Observation
+from torchbisect.probe.limits import LOAD_FACTOR, Limits
 from torchbisect.probe.module_sources import repro_identity
 from torchbisect.probe.standalone_run import PlainRun, run_plain
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 from torchbisect.containers.environment import Environment
@@ -17,7 +16,7 @@ from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.core.version import __version__
-from torchbisect.probe.agent_client import Agent, Limits, ToolAnswer
+from torchbisect.probe.agent_client import Agent, ToolAnswer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch, find_mismatch, find_untestable, same_exception_in_both
 from torchbisect.probe.judge.environment_faults import Untestable, ended_badly
@@ -26,6 +25,7 @@ from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.sanity_check import KNOWN_GOOD_SCRIPT, SanityChecks, sanity_backend
 from torchbisect.probe.judge.slowness import Bounds, repeated_slowness
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import repro_identity, siblings
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.plain_processes import PlainProcesses, ProcessTrust
@@ -117,9 +117,7 @@ class Probe:
     def __enter__(self) -> Probe:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def start(self) -> None:

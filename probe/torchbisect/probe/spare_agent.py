@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 
 from torchbisect.containers.environment import Environment
 from torchbisect.core.errors import TorchbisectError
-from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.agent_client import Agent
+from torchbisect.probe.limits import Limits
 
 
 class SpareAgent:

@@ -36,7 +36,7 @@ from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.core.version import __version__
-from torchbisect.probe.agent_client import Agent, Limits, ToolAnswer
+from torchbisect.probe.agent_client import Agent, ToolAnswer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
@@ -45,6 +45,7 @@ from torchbisect.probe.judge.matching import matches
 from torchbisect.probe.judge.normalize import normalize
 from torchbisect.probe.judge.observation import Ending, How, Observation
 from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import siblings_digest, write_siblings
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.standalone_run import check_disk, last_words

@@ -10,8 +10,9 @@ import pytest
 
 from torchbisect.containers.environment import Environment, Venv
 from torchbisect.core.repro import Repro, Settings
-from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.judge.observation import Observation
+from torchbisect.probe.limits import Limits
 
 
 @pytest.fixture(scope="session")

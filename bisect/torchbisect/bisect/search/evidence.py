@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from torchbisect.bisect import wording
 from torchbisect.core.decode import decode
+from torchbisect.core.text_enum import TextEnum
 from torchbisect.core.verdict import Answer, Verdict
 
 T = TypeVar("T")
 
 
-class BuildStatus(str, enum.Enum):
+class BuildStatus(TextEnum):
     """The status of a build in a search. Only ``GOOD`` and ``BAD`` are evidence."""
 
     GOOD = "good"
     BAD = "bad"
     UNTESTABLE = "untestable"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def testable(self) -> bool:
@@ -29,15 +26,12 @@ class BuildStatus(str, enum.Enum):
         return self is not BuildStatus.UNTESTABLE
 
 
-class BoundaryKind(str, enum.Enum):
+class BoundaryKind(TextEnum):
     """The boundaries that a search looks for; one boundary is never ``BOTH``."""
 
     REGRESSION = "regression"
     FIX = "fix"
     BOTH = "both"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)

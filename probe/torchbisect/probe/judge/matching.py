@@ -7,22 +7,19 @@ another torch, where functions were renamed and messages reworded.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 
+from torchbisect.core.text_enum import TextEnum
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.judge.normalize import common_share, jaccard, keywords, same_role
 from torchbisect.probe.judge.signature import Signature
 
 
-class Strictness(str, enum.Enum):
+class Strictness(TextEnum):
     """The degree to which two signatures must agree."""
 
     STRICT = "strict"
     TOLERANT = "tolerant"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 # A message that is alike to this degree is the same one, reworded by what the script brings in.

@@ -16,9 +16,10 @@ from torchbisect.containers.environment import Venv
 from torchbisect.containers.process.processes import HostProcess
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe import agent_client, agent_stream
-from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.judge.classify import find_untestable
 from torchbisect.probe.judge.observation import Observation
+from torchbisect.probe.limits import Limits
 
 pytestmark = pytest.mark.torch
 

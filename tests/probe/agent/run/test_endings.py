@@ -17,9 +17,10 @@ from releases import TORCHES
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe import agent_client
-from torchbisect.probe.agent_client import Agent, Limits
+from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.judge.classify import find_mismatch
 from torchbisect.probe.judge.observation import Observation
+from torchbisect.probe.limits import Limits
 
 pytestmark = pytest.mark.torch
 
