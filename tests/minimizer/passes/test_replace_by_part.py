@@ -20,6 +20,9 @@ from pass_runner import after
         ("replace_by_part.expressions", "keep(torch.relu(x.view(2) @ w) + 1)", ["keep", "w"], "keep(w)"),
         ("replace_by_part.expressions", "keep(x * torch.relu(y))", ["keep", "x *"], "keep(x * 2)"),
         ("replace_by_part.expressions", "keep(torch.relu(y) - x)", ["keep", "x -"], "keep(x - 2)"),
+        ("replace_by_part.expressions", "y = torch.sigmoid(x)\ny.detach_()", ["x ", "y.detach_()"], "y = x * 1\n"),
+        ("replace_by_part.expressions", "y = x.sigmoid(dim=1)\ny.detach_()", ["x ", "y.detach_()"], "y = x * 1\n"),
+        ("replace_by_part.expressions", "keep(x if y.grad else z())", ["keep", "*", "y.grad"], "keep(y.grad * 2)"),
         (
             "replace_by_part.blocks",
             "layers = [make() for i in range(3)]\nkeep(layers[2], get('body.layers.2'))",

@@ -29,6 +29,7 @@ from pass_runner import after
             "keep(x.to(torch.bfloat16), torch.b",
         ),
         ("a = []\nb = f()\na.append(b)\nkeep(a, a)", ["keep", "f"], "a = [f()]\nkeep(a, a)"),
+        ("a = deque([0], maxlen=2)\na.append(b)\nkeep(a, a)", ["keep"], "a = deque([0, b], maxlen=2)\nkeep(a, a)"),
     ],
 )
 def test_names_are_replaced_by_their_values(program: str, words: list[str], left: str) -> None:

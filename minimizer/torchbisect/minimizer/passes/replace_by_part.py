@@ -322,6 +322,10 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
             given = [item.value if isinstance(item, ast.Starred) else item for item in node.args]
             yield from (item for item in given if _may_replace_call(item, node.func))
             yield from (keyword.value for keyword in node.keywords if isinstance(keyword.value, (ast.Name, ast.Call)))
+            if method or _is_in_module(node.func, {"torch"}):
+                # The call may only have to make a new tensor, and a product is the plainest that does.
+                operands = [node.func.value, *given] if isinstance(node.func, ast.Attribute) and method else given
+                yield from (_times(item, ast.Constant(1)) for item in operands if isinstance(item, ast.Name))
     elif isinstance(node, ast.BinOp):
         yield node.left
         yield node.right
@@ -333,6 +337,10 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
                 yield ast.BinOp(left=node.right, op=node.op, right=ast.Constant(2))
     elif isinstance(node, ast.UnaryOp):
         yield node.operand
+    elif isinstance(node, ast.IfExp):
+        # The condition may be what goes wrong. A product shows it, whatever the two values are.
+        yield _times(node.orelse, node.test)
+        yield _times(node.body, node.test)
     elif isinstance(node, ast.Compare):
         yield node.left
         yield from node.comparators
@@ -345,6 +353,10 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
         yield node.value
     elif isinstance(node, Comprehension) and not isinstance(node, ast.DictComp):
         yield node.generators[0].iter
+
+
+def _times(left: ast.expr, right: ast.expr) -> ast.BinOp:
+    return ast.BinOp(left=left, op=ast.Mult(), right=right)
 
 
 def _may_replace_call(argument: ast.expr, func: ast.expr) -> bool:

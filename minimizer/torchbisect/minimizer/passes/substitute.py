@@ -148,15 +148,24 @@ def _appended_items(tree: ast.Module) -> Iterator[Edit]:
         block = getattr(node, "body", None)
         block = block if isinstance(block, list) else []
         for number, first in enumerate(block):
-            if not (isinstance(first, ast.Assign) and len(first.targets) == 1 and isinstance(first.value, ast.List)):
+            items = _initial_items(first.value) if isinstance(first, ast.Assign) and len(first.targets) == 1 else None
+            if items is None:
                 continue
             name = ast.unparse(first.targets[0])
             second = next((item for item in block[number + 1 :] if _mentions(item, name)), None)
             call = second.value if isinstance(second, ast.Expr) else None
-            appends = isinstance(call, ast.Call) and ast.unparse(call.func) == f"{name}.append"
+            appends = isinstance(call, ast.Call) and ast.unparse(call.func) in (f"{name}.append", f"{name}.add")
             if second is not None and isinstance(call, ast.Call) and appends and len(call.args) == 1:
-                longer = ast.List(elts=[*first.value.elts, call.args[0]], ctx=ast.Load())
-                yield Edit(((first, None), (second, ast.Assign(targets=first.targets, value=longer))))
+                longer = type(items)(elts=[*items.elts, call.args[0]], ctx=ast.Load())
+                moved = ast.Assign(targets=first.targets, value=first.value)
+                yield Edit(((first, None), (second, moved), (items, longer)))
+
+
+def _initial_items(value: ast.expr) -> ast.List | None:
+    """Return the list that a value is, or that a container is made from, as in ``deque([1], maxlen=2)``."""
+    if isinstance(value, ast.Call) and value.args:
+        value = value.args[0]
+    return value if isinstance(value, ast.List) else None
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
