@@ -16,6 +16,7 @@ from pass_runner import after
             "(lambda x: x + 1)",
         ),
         ("idioms.names", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
+        ("idioms.names_together", "def k(y):\n    return y\nx = k(keep)", ["keep"], "def f(x):\n    return x\ny = f"),
         (
             "idioms.inputs",
             "def f():\n    keep(torch.ones(1))\nf()",

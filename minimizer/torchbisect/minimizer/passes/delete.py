@@ -62,6 +62,18 @@ def _statements_at(tree: ast.Module, depth: int) -> list[ast.stmt]:
     return found
 
 
+def decorators(search: ReductionSearch) -> None:
+    """Delete decorators before all else: what they register is kept as if it were used."""
+    search.delta_debug(list(_decorators(search.tree)))
+
+
+def _decorators(tree: ast.Module) -> Iterator[Edit]:
+    torch_names = TorchNames.of(tree)
+    for node in preorder(tree):
+        if isinstance(node, (*Function, ast.ClassDef)):
+            yield from (Edit.remove(item) for item in node.decorator_list if _removable_decorator(item, torch_names))
+
+
 def elements(search: ReductionSearch) -> None:
     """Delete the optional parts in halves, then the others one by one."""
     search.delta_debug(list(_optional_parts(search.tree)))
@@ -70,16 +82,14 @@ def elements(search: ReductionSearch) -> None:
 
 def _optional_parts(tree: ast.Module) -> Iterator[Edit]:
     """Return edits that remove parts which are optional by nature."""
-    torch_names = TorchNames.of(tree)
+    yield from _decorators(tree)
     for node in preorder(tree):
         if isinstance(node, ast.Call):
             yield from (Edit.remove(keyword) for keyword in node.keywords if keyword.arg != "backend")
-        elif isinstance(node, (*Function, ast.ClassDef)):
-            yield from (Edit.remove(item) for item in node.decorator_list if _removable_decorator(item, torch_names))
-            if isinstance(node, ast.ClassDef):
-                # Modules and autograd functions keep their bases; other passes take them apart.
-                plain = [base for base in node.bases if not ast.unparse(base).endswith(("Module", "Function"))]
-                yield from (Edit.remove(item) for item in [*plain, *node.keywords])
+        elif isinstance(node, ast.ClassDef):
+            # Modules and autograd functions keep their bases; other passes take them apart.
+            plain = [base for base in node.bases if not ast.unparse(base).endswith(("Module", "Function"))]
+            yield from (Edit.remove(item) for item in [*plain, *node.keywords])
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from (Edit.remove(alias) for alias in node.names)
         elif isinstance(node, ast.Assert) and node.msg is not None:

@@ -13,14 +13,13 @@ tensor that is made inside a compiled function into its argument. Cutting a data
 are traced like any operation, and a maintainer would look for the input. ``names`` gives conventional short names: a
 name that says what a tensor meant in a program says nothing in a bug report.
 
-The last two may cost a few nodes. So they run last, and no other pass undoes them. Names of imports and attributes
+``inputs`` may cost a few nodes. So it runs last, and no other pass undoes it. Names of imports and attributes
 stay, and functions that are called in several places keep their tensors.
 """
 
 from __future__ import annotations
 
 import ast
-import keyword
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
@@ -159,6 +158,16 @@ _FUNCTION_NAMES = ("f", "g", "h", "k")
 _CLASS_NAMES = ("Model", "A", "B", "C", "D")
 
 
+def names_together(search: ReductionSearch) -> None:
+    """Rename everything in one question.
+
+    This runs early too. The last round asks again about all that a late renaming changed.
+    """
+    names = _new_names(search.tree)
+    if names:
+        search.attempt_rewrite(_renamed(search.tree, names))
+
+
 def names(search: ReductionSearch) -> None:
     """Rename everything in one question, else one name after the other."""
     names = _new_names(search.tree)
@@ -181,10 +190,8 @@ def _new_names(tree: ast.Module) -> dict[str, str]:
             continue
         taken = kept | set(found.values())
         free = [new for new in pool if new not in taken]
-        if name in pool and name not in found.values():
-            found[name] = name
-        elif free and not keyword.iskeyword(free[0]):
-            found[name] = free[0]
+        if name not in found:
+            found[name] = free[0] if free else name
     return {old: new for old, new in found.items() if old != new} if len(set(found.values())) == len(found) else {}
 
 
