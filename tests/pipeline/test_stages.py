@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import pytest
 from answer_table import Asked, Table
 from table_run import SCRIPT, Run
 
 from torchbisect.core.errors import DiskFull, Exit, InputError
 from torchbisect.minimizer.budget import Budget
+from torchbisect.pipeline.stages import minimize
 from torchbisect.probe.judge.environment_faults import Untestable
 
 RELEASES = {"2.6.0": [], "2.7.0": ["one"], "2.8.0": ["one"], "2.9.0": []}
@@ -104,6 +108,31 @@ def test_a_spent_budget_leaves_a_partial_result(run: Run) -> None:
     assert result.code == Exit.PARTIAL
     assert result.report["state"] == "partial"
     assert [one["part"] for one in result.report["unfinished"]] == ["minimize"]
+
+
+def test_a_spent_time_still_confirms_the_script_once(run: Run) -> None:
+    result = run(Table(RELEASES), budget=Budget(1e-6), command="minimize")
+    assert result.code == Exit.PARTIAL
+    assert [one["eager"] for one in result.report["minimal"]["confirmed"]] == [True, False, False]
+
+
+class Slow(Table):
+    """A table in which a plain run takes long, and no form of a script passes under plain Python."""
+
+    def ask(self, what: str, *rest: Any) -> bool:
+        if what == "plain":
+            self.plain = getattr(self, "plain", 0) + 1
+            time.sleep(0.4)
+            return False
+        return super().ask(what, *rest)
+
+
+def test_confirming_ends_with_the_budget(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minimize, "standalone_candidates", lambda source, mismatch: [source] * 9)
+    table = Slow(RELEASES)
+    result = run(table, budget=Budget(1.0), command="minimize")
+    assert result.report["minimal"]["stands_alone"] is False
+    assert 2 <= table.plain <= 9, "each form takes two runs or three"
 
 
 def test_every_smaller_script_is_kept_where_that_was_asked_for(run: Run) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from corrupted import CORRUPTED
 
 from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import Repro, Settings
@@ -430,21 +431,6 @@ def test_an_exception_of_both_runs_that_the_script_prints_is_no_mismatch(probe: 
     both = caught(both, HANDLERS[handler].replace("print('failed', error)", "said = f'failed: {error}'; print(said)"))
     assert probe.untestable(Repro(both)) is None
     assert probe.mismatch(Repro(both)) is None
-
-
-# Compiled code that leaves memory broken, in a way that is met when the process frees it at its end: a forked process
-# of the agent never does.
-CORRUPTED = """\
-import ctypes
-import torch
-libc = ctypes.CDLL(None)
-libc.calloc.restype = ctypes.c_void_p
-def corrupting(graph, inputs):
-    libc.__cxa_atexit(libc.free, ctypes.c_void_p(libc.calloc(1, 4096) + 64), None)
-    return graph
-torch.compile(lambda x: x + 1, backend={backend})(torch.ones(2))
-print("done")
-"""
 
 
 def test_corrupted_memory_that_only_plain_python_shows(environment: Environment) -> None:

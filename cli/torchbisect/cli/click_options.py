@@ -82,7 +82,8 @@ _BUILD_OPTIONS = (
 )  # fmt: skip
 _RUN_OPTIONS = (
     click.option("--budget", metavar="SECONDS|QUESTIONS",
-                 help="Stop shrinking after this and keep the smallest script: 90s, 5m or 200q (questions)."),
+                 help="Stop shrinking after this and keep the smallest script: 90s, 5m or 200q (questions). A time "
+                      "includes the runs that confirm it under plain python."),
     click.option("--save-trajectory", is_flag=True, help="Keep every smaller script on the way in OUT/trajectory."),
     click.option("--test", metavar="CMD",
                  help="A command whose exit status decides, as in git bisect run: 0 good, 125 skip, else bad."),

@@ -28,6 +28,13 @@ class Budget:
         """Return the budget as a user types it."""
         return f"{self.questions}q" if self.seconds is None else f"{self.seconds:.15g}s"
 
+    def left(self, asked: int, seconds: float) -> Budget:
+        """Return the budget that is left after so many questions and seconds."""
+        return Budget(
+            None if self.seconds is None else max(0.0, self.seconds - seconds),
+            None if self.questions is None else max(0, self.questions - asked),
+        )
+
     def allows(self, asked: int, seconds: float) -> bool:
         """Tell whether one more question may be asked after so many questions and seconds."""
         if self.questions is not None and asked >= self.questions:

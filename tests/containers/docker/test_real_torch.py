@@ -10,6 +10,7 @@ import docker
 import pytest
 import torch
 from attacks import check_attacks, check_one_container_for_each_repro
+from corrupted import CORRUPTED
 
 from torchbisect.containers.docker.environments import DockerEnvironments
 from torchbisect.containers.docker.images import ImageOptions
@@ -96,6 +97,14 @@ def test_two_agents_answer_at_once(environment: Environment) -> None:
             helper.result()
         pool.expect(asked[1:])
         assert [pool.ask(question).answer for question in asked] == [Answer.NONE, Answer.NONE, Answer.UNTESTABLE]
+
+
+def test_corrupted_memory_is_seen_by_a_plain_process_in_a_container(environment: Environment) -> None:
+    with Probe(environment, Journal()) as probe:
+        assert probe.mismatch(Repro(CORRUPTED.format(backend="corrupting"))) is None
+        found = probe.mismatch_in_plain_process(Repro(CORRUPTED.format(backend="corrupting")))
+        assert found is not None
+        assert (found.kind, found.signature.exception) == (MismatchKind.CRASH, "SIGABRT")
 
 
 @pytest.mark.long

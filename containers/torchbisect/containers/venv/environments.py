@@ -247,6 +247,8 @@ class VenvEnvironments:
         python = folder / "bin" / "python"
         site, store = _site_packages(folder), bytecode_folder(self._cache.bytecode, self._interpreter)
         lent = link_known_bytecode(store, site, self._interpreter)
+        if cancel is None:
+            self._notify(f"importing torch {build} for the first time")
         facts = self._read(build, python, cancel, warm=lent < _ENOUGH_BYTECODE)
         if lent < _ENOUGH_BYTECODE:
             writable_directory(store, option="--cache-dir")

@@ -43,7 +43,7 @@ def without_libraries(
     """Return the reduction of a script into which the code of the libraries that it imports was copied.
 
     One reduction counts both. Return ``made`` where there is no library, where the mismatch needs it, or where the
-    result is too long to be read. ``budget`` is that of the whole.
+    result is too long to be read. ``budget`` is what is left of it.
     """
     if not made.finished:
         return made
@@ -55,7 +55,7 @@ def without_libraries(
                 break
         else:
             return made
-        more = reduced(text, _left(budget, made))
+        more = reduced(text, budget)
         if more.nodes > max(LARGEST, made.original_nodes) or bundled(more.source, lookup, whole=False) is not None:
             return made
     return replace(
@@ -78,9 +78,3 @@ def _lookup(library: Library) -> Lookup:
         return None if found is None else Module(name, *found)
 
     return look_up
-
-
-def _left(budget: Budget, made: Reduction) -> Budget:
-    seconds = None if budget.seconds is None else max(0.0, budget.seconds - made.seconds)
-    questions = None if budget.questions is None else max(0, budget.questions - made.asked)
-    return Budget(seconds, questions)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from torchbisect.bisect.search.evidence import BuildStatus
 from torchbisect.core.repro import Repro, Settings
@@ -32,6 +33,30 @@ _MOST_UNLIKELY = 3
 RECHECKS = 3
 # A slow script, or one that a test judges, does not fail under plain Python, and can't be made to.
 _NEVER_STANDALONE = (MismatchKind.SLOW, MismatchKind.COMMAND)
+
+
+#: The part of a time budget that is kept for runs under plain Python, and the most seconds of it.
+_CONFIRMING_SHARE = 0.2
+_MOST_CONFIRMING = 60.0
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """The budget of the stage: shrinking gets what confirming leaves, and confirming goes on to the end of it."""
+
+    budget: Budget
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def shrinking(self) -> Budget:
+        """What is left for shrinking."""
+        kept = min(_CONFIRMING_SHARE * (self.budget.seconds or 0.0), _MOST_CONFIRMING)
+        return self.budget.left(0, time.monotonic() - self.began + kept)
+
+    @property
+    def is_over(self) -> bool:
+        """True if the time of the stage is over."""
+        return self.budget.seconds is not None and time.monotonic() - self.began >= self.budget.seconds
 
 
 @dataclass(frozen=True)
@@ -94,9 +119,10 @@ def shrink_trusted(
     session: Session, oracle: Oracle, subject: Subject, witnesses: Sequence[Witness] = ()
 ) -> ShrunkScript:
     """Shrink a script; shrink it once more if fresh processes disagree with the warm ones about the result."""
-    shrunk = shrink(session, oracle, subject, witnesses)
+    clock = _Clock(session.options.budget or Budget())
+    shrunk = _shrink(session, oracle, subject, witnesses, clock)
     if not shrunk.stands_alone and not oracle.fresh_process_agrees(shrunk.question(subject)):
-        shrunk = shrink(session, oracle, subject, witnesses)
+        shrunk = _shrink(session, oracle, subject, witnesses, clock)
     session.display.result(
         f"{len(subject.repro.source.encode())} bytes to {len(shrunk.text.encode())}, "
         f"{len(shrunk.text.splitlines())} lines, after {shrunk.reduction.asked} questions"
@@ -115,7 +141,9 @@ def unfinished_reason(session: Session, subject: Subject, shrunk: ShrunkScript) 
     return reason
 
 
-def shrink(session: Session, oracle: Oracle, subject: Subject, witnesses: Sequence[Witness] = ()) -> ShrunkScript:
+def _shrink(
+    session: Session, oracle: Oracle, subject: Subject, witnesses: Sequence[Witness], clock: _Clock
+) -> ShrunkScript:
     """Shrink the script while the mismatch stays and every witness keeps its verdict on the original.
 
     The smallest script so far is in the workspace at every moment.
@@ -130,16 +158,16 @@ def shrink(session: Session, oracle: Oracle, subject: Subject, witnesses: Sequen
         repro, subject.mismatch.signature, settings, eager_must_succeed=oracle.succeeds_in_eager(repro, settings)
     )
     reducer = _Reducer(session, oracle, question, tuple(witnesses), _script_saver(session, len(source)))
-    budget = session.options.budget or Budget()
-    reduction = reducer.reduced(source, budget)
+    reduction = reducer.reduced(source, clock.shrinking)
     small = question.with_source(reduction.source)
     # With --repeat every question is asked several times already.
     if oracle.repeat == 1 and oracle.reproduction_rate(small, RECHECKS) < 1.0:
         session.display.warn("only some runs show the shrunk script's mismatch: shrinking again, with rechecks")
-        reduction = reducer.reduced(source, budget, recheck=True)
+        reduction = reducer.reduced(source, clock.shrinking, recheck=True)
     else:
-        reduction = without_libraries(oracle, small, reduction, reducer.reduced, budget)
-    return _make_standalone(session, oracle, subject, reduction, settings)
+        left = clock.shrinking.left(reduction.asked, 0)
+        reduction = without_libraries(oracle, small, reduction, reducer.reduced, left)
+    return _make_standalone(session, oracle, subject, reduction, settings, clock)
 
 
 @dataclass(frozen=True)
@@ -177,7 +205,7 @@ class _Reducer:
                 expect=lambda texts: pool.expect(map(question.with_source, texts)),
                 budget=budget,
                 on_best=self.save,
-                on_progress=_progress(self.session),
+                on_progress=_progress(self.session, budget),
             )
 
 
@@ -218,8 +246,7 @@ def _script_saver(session: Session, longest: int) -> Callable[[str], None]:
     return save
 
 
-def _progress(session: Session) -> Callable[[Progress], None]:
-    budget = session.options.budget or Budget()
+def _progress(session: Session, budget: Budget) -> Callable[[Progress], None]:
     done, total = ("asked", budget.questions) if budget.questions else ("seconds", budget.seconds)
 
     def show(progress: Progress) -> None:
@@ -231,9 +258,9 @@ def _progress(session: Session) -> Callable[[Progress], None]:
 
 
 def _make_standalone(
-    session: Session, oracle: Oracle, subject: Subject, reduction: Reduction, settings: Settings
+    session: Session, oracle: Oracle, subject: Subject, reduction: Reduction, settings: Settings, clock: _Clock
 ) -> ShrunkScript:
-    """Make the result fail under plain Python, and run it to see that it does."""
+    """Make the result fail under plain Python, and run it to see that it does; after the budget's end try once only."""
     session.display.status(CONFIRMING, 0)  # the budget has no part in it
     home = _home(oracle, Question(subject.repro.with_source(reduction.source), subject.mismatch.signature, settings))
     _note_files(session, home, reduction.source)
@@ -243,6 +270,8 @@ def _make_standalone(
     log = oracle.observe(small, settings).compiled.errors if seen is not None else ""
     texts = standalone_candidates(reduction.source, seen or subject.mismatch)
     for number, text in enumerate(_likely_first(oracle, texts, home, settings), 1):
+        if number > 1 and clock.is_over:
+            break
         session.display.status(f"{CONFIRMING}: form {number} of at most {len(texts)}")
         runs = confirm_standalone(session, oracle, home.with_source(text))
         if runs is not None:
