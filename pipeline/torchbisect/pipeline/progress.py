@@ -19,8 +19,8 @@ from torchbisect.core.printable import shown_line
 from torchbisect.core.scrub import scrub
 from torchbisect.core.timing import timed
 
-# Seconds between two status lines where there is no terminal: often enough to show that the run is alive.
-_PLAIN_SECONDS = 8.0
+# Seconds between two status lines where there is no terminal, at most a quarter more: no two may be ten seconds apart.
+_PLAIN_SECONDS = 6.0
 # Seconds between two updates of the elapsed time on a terminal.
 _LIVE_SECONDS = 0.5
 

@@ -192,6 +192,17 @@ def test_the_last_words_of_an_aborted_process_are_said(shown, message: str) -> N
     assert f"SIGABRT: {message}, eager" in found.summary
 
 
+def test_words_of_a_kernel_are_said_without_its_folders(shown) -> None:
+    folder = "/tmp/run-39ya2ujv/homes-axs56jby/home-zho73br5/torchinductor_user/q5"
+    said = f"kernel, {folder}/cq52.main.cpp:13, index out of bounds: 0 <= tmp7 < 1L"
+    errors = f"terminate called after throwing an instance of 'std::runtime_error'\n  what():  {said}\n"
+    aborted = find_mismatch(shown.compiled(Ending("signalled", signal="SIGABRT", errors=errors, compiled=1)))
+    raised = find_mismatch(shown.compiled(shown.ends(shown.raised("RuntimeError", said, "torch/x.py:g"))))
+    for found in (aborted, raised):
+        assert found is not None
+        assert "kernel, …/cq52.main.cpp:13, index out of bounds: 0 <= tmp7 < 1L" in found.summary
+
+
 def test_an_exit_with_status_0_is_a_normal_ending(shown) -> None:
     assert find_mismatch(shown.both(shown.exits(0), shown.finished)) is None
 

@@ -27,6 +27,8 @@ _ABORT_MESSAGE = re.compile(
     r"(?:\n  what\(\):.*)?|^.*Assertion .* failed.*",
     re.MULTILINE,
 )
+# The folders of a path: those of a kernel are the run's own, and longer than what is said about it.
+_FOLDERS = re.compile(r"(?<![\w./:])/(?:[\w.+@-]+/)+")
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ def _ending_text(ending: Ending, source: str = "") -> str:
         return f"exits with status {ending.status}" if ending.status else "finishes"
     if ending.how == "signalled":
         said = _ABORT_MESSAGE.search(ending.errors)
-        return f"is ended by {ending.signal}" + (f": {said.group(0).strip()[:200]}" if said else "")
+        return f"is ended by {ending.signal}" + (f": {_cut(said.group(0))}" if said else "")
     if ending.how == "timed-out":
         return f"does not end within {ending.seconds:.0f} s"
     return "finishes" if ending.how == "finished" else f"ends {ending.how}"
@@ -203,7 +205,12 @@ def _short(raised: Raised) -> str:
     name = raised.name.removeprefix("builtins.")
     lines = raised.message.strip().splitlines()
     empty = not lines or lines[0].startswith("from user code:")
-    return name if empty else f"{name}: {lines[0][:200]}"
+    return name if empty else f"{name}: {_cut(lines[0])}"
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of a text on one line, with only the last part of each path."""
+    return " ".join(_FOLDERS.sub("…/", text).split())[:200]
 
 
 def _fail_alike(observation: Observation, source: str) -> bool:
