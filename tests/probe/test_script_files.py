@@ -85,6 +85,19 @@ def test_pipes_and_hidden_files_are_left_out(folder: Path) -> None:
     assert names(taken(folder, LOOKS + "load('.env')\n")) == {"data.csv", ".env"}
 
 
+def test_paths_longer_than_the_system_takes_are_left_out(folder: Path) -> None:
+    (folder / "to-a-long-name").symlink_to("n" * 300)
+    place = os.open(folder, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=place)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(os.open("file", os.O_CREAT, dir_fd=place))
+    os.close(place)
+    assert names(taken(folder)) == {"data.csv"}
+
+
 def test_results_environments_and_caches_are_left_out(folder: Path) -> None:
     marks = {"torchbisect-out": "report.json", "old-out": "journal.jsonl", "env": "pyvenv.cfg", "any": "CACHEDIR.TAG"}
     for name, mark in marks.items():

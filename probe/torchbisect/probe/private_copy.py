@@ -48,7 +48,7 @@ def copy_entries(entries: Sequence[Entry], base: Path, target: Path) -> str:
             else:
                 lines.append(f"file {name} {_copy_file(entry, base, path)}")
         except OSError as error:
-            if path.parent.exists() and entry.path.exists() and error.filename in (None, str(path)):
+            if os.path.exists(path.parent) and os.path.exists(entry.path) and error.filename in (None, str(path)):
                 raise DiskFull(f"{target}: {error.strerror}: the script's files can't be copied there") from error
             continue  # it vanished, changed or can't be read: the script would not have it either
     if not lines:

@@ -26,6 +26,8 @@ from torchbisect.probe.private_copy import Entry, copy_entries, relative_name, w
 MOST_BYTES = 512 << 20
 MOST_FILES = 4000
 _MOST_SEEN = 40_000
+#: Bytes of a path below the folder: it must fit below the folder of a copy too, and 4096 are the most that systems take.
+_LONGEST_PATH = 2000
 
 # Words of scripts that look at files. One too many costs a copy; one too few costs the script its data.
 _LOOKS = re.compile(
@@ -245,14 +247,20 @@ def _collect(
             is_named = entry.name in names or PurePosixPath(entry.name).stem in names
             if not is_named and (entry.name.startswith(".") or entry.name in _SKIPPED or not whole_folder):
                 continue
-            status = entry.stat(follow_symlinks=False)
             path, rank = Path(entry.path), 0 if is_named else 1
+            try:
+                status = os.lstat(path)
+            except OSError:  # removed meanwhile, or a path longer than the system takes
+                continue
+            if len(os.fsencode(path)) - len(os.fsencode(root)) > _LONGEST_PATH:
+                found.unseen = True
+                continue
             if (status.st_dev, status.st_ino) in avoided or path in found.entries:
                 continue
             if entry.name in _RESULTS and any(other.name == _JOURNAL for other in entries):
                 continue
             if stat.S_ISDIR(status.st_mode):
-                if not any((path / mark).exists() for mark in _NOT_THE_USERS):
+                if not any(os.path.exists(path / mark) for mark in _NOT_THE_USERS):
                     found.entries[path] = Entry(path, "folder", rank)
                     pending.append((path, True))
             elif stat.S_ISREG(status.st_mode):
@@ -278,7 +286,7 @@ def _chosen(found: _Found, roots: Sequence[Path]) -> tuple[list[Entry], list[Ent
         if entry.kind == "link":
             if Path(os.path.realpath(entry.path)) in there:
                 chosen.append(entry)
-            elif entry.path.exists():
+            elif os.path.exists(entry.path):
                 found.outside.append(entry.path)
     return chosen, missing
 
@@ -314,7 +322,7 @@ def _left_out(found: _Found, missing: Sequence[Entry]) -> str:
         limit = f"{format_bytes(MOST_BYTES)} and {MOST_FILES} files"
         parts.append(f"{len(files)} files ({size}, {files[0].path.name} the first) beyond {limit}")
     elif missing or found.unseen:
-        parts.append(f"what lies beyond {MOST_FILES} files")
+        parts.append(f"what lies beyond {MOST_FILES} files, or too deep")
     if found.outside:
         parts.append(", ".join(path.name for path in found.outside[:3]) + " (a link that leads outside)")
     if not parts:

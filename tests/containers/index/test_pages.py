@@ -53,6 +53,19 @@ def test_a_page_in_json(serve: Serve, answer: Any) -> None:
     assert page.packages[0].is_yanked
 
 
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "FILE:///etc/passwd", "//./etc/passwd", "ftp://h/x", "t.whl"])
+def test_a_page_of_another_machine_names_no_file_of_this_one(serve: Serve, answer: Any, address: str) -> None:
+    name = "torch-2.8.0-cp311-none-linux_x86_64.whl"
+    file = {"filename": name, "url": address, "hashes": {}}
+    told = json.dumps({"meta": {"api-version": "1.1"}, "name": "torch", "files": [file]})
+    in_json = serve(lambda path: answer(body=told.encode(), kind=JSON))
+    in_html = serve(lambda path: answer(body=f'<a href="{address}">{name}</a>'.encode()))
+    for server in (in_json, in_html):
+        found = packages(Indexes(f"{server.url}/simple", (), (f"{server.url}/links",)), "torch", retry=SHORT)
+        assert all(package.url.startswith("http://") for package in found)
+        assert bool(found) == (address in ("t.whl", "//./etc/passwd"))
+
+
 def test_a_page_is_found_behind_a_redirect(serve: Serve, answer: Any) -> None:
     def told(path: str) -> Any:
         if path.startswith("/old"):

@@ -7,6 +7,7 @@ with absolute or relative links, and writes ``+`` as ``%2B`` in them; pypi-simpl
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import ssl
 from pathlib import Path
@@ -113,7 +114,14 @@ def _page(
         return _read_page(file_path(url), name)
 
     with contextlib.nullcontext(client) if client else new_client() as asker:
-        return retry_transient(lambda: _fetch(asker, url, name, what), what, notify=notify, retry=retry)
+        page = retry_transient(lambda: _fetch(asker, url, name, what), what, notify=notify, retry=retry)
+    return _without_local_files(page) if page else None
+
+
+def _without_local_files(page: ProjectPage) -> ProjectPage:
+    """Return a page of another machine without links to this machine's files: they could name any file here."""
+    packages = [package for package in page.packages if package.url.lower().startswith(("https://", "http://"))]
+    return dataclasses.replace(page, packages=packages)
 
 
 def _fetch(client: httpx.Client, url: str, name: str, what: str) -> ProjectPage | None:
