@@ -51,8 +51,8 @@ def test_help_names_every_command_of_the_contract() -> None:
 
 
 OPTIONS = """
---torch --python --good --bad --find --channel --index-url --extra-index-url --sandbox --image --variant --device --with
---jobs --timeout --repeat --seed --cache-dir --cache-limit --out --json --verbose --quiet
+--torch --python --good --bad --find --channel --index-url --extra-index-url --sandbox --image --runtime --variant
+--device --with --jobs --timeout --repeat --seed --cache-dir --cache-limit --out --json --verbose --quiet
 --test --slower-than --max-compile-time --max-recompiles --max-graph-breaks
 """
 
@@ -127,6 +127,7 @@ def test_an_empty_script(folder: Path) -> None:
     ("words", "said"),
     [
         (["--image", "python:3.11"], "--sandbox docker"),
+        (["--runtime", "runsc"], "--sandbox docker"),
         (["-v", "-q"], "-v and -q"),
         (["--out", "repro.py"], "--out repro.py"),
         (["--with", " "], "--with"),

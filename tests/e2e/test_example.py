@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from running import Tool
 
-from torchbisect.containers.docker.install import NETWORK_VARIABLE
+from torchbisect.containers.docker.engine import NETWORK_VARIABLE
 
 pytestmark = pytest.mark.e2e
 

@@ -19,7 +19,8 @@ from filelock import FileLock
 from torchbisect.containers.docker.engine import Engine
 from torchbisect.containers.docker.images import build_image
 
-BASE = "torchbisect-test-base:bookworm"
+#: Podman imports with the tag "latest" whatever is asked, and looks for a name without a host in registries only.
+BASE = "localhost/torchbisect-test-bookworm:latest"
 #: What a base image needs so that torchbisect's own image is built on it without a network.
 PACKAGES = "python3,python3-dev,g++,ca-certificates"
 

@@ -72,6 +72,8 @@ _BUILD_OPTIONS = (
     click.option("--sandbox", type=click.Choice(["venv", "docker"]), default="venv", show_default=True,
                  help="Where the script runs: in virtual environments, or in containers."),
     click.option("--image", metavar="IMAGE", help="The container image, with --sandbox docker."),
+    click.option("--runtime", metavar="NAME",
+                 help="The engine's runtime for containers, such as runsc; the default is the engine's own."),
     click.option("--variant", metavar="NAME", help="The build's variant: cpu, cu126, ..."),
     click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The script's default device."),
     click.option("--git", metavar="PLACE", help="A clone of PyTorch, or the address of one."),

@@ -27,9 +27,25 @@ FILE = "pyproject.toml"
 _TABLE = "[tool.torchbisect]"
 _LARGEST = 1_000_000
 
-#: Options that run a program on this machine or read its files. A project that comes from a stranger may bring a
-#: ``pyproject.toml``, and its script may be meant for a container; so these are never taken from there.
-NOT_FROM_A_FILE = frozenset({"also", "build-cmd", "files", "git", "patch", "python", "test"})
+#: Options that run a program on this machine, read its files, write outside the folder, or say what holds a container.
+#: A project that comes from a stranger may bring a ``pyproject.toml``, and its script may be meant for a container; so
+#: these are never taken from there.
+NOT_FROM_A_FILE = frozenset(
+    (
+        "allow-sdists",
+        "also",
+        "build-cmd",
+        "cache-dir",
+        "files",
+        "git",
+        "image",
+        "out",
+        "patch",
+        "python",
+        "runtime",
+        "test",
+    )
+)
 
 #: Set for every ``--test`` command, and by nobody else: ``TORCHBISECT_PYTHON`` is then the environment's Python.
 _INSIDE_TEST = "TORCHBISECT_TORCH_VERSION"
@@ -129,9 +145,10 @@ def _check_names(path: Path, names: Iterable[str], known: set[str]) -> None:
         )
     refused = sorted(NOT_FROM_A_FILE.intersection(names))
     if refused:
+        variable = f"TORCHBISECT_{refused[0].upper().replace('-', '_')}"
         raise InputError(
-            f"{path}: {_TABLE} may not set {', '.join(refused)}, which would run programs or read files of this "
-            f"machine: use --{refused[0]} or the variable TORCHBISECT_{refused[0].upper().replace('-', '_')}"
+            f"{path}: {_TABLE} may not set {', '.join(refused)}, which would run programs, reach files of this "
+            f"machine or choose its sandbox: use --{refused[0]} or the variable {variable}"
         )
 
 

@@ -19,7 +19,7 @@ GROUPS = {
     "The search": "find good bad channels git build_cmd",
     "The issues": "search most workers executor address gpus",
     "Where builds come from": "index_url extra_index_urls variant",
-    "Where it runs": "sandbox image timeout repeat jobs cache_dir cache_limit",
+    "Where it runs": "sandbox image runtime timeout repeat jobs cache_dir cache_limit",
     "Output": "out as_json profile verbose quiet",
 }
 _SEARCH = {"find", "good", "channels", "git"}

@@ -10,6 +10,34 @@ from pathlib import Path
 from torchbisect.core.errors import InputError
 
 
+def open_own_file(path: Path, flags: int, mode: int = 0o666) -> int:
+    """Open a file that torchbisect itself writes, made if it isn't there; return its descriptor.
+
+    A folder from a stranger may bring a link, a pipe or a device under that name, which would lead to another file or
+    never answer. ``flags`` are those of ``os.open``, for writing.
+
+    Raises:
+        InputError: something else than a regular file has that name.
+        OSError: it can't be opened or made.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV):
+            raise _not_its_own(path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_its_own(path)
+    return descriptor
+
+
+def _not_its_own(path: Path) -> InputError:
+    return InputError(
+        f"{path} is a link, a pipe or a device, which is never written to: remove it, or name another folder"
+    )
+
+
 def read_regular_file(path: Path, limit: int) -> bytes:
     """Return the bytes of a file. A pipe or a device, which could block or never end, is not read.
 

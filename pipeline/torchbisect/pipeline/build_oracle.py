@@ -142,6 +142,7 @@ class BuildOracle:
             options.packages,
             options.sandbox,
             options.image,
+            options.runtime,
             options.device,
         )
         index = (options.index_url, options.variant)

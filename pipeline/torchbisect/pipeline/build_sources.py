@@ -214,7 +214,7 @@ class LocalBuildSources:
                 indexes,
                 image=ImageOptions(options.image, "cuda" if cuda else "cpu"),
                 packages=options.packages,
-                confinement=Confinement(gpu="0" if cuda else None),
+                confinement=Confinement(gpu="0" if cuda else None, runtime=options.runtime),
                 notify=self.display.status,
             )
         return VenvEnvironments(

@@ -72,7 +72,7 @@ class LocalProvider:
     def oracle(self, environment: Environment, journal: Journal, notify: Notify, agent: Agent | None = None) -> Oracle:
         """Return an oracle: the user's own test, else a probe, with ``agent`` as its warm process if there is one."""
         options = self._options
-        scope = " ".join((options.sandbox, options.image or "", *options.packages))
+        scope = " ".join((options.sandbox, options.image or "", options.runtime or "", *options.packages))
         if options.test is not None:
             return CommandProbe(
                 environment,

@@ -42,6 +42,7 @@ class Options:
         extra_index_urls: further package indexes, as in pip.
         sandbox: ``venv`` or ``docker``.
         image: the container image; ``None`` for the default.
+        runtime: the engine's name of the runtime of all containers; ``None`` for the engine's default.
         variant: the variant of the builds, such as ``cpu`` or ``cu126``; ``None`` for the default.
         device: the default device of the script; ``None`` for the script's own.
         git: a clone of PyTorch or the address of one; ``None`` for the public repository.
@@ -85,6 +86,7 @@ class Options:
     extra_index_urls: tuple[str, ...] = ()
     sandbox: str = "venv"
     image: str | None = None
+    runtime: str | None = None
     variant: str | None = None
     device: str | None = None
     git: str | None = None
@@ -139,8 +141,8 @@ class Options:
 
 
 _SINGLE = """
-torch good bad find index_url sandbox image variant device git build_cmd budget test slower_than max_compile_time
-max_recompiles max_graph_breaks jobs timeout repeat seed cache_dir cache_limit
+torch good bad find index_url sandbox image runtime variant device git build_cmd budget test slower_than
+max_compile_time max_recompiles max_graph_breaks jobs timeout repeat seed cache_dir cache_limit
 """
 
 
@@ -192,6 +194,8 @@ def check_options(options: Options) -> Options:
     _check_question(options)
     if options.image is not None and options.sandbox != "docker":
         raise InputError("--image is for --sandbox docker: add that, or leave --image out")
+    if options.runtime is not None and options.sandbox != "docker":
+        raise InputError("--runtime is for --sandbox docker: add that, or leave --runtime out")
     if options.cache_limit is not None and options.sandbox == "docker":
         raise InputError("--cache-limit is for --sandbox venv: leave it out, and use torchbisect cache --docker")
     if options.build_cmd is not None and options.sandbox == "docker":

@@ -28,6 +28,7 @@ _ENVIRONMENT_OPTIONS = (
     "extra_index_urls",
     "sandbox",
     "image",
+    "runtime",
     "variant",
     "device",
     "packages",

@@ -22,6 +22,7 @@ from typing import IO, Any, TypeVar
 
 from torchbisect.core.decode import DEFAULT_LIMITS, DecodeError, decode, read_object
 from torchbisect.core.errors import DiskFull, InputError
+from torchbisect.core.regular_file import open_own_file
 from torchbisect.core.retry import Notify
 
 Answer = TypeVar("Answer")
@@ -102,7 +103,7 @@ class Journal:
         line = json.dumps({"key": key, "value": value}, ensure_ascii=True).encode() + b"\n"
         with _os_errors_explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            file = open_own_file(self.path, os.O_RDWR | os.O_APPEND, 0o644)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 _check_size(self.path, os.fstat(file).st_size + len(line))

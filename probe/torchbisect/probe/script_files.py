@@ -26,7 +26,7 @@ from torchbisect.probe.private_copy import Entry, copy_entries, relative_name, w
 MOST_BYTES = 512 << 20
 MOST_FILES = 4000
 _MOST_SEEN = 40_000
-#: Bytes of a path below the folder: it must fit below the folder of a copy too, and 4096 are the most that systems take.
+#: Bytes of a path below the folder: it must fit below the folder of a copy too, and systems take 4096 at most.
 _LONGEST_PATH = 2000
 
 # Words of scripts that look at files. One too many costs a copy; one too few costs the script its data.

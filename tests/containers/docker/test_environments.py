@@ -13,6 +13,7 @@ from typing import Any
 
 import docker
 import pytest
+from engine import BASE
 
 from torchbisect.containers.docker.engine import LABEL, Engine
 from torchbisect.containers.docker.environments import DockerEnvironments
@@ -160,7 +161,7 @@ def test_the_installed_torch_is_refused_in_a_container(in_docker: Make) -> None:
 
 def test_an_image_without_the_required_programs_is_refused(engine_host: str, in_docker: Make) -> None:
     with pytest.raises(InputError, match="lacks uv"):
-        in_docker(image=ImageOptions("torchbisect-test-base:bookworm"))
+        in_docker(image=ImageOptions(BASE))
     with pytest.raises(InputError, match="correct --image"):
         in_docker(image=ImageOptions("torchbisect-no-such-image:1"))
 
@@ -190,7 +191,7 @@ sys.stdin.read()
 
 
 def test_the_next_run_removes_containers_of_a_killed_run(engine_host: str) -> None:
-    command = [sys.executable, "-c", KILLED, "torchbisect-test-base:bookworm"]
+    command = [sys.executable, "-c", KILLED, BASE]
     engine = Engine()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None

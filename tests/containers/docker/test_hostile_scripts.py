@@ -14,11 +14,11 @@ from typing import Any
 import docker
 import psutil
 import pytest
+from engine import BASE
 
-from torchbisect.containers.docker.engine import LABEL
+from torchbisect.containers.docker.engine import LABEL, NETWORK_VARIABLE
 from torchbisect.containers.docker.environments import DockerEnvironment, DockerEnvironments
 from torchbisect.containers.docker.images import ImageOptions
-from torchbisect.containers.docker.install import NETWORK_VARIABLE
 from torchbisect.containers.docker.processes import Confinement
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.store.cache import Cache
@@ -49,7 +49,7 @@ def environments(
         made = DockerEnvironments(
             Cache(place / "cache"),
             indexes,
-            image=ImageOptions(base="torchbisect-test-base:bookworm"),
+            image=ImageOptions(base=BASE),
             confinement=confinement,
             volume=volume,
         )

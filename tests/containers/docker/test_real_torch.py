@@ -11,10 +11,11 @@ import pytest
 import torch
 from attacks import check_attacks, check_one_container_for_each_repro
 from corrupted import CORRUPTED
+from engine import BASE
 
+from torchbisect.containers.docker.engine import NETWORK_VARIABLE
 from torchbisect.containers.docker.environments import DockerEnvironments
 from torchbisect.containers.docker.images import ImageOptions
-from torchbisect.containers.docker.install import NETWORK_VARIABLE
 from torchbisect.containers.docker.volume import MAKING
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.index.indexes import Indexes
@@ -58,7 +59,7 @@ def environments(engine_host: str, tmp_path_factory: pytest.TempPathFactory) -> 
         made = DockerEnvironments(
             Cache(tmp_path_factory.mktemp("cache")),
             Indexes.from_configuration(),
-            image=ImageOptions(base="torchbisect-test-base:bookworm"),
+            image=ImageOptions(base=BASE),
             volume=volume,
         )
         try:

@@ -53,7 +53,9 @@ def test_a_page_in_json(serve: Serve, answer: Any) -> None:
     assert page.packages[0].is_yanked
 
 
-@pytest.mark.parametrize("address", ["file:///etc/passwd", "FILE:///etc/passwd", "//./etc/passwd", "ftp://h/x", "t.whl"])
+@pytest.mark.parametrize(
+    "address", ["file:///etc/passwd", "FILE:///etc/passwd", "//./etc/passwd", "ftp://h/x", "t.whl"]
+)
 def test_a_page_of_another_machine_names_no_file_of_this_one(serve: Serve, answer: Any, address: str) -> None:
     name = "torch-2.8.0-cp311-none-linux_x86_64.whl"
     file = {"filename": name, "url": address, "hashes": {}}

@@ -25,12 +25,16 @@ from docker.models.containers import Container
 from torchbisect.containers.process.processes import owner, owner_is_dead
 from torchbisect.containers.store.disk import disk_errors, is_disk_full_message
 from torchbisect.containers.store.run_folder import ENGINE_NOTE, run_folder
-from torchbisect.core.errors import DiskFull, MachineError
+from torchbisect.core.errors import DiskFull, InputError, MachineError
 
 #: Label of everything that torchbisect makes in an engine; its value is the purpose.
 LABEL = "torchbisect"
 #: Label with the host and process that made a container, so that a later run can tell if its maker is dead.
 OWNER_LABEL = "torchbisect.owner"
+
+#: The variable that names the network of installs and of image builds, such as ``host``, if the engine's default does
+#: not work.
+NETWORK_VARIABLE = "TORCHBISECT_DOCKER_NETWORK"
 
 #: Seconds that an engine may take for one answer: a download of gigabytes prints no progress.
 _SILENCE = 3600
@@ -49,11 +53,15 @@ ENGINE_EXCEPTIONS = (
 class Engine:
     """The engine that ``DOCKER_HOST`` names, or the local one."""
 
-    def __init__(self, variables: dict[str, str] | None = None, *, timeout: int = 30) -> None:
+    def __init__(
+        self, variables: dict[str, str] | None = None, *, timeout: int = 30, runtime: str | None = None
+    ) -> None:
         """Connect. Raise ``MachineError`` if no engine answers: foreign code is never run without a container.
 
         ``variables`` name another engine than those of this process; ``timeout`` is in seconds, for the connection.
+        ``runtime`` is the engine's name of an OCI runtime for all containers, such as ``runsc``.
         """
+        self._runtime = runtime
         self._variables = {name: os.environ[name] for name in _ENGINE_VARIABLES if name in os.environ}
         self._variables = self._variables if variables is None else variables
         try:
@@ -73,6 +81,36 @@ class Engine:
     def identity(self) -> str:
         """A name for this engine, the same every time; part of the names of local lock files."""
         return str(self.information.get("ID") or self.information.get("Name") or "engine").replace(":", "")[:12]
+
+    def create(self, image: str, **options: Any) -> Container:
+        """Return a container, not started, under the runtime that was chosen.
+
+        Raises:
+            InputError: the engine does not know the runtime, or would use another one.
+            docker.errors.DockerException: the engine refuses for another reason.
+        """
+        wanted = self._runtime
+        if wanted is None:
+            return self.client.containers.create(image, **options)
+        known = self.information.get("Runtimes")
+        try:
+            container = self.client.containers.create(image, runtime=wanted, **options)
+        except docker.errors.APIError as error:
+            if "runtime" not in str(error.explanation):
+                raise
+            names = ", ".join(sorted(known)) if isinstance(known, dict) else "others"
+            raise InputError(
+                f"the container engine has no runtime {wanted} (it has {names}): correct --runtime, or add it to the "
+                "engine's configuration"
+            ) from error
+        container.reload()
+        if container.attrs.get("HostConfig", {}).get("Runtime") != wanted:
+            remove(container)
+            raise InputError(
+                f"the container engine does not take the runtime {wanted} for one container: leave --runtime out, and "
+                "make it the default in the engine's configuration"
+            )
+        return container
 
     def labels(self, purpose: str) -> dict[str, str]:
         """Return the labels of an object that this process makes now, and note for later runs that it uses this engine.
@@ -124,6 +162,11 @@ def _ended_long_ago(container: Container) -> bool:
     except (KeyError, ValueError):
         return False
     return datetime.datetime.now(datetime.timezone.utc) - ended > _ENDED_LONG_AGO
+
+
+def install_network() -> str | None:
+    """Return the network that the user named for installs and image builds; ``None`` for the engine's default."""
+    return os.environ.get(NETWORK_VARIABLE) or None
 
 
 def remove(container: Container) -> None:

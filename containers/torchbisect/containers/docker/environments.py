@@ -120,7 +120,7 @@ class DockerEnvironment:
 
     def _create(self, command: list[str], extra: Mapping[str, str] | None, *, stdin: str) -> Container:
         with engine_errors("making a container"):
-            return self.volume.engine.client.containers.create(
+            return self.volume.engine.create(
                 self.volume.image.identity,
                 command=[stdin, self.python, *command],
                 entrypoint=[self.python, "-I", "-S", "-c", WATCH],
@@ -174,7 +174,7 @@ class DockerEnvironments:
         self._notify = notify
         self._indexes = indexes
         self._leases = Leases(cache)
-        self.engine = Engine()
+        self.engine = Engine(runtime=self._confinement.runtime)
         try:
             self.engine.sweep()
             self.image = find_image(self.engine, image, notify=notify)

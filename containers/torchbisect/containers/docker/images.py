@@ -10,7 +10,7 @@ from pathlib import Path
 
 import docker.errors
 
-from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, remove
+from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, install_network, remove
 from torchbisect.containers.python.interpreter import INTERPRETER_QUERY, Interpreter
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import InputError, MachineError
@@ -104,6 +104,7 @@ def build_image(engine: Engine, kind: str, *, base: str | None = None, notify: N
                 tag=tag,
                 buildargs={"BASE": base} if base else {},
                 labels={LABEL: "image"},
+                network_mode=install_network(),
                 rm=True,
                 forcerm=True,
             )
@@ -120,7 +121,7 @@ def check_image(engine: Engine, name: str) -> Image:
     """Inspect an image. Raise ``InputError`` if it lacks something that environments need."""
     with engine_errors(f"looking into the image {name}"):
         identity = str(engine.client.images.get(name).id)
-        container = engine.client.containers.create(
+        container = engine.create(
             name,
             command=["-c", IMAGE_QUERY + INTERPRETER_QUERY],
             entrypoint=["python3"],

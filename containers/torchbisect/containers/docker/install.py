@@ -19,7 +19,7 @@ from pathlib import Path
 from docker.models.containers import Container
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from torchbisect.containers.docker.engine import archive, engine_errors, remove, volume_full
+from torchbisect.containers.docker.engine import archive, engine_errors, install_network, remove, volume_full
 from torchbisect.containers.docker.volume import INSTALLER, MAKING, WHEELS, Volume
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import file_path
@@ -39,9 +39,6 @@ from torchbisect.core.errors import InputError, InstallFailed, MachineError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 from torchbisect.core.scrub import scrub_secrets
 from torchbisect.core.timing import timed
-
-#: The variable that names the network of installs, such as ``host``, if the engine's default does not work.
-NETWORK_VARIABLE = "TORCHBISECT_DOCKER_NETWORK"
 
 _LOCAL = "/opt/torchbisect-local"
 _CERTIFICATES = f"{_LOCAL}/certificates.pem"
@@ -75,7 +72,7 @@ class ContainerInstaller:
         with engine_errors("making a container to install in"):
             container = self.volume.create(
                 ["sleep", _LIFETIME],
-                network_mode=os.environ.get(NETWORK_VARIABLE) or "bridge",
+                network_mode=install_network() or "bridge",
                 environment=self._variables(),
                 user=user,
                 init=True,

@@ -42,6 +42,7 @@ class Confinement:
         files: the number of files in the scratch folder.
         processes: the number of processes and threads at a time.
         gpu: the number or UUID of the GPU that is let in; ``None`` for none.
+        runtime: the engine's name of the runtime of all containers; ``None`` for the engine's default.
     """
 
     memory: int = 12 << 30
@@ -49,6 +50,7 @@ class Confinement:
     files: int = 300_000
     processes: int = 1536
     gpu: str | None = None
+    runtime: str | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of ``containers.create`` that confine foreign code.

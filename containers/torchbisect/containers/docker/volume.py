@@ -234,7 +234,7 @@ class Volume:
 
         It has no capability beside ``capabilities``, and these for root only.
         """
-        return self.engine.client.containers.create(
+        return self.engine.create(
             self.image.identity,
             command=command[1:],
             entrypoint=[command[0]],

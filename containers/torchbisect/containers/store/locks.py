@@ -22,6 +22,7 @@ from pathlib import Path
 
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.errors import InputError, MachineError
+from torchbisect.core.regular_file import open_own_file
 from torchbisect.core.retry import Notify, silent
 
 _BUSY = frozenset({errno.EWOULDBLOCK, errno.EACCES})
@@ -50,7 +51,7 @@ class FileLock:
         """Take the lock if it is free. Raise ``MachineError`` if the file can't be made or locked."""
         with disk_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = open_own_file(self.path, os.O_RDWR)
         try:
             fcntl.flock(descriptor, self._mode | fcntl.LOCK_NB)
         except OSError as error:
