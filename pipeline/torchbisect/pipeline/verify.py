@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import enum
-import zlib
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -13,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
-from torchbisect.bisect.sources.history import PYTORCH, History
-from torchbisect.bisect.sources.patch import Patch, apply_patch, read_patch
+from torchbisect.bisect.sources.patch import read_patch
+from torchbisect.bisect.sources.patched_build import patched_build
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.store.cache import Cache, remove_tree
+from torchbisect.containers.store.cache import remove_tree
 from torchbisect.containers.store.run_folder import unique_folder
 from torchbisect.core.errors import Exit, InputError, InstallFailed
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.pipeline.clone import open_history
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
@@ -32,14 +31,6 @@ from torchbisect.probe.agent_client import AgentFailed
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.reports import files
-
-_LARGEST_FILE = 8_000_000
-_READ = """
-import base64, os, sys, torch, zlib
-root = os.path.dirname(os.path.dirname(torch.__file__))
-path = os.path.join(root, sys.argv[1])
-print("file:", base64.b64encode(zlib.compress(open(path, "rb").read())).decode() if os.path.isfile(path) else "none")
-"""
 
 
 class Effect(str, enum.Enum):
@@ -150,7 +141,10 @@ def verify(
     """
     options = with_reported_script(options)
     display = Display(options.verbosity)
-    patch = read_patch(name, lambda: _history(options, display))
+    history = functools.cache(lambda: open_history(options, display.result))
+    patch = read_patch(name, history)
+    if options.git is not None:
+        patch = replace(patch, objects=history().objects)
     with ExitStack() as stack:
         stack.enter_context(display.working("Verify"))
         scripts = [_opened(stack, options, path) for path in (options.script, *_scripts_in(also)) if path is not None]
@@ -161,13 +155,12 @@ def verify(
         build = failing_build(options, session.sources, display.warn)
         base = stack.enter_context(provider.environment(build))
         try:
-            layer = patched_layer(base, patch, reverse=reverted)
-            identity = patch.digest if not reverted else patch.digest[::-1]
-            with session.sources.maker(build).with_overlay(build, layer, identity) as patched:
+            maker = session.sources.maker(build)
+            with patched_build(maker, build, base, patch, reverse=reverted) as (patched, changed):
                 effects = list(_effects(session, (base, patched), scripts, reverted=reverted))
         except (InstallFailed, AgentFailed) as error:
             return Verification(name, reverted, str(build), patch.python, (), str(error))
-    return Verification(name, reverted, str(build), tuple(sorted(layer)), tuple(effects))
+    return Verification(name, reverted, str(build), changed, tuple(effects))
 
 
 def with_reported_script(options: Options) -> Options:
@@ -180,34 +173,6 @@ def with_reported_script(options: Options) -> Options:
     if report.minimal is None or report.environment is None or not minimal.is_file():
         raise InputError(f"{folder} has no {files.MINIMAL}: shrink the script first, or name the script itself")
     return replace(options, script=minimal, torch=options.torch or report.environment.torch)
-
-
-def patched_layer(base: Environment, patch: Patch, *, reverse: bool) -> dict[str, bytes | None]:
-    """Return the files of an installation that a patch changes, as it leaves them.
-
-    Raises:
-        InstallFailed: ``needs-build`` if it changes compiled code, ``no-python`` if it changes nothing that an
-            installation has, ``patch-does-not-apply`` if its lines are not there.
-    """
-    if patch.native:
-        raise InstallFailed("needs-build", f"it changes compiled code ({', '.join(patch.native[:3])}): build it")
-    if not patch.python:
-        raise InstallFailed("no-python", "it changes no file that an installed torch has")
-    originals = {path: text for path in patch.python if (text := _installed_file(base, path)) is not None}
-    return apply_patch(patch, originals, reverse=reverse)
-
-
-def _installed_file(base: Environment, path: str) -> bytes | None:
-    done = base.run(["-c", _READ, path], timeout=300)
-    kind, _, text = done.output.strip().rpartition("\n")[2].partition(" ")
-    if done.status != 0 or kind != "file:":
-        raise InstallFailed("broken-environment", f"{path} can't be read from torch {base.build}")
-    if text == "none":
-        return None
-    try:
-        return zlib.decompressobj().decompress(base64.b64decode(text, validate=True), _LARGEST_FILE)
-    except (binascii.Error, zlib.error) as error:
-        raise InstallFailed("broken-environment", f"{path} can't be read from torch {base.build}: {error}") from error
 
 
 def _effects(
@@ -272,7 +237,3 @@ def _scripts_in(places: Sequence[Path]) -> Iterator[Path]:
         if not found:
             raise InputError(f"--also {place}: there is no script in this folder")
         yield from found
-
-
-def _history(options: Options, display: Display) -> History:
-    return History.open(options.git or PYTORCH, Cache(options.cache_dir).root / "git", notify=display.result)

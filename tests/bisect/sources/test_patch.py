@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import subprocess
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -102,21 +103,65 @@ def test_what_is_no_patch_of_torch(tmp_path: Path, text: str) -> None:
     assert patch.python == ()
 
 
-def test_a_commit_of_a_clone(tmp_path: Path) -> None:
-    def git(*words: str) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-        return subprocess.run(
-            ["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True, text=True
-        ).stdout
+@dataclass(frozen=True)
+class Repository:
+    """A repository in a folder."""
 
-    git("init", "-q")
-    for text in (OLD, NEW):
-        (tmp_path / PATH).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / PATH).write_text(text)
-        git("add", ".")
-        git("commit", "-qm", "change")
-    patch = read_patch(git("rev-parse", "HEAD").strip(), lambda: History.open(str(tmp_path), tmp_path / "cache"))
+    folder: Path
+
+    def git(self, *words: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        done = subprocess.run(["git", *identity, *words], cwd=self.folder, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(self, text: str) -> str:
+        (self.folder / PATH).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / PATH).write_text(text)
+        self.git("add", ".")
+        self.git("commit", "-qm", "change")
+        return self.git("rev-parse", "HEAD")
+
+    def patch(self, sha: str) -> Patch:
+        return read_patch(sha, lambda: History.open(str(self.folder), self.folder / "cache"))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path)
+    made.git("init", "-q")
+    return made
+
+
+def test_a_commit_of_a_clone(repository: Repository) -> None:
+    repository.commit(OLD)
+    patch = repository.patch(repository.commit(NEW))
     assert apply_patch(patch, {PATH: OLD.encode()}) == {PATH: NEW.encode()}
+    assert apply_patch(patch, {PATH: NEW.encode()}, reverse=True) == {PATH: OLD.encode()}
+
+
+def test_a_commit_is_merged_where_the_lines_around_it_differ(repository: Repository, tmp_path: Path) -> None:
+    """A diff in a file names no clone, so every line around its change must be there."""
+    base = "".join(f"line {number}\n" for number in range(12))
+    repository.commit(base)
+    patch = repository.patch(repository.commit(base.replace("line 5\n", "line five\n")))
+    there = base.replace("line 3\n", "").replace("line 8\n", "line eight\n")
+    merged = there.replace("line 5\n", "line five\n")
+    assert apply_patch(patch, {PATH: there.encode()}) == {PATH: merged.encode()}
+    assert apply_patch(patch, {PATH: merged.encode()}, reverse=True) == {PATH: there.encode()}
+    with pytest.raises(InstallFailed, match="does not apply"):
+        apply_patch(replace(patch, objects=None), {PATH: there.encode()})
+    for conflict in (base.replace("line 5\n", "line V\n"), base.replace("line 4\nline 5\nline 6\n", "")):
+        with pytest.raises(InstallFailed, match="does not apply"):
+            apply_patch(patch, {PATH: conflict.encode()})
+
+
+def test_a_build_that_has_the_change_already(repository: Repository) -> None:
+    repository.commit(OLD)
+    patch = repository.patch(repository.commit(NEW))
+    with pytest.raises(InstallFailed, match="changes nothing"):
+        apply_patch(patch, {PATH: NEW.encode()})
+    with pytest.raises(InstallFailed, match="changes nothing"):
+        apply_patch(patch, {PATH: OLD.encode()}, reverse=True)
 
 
 @pytest.mark.parametrize("name", ["no-such.diff", "#", "161036x", "pytorch/vision#3"])

@@ -117,6 +117,11 @@ class History:
                 repository.git.fetch("--prune", "origin", "+refs/heads/*:refs/heads/*")
         return cls(repository)
 
+    @property
+    def objects(self) -> Path:
+        """The folder with the objects of the clone."""
+        return Path(self._repository.common_dir).resolve() / "objects"
+
     def main_commit(self, git_version: str) -> str | None:
         """Return the commit on main that a build was made from; ``None`` if this clone doesn't have it.
 
@@ -185,7 +190,12 @@ class History:
         known = self._known(sha)
         with _git_errors(_git(), f"the changes of {sha[:10]} can't be read"):
             text: bytes = self._repository.git.diff(
-                "--no-renames", f"{known}^1", known, stdout_as_string=False, strip_newline_in_stdout=False
+                "--no-renames",
+                "--full-index",
+                f"{known}^1",
+                known,
+                stdout_as_string=False,
+                strip_newline_in_stdout=False,
             )
         return text.decode("utf-8", "surrogateescape")
 

@@ -1,8 +1,9 @@
 """A patch of PyTorch, from a file, a commit or a pull request, applied to the Python files of an installation.
 
-``git apply`` decides if a patch applies: every line of context must be there, and none is guessed. A wheel has only the
-Python files of the repository, so changes of tests and documents are left out, and a patch that changes compiled code
-can't be shown on a wheel.
+``git apply`` decides if a patch applies: every line of context must be there, and none is guessed. Where a clone has
+the files that the patch was made for, git merges instead, and a conflict is refused. A wheel has only the Python files
+of the repository, so changes of tests and documents are left out, and a patch that changes compiled code can't be shown
+on a wheel.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,13 +20,16 @@ import httpx
 
 from torchbisect.bisect.sources.history import SHA, History
 from torchbisect.bisect.sources.python_files import is_native, is_replaceable
+from torchbisect.containers.process.commands import Completed, run_command
 from torchbisect.core import web
-from torchbisect.core.errors import IndexUnreachable, InputError, InstallFailed, MachineError
+from torchbisect.core.errors import IndexUnreachable, InputError, InstallFailed
 from torchbisect.core.printable import one_line
 from torchbisect.core.regular_file import read_regular_file
 from torchbisect.core.scrub import scrub_secrets
 
 _LARGEST = 20_000_000
+#: Seconds for one call of git, on a few files.
+_TIMEOUT = 120.0
 _PULL = re.compile(
     r"(?:https?://github\.com/pytorch/pytorch/pull/|(?:pytorch/pytorch)?#|PR #?)(\d{1,7})/?", re.IGNORECASE
 )
@@ -42,11 +45,13 @@ class Patch:
         name: what the user typed for it.
         text: the diff.
         files: the paths that it changes, from the repository's root, sorted.
+        objects: the folder with a clone's objects, for a merge where the lines around a change differ; else ``None``.
     """
 
     name: str
     text: str
     files: tuple[str, ...]
+    objects: Path | None = None
 
     @property
     def digest(self) -> str:
@@ -83,10 +88,21 @@ def read_patch(name: str, history: Callable[[], History]) -> Patch:
     elif pull is not None:
         text = _fetch(f"https://github.com/pytorch/pytorch/pull/{pull[1]}.diff", name)
     elif SHA.fullmatch(name):
-        text = history().diff(name)
+        return commit_patch(history(), name)
     else:
         raise InputError(f"--patch {name}: there is no such file; name a diff, a commit or a pull request (#161036)")
     return Patch(name, text, _files_of(text, name))
+
+
+def commit_patch(history: History, sha: str) -> Patch:
+    """Return the change of a commit as a patch.
+
+    Raises:
+        InputError: the clone lacks the commit, or its change is none that an installation can take.
+        MachineError: git can't read it.
+    """
+    text = history.diff(sha)
+    return Patch(sha, text, _files_of(text, sha), history.objects)
 
 
 def apply_patch(patch: Patch, originals: Mapping[str, bytes], *, reverse: bool = False) -> dict[str, bytes | None]:
@@ -101,19 +117,24 @@ def apply_patch(patch: Patch, originals: Mapping[str, bytes], *, reverse: bool =
         MachineError: git can't be run.
     """
     with tempfile.TemporaryDirectory(prefix="torchbisect-patch-") as folder:
-        root = Path(folder)
+        root = Path(folder, "tree")
+        root.mkdir()
         for path, contents in originals.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(contents)
-        words = ["apply", "--whitespace=nowarn", *(["--reverse"] if reverse else [])]
+        if patch.objects is not None:
+            _make_repository(root, patch.objects)
+        words = ["--whitespace=nowarn", *(["--3way"] if patch.objects else []), *(["--reverse"] if reverse else [])]
         words += [f"--include={_as_pattern(path)}" for path in patch.python]
-        done = _git(words, patch.text, root)
-        if done.returncode:
-            raise InstallFailed(
-                "patch-does-not-apply", f"{patch.name} does not apply here: {_first_error(done.stderr)}"
-            )
+        done = _git_apply(words, patch.text, root)
+        if done.status != 0:
+            raise InstallFailed("patch-does-not-apply", f"{patch.name} does not apply here: {_reason(done)}")
         changed = {path: _contents(root / path) for path in patch.python}
-    return {path: new for path, new in changed.items() if new != originals.get(path)}
+    layer = {path: new for path, new in changed.items() if new != originals.get(path)}
+    if not layer:
+        there = "lacks what it adds" if reverse else "has what it adds"
+        raise InstallFailed("patch-does-not-apply", f"{patch.name} changes nothing here: the build {there} already")
+    return layer
 
 
 def _files_of(text: str, name: str) -> tuple[str, ...]:
@@ -121,30 +142,47 @@ def _files_of(text: str, name: str) -> tuple[str, ...]:
     if _LINK_MODE.search(text):
         raise InputError(f"--patch {name}: it makes symbolic links or submodules, which no patch of a wheel may")
     with tempfile.TemporaryDirectory(prefix="torchbisect-patch-") as folder:
-        done = _git(["apply", "--numstat", "-z"], text, Path(folder))
-    if done.returncode:
-        raise InputError(f"--patch {name}: this is no diff that git can read ({_first_error(done.stderr)})")
-    listed = done.stdout.decode("utf-8", "surrogateescape").split("\0")
+        root = Path(folder, "tree")
+        root.mkdir()
+        done = _git_apply(["--numstat", "-z"], text, root)
+    if done.status != 0:
+        raise InputError(f"--patch {name}: this is no diff that git can read ({_reason(done)})")
+    listed = done.output.split("\0")
     files = {line.split("\t", 2)[-1] for line in listed if line} | set(_OLD_NAME.findall(text))
     if not files:
         raise InputError(f"--patch {name}: it changes nothing")
     return tuple(sorted(files))
 
 
-def _git(words: list[str], text: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder that belongs to no repository, without the user's settings."""
+def _make_repository(root: Path, objects: Path) -> None:
+    """Make a repository of the files in a folder, which finds the contents of a clone."""
+    made = _git(["init", "--quiet"], root)
+    if made.status == 0:
+        (root / ".git" / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+        made = _git(["add", "--all", "--force"], root)
+    if made.status != 0:
+        raise InstallFailed("patch-does-not-apply", f"git can't prepare the files: {_reason(made)}")
+
+
+def _git_apply(words: Sequence[str], text: str, root: Path) -> Completed:
+    """Apply a diff, or list what it changes. The diff lies beside the folder, which has nothing but the files."""
+    file = root.parent / "patch.diff"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    return _git(["apply", *words, str(file)], root)
+
+
+def _git(words: Sequence[str], root: Path) -> Completed:
+    """Run git in a folder that lies in no other repository, without the user's settings."""
     variables = {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C",
-        "GIT_CEILING_DIRECTORIES": str(folder.parent),
+        "HOME": str(root.parent),
+        "GIT_CEILING_DIRECTORIES": str(root.parent),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
     }
-    data = text.encode("utf-8", "surrogateescape")
-    try:
-        return subprocess.run(["git", *words], input=data, cwd=folder, env=variables, capture_output=True)
-    except OSError as error:
-        raise MachineError(f"git can't be run ({error.strerror}): install it") from error
+    return run_command(["git", *words], environment=variables, directory=root, timeout=_TIMEOUT, cap=_LARGEST)
 
 
 def _contents(path: Path) -> bytes | None:
@@ -156,9 +194,14 @@ def _as_pattern(path: str) -> str:
     return re.sub(r"([\\*?\[\]])", r"\\\1", path)
 
 
-def _first_error(text: bytes) -> str:
-    lines = [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
-    return one_line(lines[0].removeprefix("error: ")) if lines else "git says nothing"
+def _reason(done: Completed) -> str:
+    """Return the line in which git says why it failed. The first of a merge only says that it can't be one."""
+    if done.timed_out:
+        return f"git did not end within {_TIMEOUT:.0f} s"
+    lines = [line for line in done.errors.splitlines() if line.strip()]
+    failed = [line for line in lines if "does not apply" in line or "patch failed" in line or "conflicts" in line]
+    shown = (failed or lines or ["git says nothing"])[0]
+    return one_line(shown.removeprefix("error: "))
 
 
 def _fetch(url: str, name: str) -> str:
