@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from pathlib import Path
 
@@ -15,18 +16,24 @@ SCRIPT = "import torch\nprint(torch.compile(lambda x: x.{name}(), backend='eager
 FILE = "torch/_dynamo/backends/debugging.py"
 CALL = "    return gm.forward\n"
 WRONG = "    if 'sin' in gm.code:\n        return lambda *inputs: [output + 1 for output in gm.forward(*inputs)]\n"
+#: A script that asks if it is compiled, and the line of dynamo that tells it.
+COMPILING = """\
+import torch
+@torch.compile(backend="eager")
+def f(x):
+    return x + 1 if torch.compiler.is_compiling() else x
+print(f(torch.ones(3)))
+"""
+FLAG, FLAG_LINE = "torch/_dynamo/variables/torch.py", "        torch.compiler.is_compiling: True,\n"
 BUILD = "diff --git a/c10/x.h b/c10/x.h\n--- a/c10/x.h\n+++ b/c10/x.h\n@@ -1 +1 @@\n-a\n+b\n"
 
 
-def planted_diff() -> str:
-    """Return a patch that gives wrong numbers for graphs with a sine."""
-    lines = (Path(torch.__file__).parents[1] / FILE).read_text().splitlines(keepends=True)
-    place = lines.index(CALL)
-    before, after = lines[place - 3 : place], lines[place : place + 3]
-    body = "".join([" " + line for line in before] + ["+" + line for line in WRONG.splitlines(keepends=True)])
-    body += "".join(" " + line for line in after)
-    old, added = len(before) + len(after), WRONG.count("\n")
-    return f"--- a/{FILE}\n+++ b/{FILE}\n@@ -{place - 2},{old} +{place - 2},{old + added} @@\n{body}"
+def planted_diff(file: str = FILE, line: str = CALL, instead: str = WRONG + CALL) -> str:
+    """Return a patch of the installed torch; by default it gives wrong numbers for graphs with a sine."""
+    old = (Path(torch.__file__).parents[1] / file).read_text().splitlines(keepends=True)
+    place = old.index(line)
+    new = [*old[:place], *instead.splitlines(keepends=True), *old[place + 1 :]]
+    return "".join(difflib.unified_diff(old, new, f"a/{file}", f"b/{file}"))
 
 
 @pytest.mark.long
@@ -39,6 +46,19 @@ def test_a_patch_that_breaks_one_script_of_two(tmp_path: Path) -> None:
     assert [one["effect"] for one in found["scripts"]] == ["no effect", "causes it"], done.stdout
     assert (done.returncode, found["broken"], found["files"]) == (3, [bad], [FILE])
     assert "breaks sin.py" in found["summary"]
+
+
+@pytest.mark.long
+def test_a_patch_that_fixes_one_script_and_breaks_another(tmp_path: Path) -> None:
+    tool = Tool(tmp_path, tmp_path / "cache")
+    tool.write(COMPILING, "compiling.py")
+    good = tool.write(SCRIPT.format(name="cos"), "cos.py")
+    tool.write(planted_diff(FLAG, FLAG_LINE, FLAG_LINE.replace("True", "False")) + planted_diff(), "both.diff")
+    sine = tool.write(SCRIPT.format(name="sin"), "sin.py")
+    done = tool.run("verify", "--patch", "both.diff", "--also", sine, "--also", good, "--json", "compiling.py")
+    found = json.loads(done.stdout)
+    assert [one["effect"] for one in found["scripts"]] == ["fixes it", "causes it", "no effect"], done.stdout
+    assert (done.returncode, found["broken"]) == (3, [sine])
 
 
 @pytest.mark.parametrize(

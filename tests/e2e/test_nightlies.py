@@ -82,6 +82,9 @@ def test_the_date_and_the_commit_are_named(tmp_path: Path, world: World) -> None
     regression = found["regression"]
     assert [regression["last_good"], regression["first_bad"]] == [world.name(GOOD), world.name(BAD)], done.stderr
     assert regression["suspects"][0]["commit"] == world.clone.culprit, done.stderr
+    reverted = [(one["commit"], one["build"], one["passes"]) for one in regression["proofs"]]
+    assert reverted == [(world.clone.culprit, world.name(number), True) for number in (BAD, COUNT - 1)], done.stderr
+    assert f"on `{world.name(BAD)}` makes it pass" in (tool.out / "report.md").read_text()
     assert [key for key, times in Counter(tool.asked).items() if times > 1] == []
 
     assert any("by their Python alone" in notice for notice in found["notices"]), found["notices"]

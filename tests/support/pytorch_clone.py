@@ -13,6 +13,7 @@ LISTS = "torch/_dynamo/variables/lists.py"
 DECOMPOSITIONS = "torch/_decomp/decompositions.py"
 COMMITS = 12
 CULPRIT = 8
+BROKEN_IMPORT = "\nraise ImportError('not yet')\n"
 
 
 @dataclass
@@ -66,37 +67,48 @@ class Clone:
         return sha
 
 
-def history_of(change: Change, index: NightlyIndex, path: Path, last_good: int, first_bad: int) -> Clone:
-    """Make a repository with commits between two nightlies of an index.
-
-    Commit ``CULPRIT`` brings the change, and the commit two before it can't be imported.
+def history_of(
+    change: Change,
+    index: NightlyIndex,
+    path: Path,
+    first: int,
+    last: int,
+    *,
+    fix: bool = False,
+    repaired: int = CULPRIT - 1,
+) -> Clone:
+    """Make a repository with twelve commits, and one of C++, between two nightlies of an index.
 
     Args:
-        change: the change that the culprit makes.
+        change: the change that commit ``CULPRIT`` makes, in a file that the even commits are about.
         index: the index, whose torch provides the sources.
         path: the folder of the repository.
-        last_good: the number of the older nightly.
-        first_bad: the number of the newer nightly.
+        first: the number of the older nightly.
+        last: the number of the newer nightly.
+        fix: the history begins with the change, and ``CULPRIT`` takes it back.
+        repaired: the commit that makes torch work again, which no build imports from two commits before the culprit on.
     """
     site, date = index.site, index.date
+    old, new = (change.new, change.old) if fix else (change.old, change.new)
     clone = Clone(path)
     clone.git("init", "-q", "-b", "main")
-    clone.commit("Base (#100)", {LISTS: (site / LISTS).read_text()})
+    clone.commit("Base (#100)", {LISTS: (site / LISTS).read_text().replace(change.old, old)})
     base = clone.commit("Another (#101)", {DECOMPOSITIONS: (site / DECOMPOSITIONS).read_text()})
-    clone.nightlies[last_good] = clone.nightly(str(date(last_good)), base)
-    last = base
+    clone.nightlies[first] = clone.nightly(str(date(first)), base)
+    sha = base
     for number in range(1, COMMITS + 1):
         name = LISTS if number % 2 == 0 else DECOMPOSITIONS
         text = (path / name).read_text()
         if number == CULPRIT:
-            last = clone.culprit = clone.commit("[dynamo] Keep lists as they are (#108)", {name: change.applied(text)})
+            sha = clone.culprit = clone.commit("[dynamo] Keep lists as they are (#108)", {name: text.replace(old, new)})
         elif number == CULPRIT - 2:
-            last = clone.commit("[dynamo] Half of a change (#106)", {name: f"{text}\nraise ImportError('not yet')\n"})
-        elif number == CULPRIT - 1:
-            clone.commit("[dynamo] The other half (#107)", {LISTS: (site / LISTS).read_text()})
+            sha = clone.commit("[dynamo] Half of a change (#106)", {name: f"{text}{BROKEN_IMPORT}"})
+        elif number == repaired:
+            whole = (path / LISTS).read_text().replace(BROKEN_IMPORT, "")
+            sha = clone.commit(f"[dynamo] The other half (#{100 + number})", {LISTS: whole})
         else:
-            last = clone.commit(f"Comment {number} (#{100 + number})", {name: f"{text}\n# {number}\n"})
+            sha = clone.commit(f"Comment {number} (#{100 + number})", {name: f"{text}\n# {number}\n"})
         if number == 3:
-            last = clone.commit("Speed up add (#203)", {"aten/src/add.cpp": "// faster\n"})
-    clone.nightlies[first_bad] = clone.nightly(str(date(first_bad)), last)
+            sha = clone.commit("Speed up add (#203)", {"aten/src/add.cpp": "// faster\n"})
+    clone.nightlies[last] = clone.nightly(str(date(last)), sha)
     return clone

@@ -16,6 +16,7 @@ from torchbisect.reports.model.search_results import (
     BisectReport,
     BuildFacts,
     BuildVerdict,
+    CommitProof,
     Fix,
     Regression,
     SkippedBuild,
@@ -147,6 +148,10 @@ _BISECT = BisectReport(
         skipped=(SkippedBuild("2.9.0", "import-failed"),),
         compare="https://github.com/pytorch/pytorch/compare/v2.8.0...v2.9.1",
         suspects=(SuspectCommit("c" * 40, "Trace setitem in a tensor (#161036)", None, ("touches torch/_dynamo",)),),
+        proofs=(
+            CommitProof("c" * 40, "2.8.0", reverted=False, passes=True),
+            CommitProof("c" * 40, "2.2.2", reverted=False, reason="it does not apply here"),
+        ),
     ),
     tested=(
         BuildVerdict("2.8.0", "bad", None, 40.0),

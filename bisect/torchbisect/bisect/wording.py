@@ -83,6 +83,18 @@ def _statement(
     )
 
 
+def change_verb(reverted: bool) -> str:
+    """Return the beginning of a sentence about a commit's change on a build."""
+    return "Reverting" if reverted else "Applying"
+
+
+def proof_result(passes: bool | None, why_not: str | None) -> str:
+    """Return the end of a sentence about a commit's change on a build; ``passes`` is ``None`` if it can't be told."""
+    if passes is None:
+        return f"could not be shown to help: {why_not or 'no reason is known'}"
+    return "makes it pass" if passes else "does not make it pass"
+
+
 def _percent(share: float) -> str:
     """Return a percentage, rounded down so that no confidence is overstated; 99.9% at most."""
     return f"{int(min(share, 0.999) * 1000) / 10:g}%" if 0 <= share <= 1 else f"{share:g}"

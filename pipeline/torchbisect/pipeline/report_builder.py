@@ -9,10 +9,8 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, SearchResult
-from torchbisect.bisect.sources.history import PYTORCH, Commit
+from torchbisect.bisect.search.evidence import BoundaryKind
 from torchbisect.containers.environment import Facts
 from torchbisect.core.build import Build
 from torchbisect.core.repro import Repro, Settings
@@ -20,8 +18,8 @@ from torchbisect.core.version import __version__
 from torchbisect.minimizer.explain.conditions import MeasuredCondition
 from torchbisect.pipeline.options import Options, is_test, repeat_command
 from torchbisect.pipeline.script_size import repro_size, script_size
+from torchbisect.pipeline.search_parts import bisect_part, commit_fields
 from torchbisect.pipeline.stages.bisect import Level
-from torchbisect.pipeline.stages.commits import BoundaryCommits
 from torchbisect.pipeline.stages.minimize import ShrunkScript
 from torchbisect.pipeline.stages.observe import Observed
 from torchbisect.pipeline.stages.refine import Refinement
@@ -34,11 +32,6 @@ from torchbisect.reports.model import report as shapes
 from torchbisect.reports.model.search_results import (
     BisectReport,
     BuildFacts,
-    BuildVerdict,
-    Fix,
-    Regression,
-    SkippedBuild,
-    SuspectCommit,
 )
 from torchbisect.reports.sanitize import without_machine_paths
 
@@ -190,10 +183,6 @@ def _shown(script: Path) -> str:
     return str(script) if is_test(script) and not script.is_absolute() else script.name
 
 
-#: The commits that a report names; a day of nightlies has many more, and the compare link lists them all.
-MOST_SUSPECTS = 5
-
-
 def mismatch_part(observed: Observed) -> shapes.MismatchReport | None:
     """Return the mismatch of an observation, if it has one."""
     return None if observed.mismatch is None else found_part(observed.mismatch, observed.runs, observed.shown)
@@ -270,36 +259,6 @@ def confirmation_part(build: str, run: PlainRun, eager: bool) -> shapes.Confirma
     return shapes.Confirmation(build, run.status, run.last_words, round(run.seconds, 2), eager)
 
 
-def bisect_part(levels: Sequence[Level]) -> BisectReport:
-    """Return the results of the searches, from the coarsest channel to the finest."""
-    first = levels[0]
-    regression, fix = _finest(levels, BoundaryKind.REGRESSION), _finest(levels, BoundaryKind.FIX)
-    return BisectReport(
-        regression=None if regression is None else _regression(*regression),
-        fix=None if fix is None else _fix(*fix),
-        tested=tuple(_tested(one) for level in levels for one in level.result.tested),
-        notices=_all_notices(levels),
-        left_out=tuple(SkippedBuild(one.version, one.reason) for one in first.listing.left_out),
-        listed=tuple(build.name for build in first.listing.builds),
-        channel=levels[-1].channel.value,
-    )
-
-
-def commit_fields(found: BoundaryCommits) -> dict[str, Any]:
-    """Return the fields of a boundary that the commits between its ends add."""
-    culprit = found.culprit.commit
-    suspects = [_suspect(one.commit, one.reasons) for one in found.suspects[:MOST_SUSPECTS]]
-    if culprit is not None:
-        means = "Python files laid over the older build" if found.how == "Python" else found.how
-        reason = f"the answer changes with this commit's {means}"
-        suspects = [_suspect(culprit, (reason,)), *(one for one in suspects if one.commit != culprit.sha)]
-    return {
-        "compare": found.span.compare,
-        "suspects": tuple(suspects),
-        "commit": culprit.sha if culprit is not None else None,
-    }
-
-
 def original_part(repro: Repro, size: shapes.ScriptSize) -> shapes.OriginalScript:
     """Return the script as the user gave it."""
     return shapes.OriginalScript(repro.name, size.bytes, size.lines, size.nodes, repro.source)
@@ -312,68 +271,6 @@ def version_part() -> dict[str, str]:
         "python": platform.python_version(),
         "uv": importlib.metadata.version("uv"),
     }
-
-
-def _finest(levels: Sequence[Level], kind: BoundaryKind) -> tuple[Boundary[Build], Level] | None:
-    """Return the boundary in the finest channel that has it."""
-    for level in reversed(levels):
-        boundary = level.boundary(kind)
-        if boundary is not None:
-            return boundary, level
-    return None
-
-
-def _regression(boundary: Boundary[Build], level: Level) -> Regression:
-    return Regression(_name(boundary.before), _name(boundary.after), **_shared_fields(boundary, level))
-
-
-def _fix(boundary: Boundary[Build], level: Level) -> Fix:
-    return Fix(_name(boundary.before), _name(boundary.after), **_shared_fields(boundary, level))
-
-
-def _shared_fields(boundary: Boundary[Build], level: Level) -> dict[str, Any]:
-    """Return the fields that both kinds of boundary have."""
-    between, skipped = _inside(boundary, level.result)
-    return {
-        "between": between,
-        "skipped": skipped,
-        "exact": boundary.exact,
-        "words": boundary.sentence,
-        "confidence": boundary.confidence,
-    }
-
-
-def _inside(boundary: Boundary[Build], result: SearchResult[Build]) -> tuple[tuple[str, ...], tuple[SkippedBuild, ...]]:
-    between = tuple(skipped.item.name for skipped in boundary.between)
-    skipped = {one.item.name: one.reason for one in boundary.between}
-    skipped.update({one.item.name: one.reason or "" for one in result.tested if not one.status.testable})
-    return between, tuple(SkippedBuild(name, reason) for name, reason in skipped.items())
-
-
-def _tested(one: AskedBuild[Build]) -> BuildVerdict:
-    return BuildVerdict(one.item.name, one.status.value, one.reason, round(one.seconds, 2), one.detail)
-
-
-def _all_notices(levels: Sequence[Level]) -> tuple[str, ...]:
-    notices: list[str] = []
-    for level in levels:
-        notices += level.result.notices
-        for boundary in (level.result.regression, level.result.fix):
-            notices += boundary.notices if boundary else ()
-    if len(levels) > 1:
-        boundaries = (levels[0].result.regression, levels[0].result.fix)
-        notices += [
-            f"among {levels[0].channel}s: {boundary.sentence}" for boundary in boundaries if boundary is not None
-        ]
-    return tuple(dict.fromkeys(notices))
-
-
-def _suspect(commit: Commit, reasons: tuple[str, ...]) -> SuspectCommit:
-    return SuspectCommit(commit.sha, commit.subject, f"{PYTORCH}/commit/{commit.sha}", reasons)
-
-
-def _name(build: Build | None) -> str | None:
-    return None if build is None else build.name
 
 
 def _set_values(settings: Settings) -> dict[str, object]:

@@ -1,14 +1,14 @@
-"""The commit search: from a pair of nightlies to the commit between them, and the suspects where none is found."""
+"""The commit search: from a pair of nightlies to the commit between them, its proof, and the suspects."""
 
 from __future__ import annotations
 
 import functools
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BuildAnswer
+from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, BuildAnswer
 from torchbisect.bisect.sources.commit_search import CommitRange, CommitSearchResult, PythonOverlay, commits_between
-from torchbisect.bisect.sources.history import PYTORCH, Commit, History
+from torchbisect.bisect.sources.history import Commit, History
 from torchbisect.bisect.sources.python_files import native_changes
 from torchbisect.bisect.sources.source_build import CommitBuilder, find_culprit_by_building
 from torchbisect.bisect.sources.suspects import Suspect, rank_suspects
@@ -16,7 +16,9 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.pipeline.build_oracle import BuildOracle
+from torchbisect.pipeline.clone import open_history
 from torchbisect.pipeline.session import Session
+from torchbisect.pipeline.stages.proof import Proof, Prover
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.oracle import Question
 
@@ -28,18 +30,28 @@ class BoundaryCommits:
     Attributes:
         suspects: the same commits, the likeliest first, each with its reasons.
         how: the way they were asked: by their ``Python`` over the older build, or by a ``build`` of each.
+        proofs: the answers of builds that have the bug, with the change of a commit reverted or applied.
     """
 
     span: CommitRange
     suspects: tuple[Suspect, ...]
     culprit: CommitSearchResult
     how: str = "Python"
+    proofs: tuple[Proof, ...] = ()
+
+    @property
+    def commit(self) -> Commit | None:
+        """The commit that the search found, or the one whose change alone makes a build pass."""
+        return self.culprit.commit or next((proof.commit for proof in self.proofs if proof.passes), None)
 
     @property
     def sentence(self) -> str:
         """The result in one line."""
         if self.culprit.commit is not None:
             return f"the answer changes with the {self.how} of {self.culprit.commit}"
+        if self.commit is not None:
+            change = "reverting" if self.proofs[0].reverted else "applying"
+            return f"the commits could not be told apart by asking them; {change} {self.commit} makes it pass"
         count = f"{len(self.span.commits)} commits lie between the two"
         if self.culprit.why_not is None and self.culprit.boundary is not None:
             return (
@@ -64,11 +76,15 @@ class CommitSearch:
 
     @functools.cached_property
     def _history(self) -> History:
-        place = self._session.options.git or PYTORCH
-        return History.open(place, self._session.sources.cache.root / "git", notify=self._session.display.result)
+        return open_history(self._session.options, self._session.display.result)
 
-    def between(self, boundary: Boundary[Build], question: Question) -> BoundaryCommits | str:
+    def between(
+        self, boundary: Boundary[Build], question: Question, newest_bad: Build | None = None
+    ) -> BoundaryCommits | str:
         """Return the commits between the two nightlies of a boundary, or the reason why they are not known.
+
+        Args:
+            newest_bad: the newest build that still has the bug; a culprit is reverted on it too.
 
         Raises:
             InputError, MachineError: the user asked for commits by name, and the history can't be read.
@@ -84,15 +100,38 @@ class CommitSearch:
             signature = question.signature
             suspects = rank_suspects(span.commits, self._component, _files(signature), _words(signature))
             self._session.display.result(f"{len(span.commits)} commits: {span.compare}")
-            culprit = self._culprit(boundary, boundary.before, span, question)
-            if culprit.commit is None and self._session.options.build_cmd is not None:
-                built = self._built(boundary, boundary.before, _narrowed(span, culprit), question)
-                return BoundaryCommits(span, suspects, built, "build")
-            return BoundaryCommits(span, suspects, culprit)
+            found = BoundaryCommits(span, suspects, self._culprit(boundary, boundary.before, span, question))
+            found = self._proven(found, boundary, question, newest_bad)
+            if found.commit is None and self._session.options.build_cmd is not None:
+                built = self._built(boundary, boundary.before, _narrowed(span, found.culprit), question)
+                found = replace(found, culprit=built, how="build")
+                found = found if built.commit is None else self._proven(found, boundary, question, newest_bad)
+            return found
         except (InputError, MachineError) as error:
             if "commit" in self._session.options.channels:
                 raise
             return f"commits could not be searched: {error}"
+
+    def _proven(
+        self, found: BoundaryCommits, boundary: Boundary[Build], question: Question, newest_bad: Build | None
+    ) -> BoundaryCommits:
+        """Return the result with a proof of its commit, or where it has none, of the suspect that proves to be it."""
+        reverted = boundary.kind is BoundaryKind.REGRESSION
+        has_bug = boundary.after if reverted else boundary.before
+        if has_bug is None:
+            return found
+        prover = Prover(self._session, self._build_oracle, self._history, question, reverted=reverted)
+        if found.commit is not None:
+            proofs: tuple[Proof, ...] = (prover.prove(found.commit, has_bug),)
+        else:
+            left = {commit.sha for commit in _narrowed(found.span, found.culprit).commits}
+            proofs = prover.find([one.commit for one in found.suspects if one.commit.sha in left], has_bug)
+            if not proofs or not proofs[-1].passes:
+                return replace(found, proofs=proofs)
+            proofs = proofs[-1:]
+        if reverted and newest_bad is not None and newest_bad != has_bug:
+            proofs = (*proofs, prover.prove(proofs[0].commit, newest_bad))
+        return replace(found, proofs=proofs)
 
     def _culprit(
         self, boundary: Boundary[Build], build: Build, span: CommitRange, question: Question

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from torchbisect.bisect.search.evidence import Boundary, BoundaryKind
+from packaging.version import Version
+
+from torchbisect.bisect.search.evidence import Boundary, BoundaryKind, BuildStatus
 from torchbisect.core.build import Build, Channel
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, Level
@@ -49,7 +51,7 @@ def refine(
             session.display.result(notice)
             yield Refinement(remark=notice)
         if finest.channel is Channel.NIGHTLY and commits.wanted:
-            yield _search_commits(session, commits, narrowed, question)
+            yield _search_commits(session, commits, narrowed, question, _newest_bad(levels))
 
 
 def _search_nightlies(
@@ -65,11 +67,21 @@ def _search_nightlies(
     return finer
 
 
+def _newest_bad(levels: Sequence[Level]) -> Build | None:
+    """Return the newest build that was seen to have the bug."""
+    bad = [asked.item for level in levels for asked in level.result.tested if asked.status is BuildStatus.BAD]
+    return max(bad, key=lambda build: Version(build.version), default=None)
+
+
 def _search_commits(
-    session: Session, commits: CommitSearch, boundary: Boundary[Build], question: Question
+    session: Session,
+    commits: CommitSearch,
+    boundary: Boundary[Build],
+    question: Question,
+    newest_bad: Build | None,
 ) -> Refinement:
     with session.display.stage(f"Commits of the {boundary.kind}"):
-        found = commits.between(boundary, question)
+        found = commits.between(boundary, question, newest_bad)
     session.display.result(found if isinstance(found, str) else found.sentence)
     if isinstance(found, str):
         return Refinement(remark=found)

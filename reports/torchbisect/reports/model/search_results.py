@@ -37,6 +37,25 @@ class SuspectCommit:
 
 
 @dataclass(frozen=True)
+class CommitProof:
+    """The answer of a build that has the bug, with one commit's change reverted or applied.
+
+    Attributes:
+        commit: the full hash of the commit.
+        build: the build.
+        reverted: the change was reverted; else it was applied.
+        passes: true if the bug is gone, false if it is still there, ``None`` if that could not be shown.
+        reason: the reason why it could not be shown.
+    """
+
+    commit: str
+    build: str
+    reverted: bool
+    passes: bool | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
 class Regression:
     """The range of builds in which the bug appeared.
 
@@ -55,6 +74,7 @@ class Regression:
         confidence: the probability that the range is right, from 0 to 1, if the script is flaky; ``None`` if every
             answer is certain.
         commit: the full hash of the commit that made the change, if testing commits found it.
+        proofs: what a build with the bug does without that commit, or without each suspect that was tried.
     """
 
     last_good: str | None
@@ -67,6 +87,7 @@ class Regression:
     suspects: tuple[SuspectCommit, ...] = ()
     confidence: float | None = None
     commit: str | None = None
+    proofs: tuple[CommitProof, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +107,7 @@ class Fix:
     suspects: tuple[SuspectCommit, ...] = ()
     confidence: float | None = None
     commit: str | None = None
+    proofs: tuple[CommitProof, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,6 +196,12 @@ def sentence(found: ChangeRange) -> str:
     return wording.sentence(
         found.words, found.before, found.after, result.between, exact=result.exact, confidence=result.confidence
     )
+
+
+def proof_sentence(proof: CommitProof) -> str:
+    """Describe a proof in one plain sentence without markup."""
+    result = wording.proof_result(proof.passes, proof.reason)
+    return f"{wording.change_verb(proof.reverted)} {proof.commit[:10]} on {proof.build} {result}"
 
 
 def verdicts_in_order(bisect: BisectReport, builds: Mapping[str, BuildFacts]) -> list[BuildVerdict]:

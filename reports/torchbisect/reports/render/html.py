@@ -18,6 +18,7 @@ from torchbisect.reports.model.search_results import (
     BuildFacts,
     ChangeRange,
     left_out,
+    proof_sentence,
     ranges,
     sentence,
     verdicts_in_order,
@@ -184,7 +185,12 @@ def _range(found: ChangeRange) -> Mapping[str, Any]:
         }
         for suspect in found.result.suspects
     ]
-    return {"title": found.words.title, "sentence": short_line(sentence(found)), "suspects": suspects}
+    return {
+        "title": found.words.title,
+        "sentence": short_line(sentence(found)),
+        "proofs": [short_line(proof_sentence(proof)) for proof in found.result.proofs],
+        "suspects": suspects,
+    }
 
 
 def _minimal(report: Report) -> Mapping[str, Any] | None:

@@ -184,6 +184,7 @@ def _range(found: ChangeRange, report: Report, allowed: Allowance) -> Mapping[st
         "title": Markdown(found.words.title),
         "sentence": sections.text(sentence(found)),
         "lines": lines,
+        "proofs": sections.proof_lines(found.result.proofs[: allowed.lines]),
         "suspects": sections.suspect_lines(found.result.suspects[: allowed.lines]),
     }
 

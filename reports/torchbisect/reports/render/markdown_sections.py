@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torchbisect.bisect import wording
 from torchbisect.core.printable import one_line
 from torchbisect.reports.model.report import (
     AblationRow,
@@ -20,6 +21,7 @@ from torchbisect.reports.model.search_results import (
     BisectReport,
     BuildFacts,
     ChangeRange,
+    CommitProof,
     SuspectCommit,
     ranges,
     verdicts_in_order,
@@ -210,6 +212,17 @@ def suspect_lines(suspects: Sequence[SuspectCommit]) -> list[Markdown]:
         pieces += [text(reason, 160) for reason in suspect.reasons[:8]]
         lines.append(Markdown("; ".join(pieces)))
     return lines
+
+
+def proof_lines(proofs: Sequence[CommitProof]) -> list[Markdown]:
+    """Return what builds with the bug do without a commit, or with it, a line each."""
+    return [
+        Markdown(
+            f"{wording.change_verb(proof.reverted)} {commit_link(proof.commit)} on {span(proof.build)} "
+            f"{text(wording.proof_result(proof.passes, proof.reason))}"
+        )
+        for proof in proofs
+    ]
 
 
 def environment_lines(environment: EnvironmentReport) -> list[Markdown]:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from torchbisect.core.printable import clean, one_line
 from torchbisect.reports.model.report import MinimalScript, Report
-from torchbisect.reports.model.search_results import ranges, sentence
+from torchbisect.reports.model.search_results import proof_sentence, ranges, sentence
 
 _VERDICTS = {
     "mismatch": ("mismatch", "bold red"),
@@ -67,6 +67,8 @@ def _found(report: Report) -> Iterator[SummaryLine]:
             yield "workaround", "; or ".join(localization.fixed_by), "dim", ""
     for found in ranges(report.bisect):
         yield "builds", sentence(found), "dim", ""
+        for proof in found.result.proofs:
+            yield "proof", proof_sentence(proof), "dim", ""
     if minimal := report.minimal:
         before = minimal.original
         size = f"{minimal.lines} lines, {minimal.bytes} bytes (from {before.lines} lines, {before.bytes} bytes)"
