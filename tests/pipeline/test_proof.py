@@ -37,6 +37,9 @@ def f(x):
     return x + 1 if torch.compiler.is_compiling() else x
 print(f(torch.ones(3)))
 """
+SIGNATURE = Signature(
+    MismatchKind.VALUES, place="output", attribute="value", eager="number", compiled="number", relative=0.5
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     provider = LocalProvider(options, display)
     session = Session.open(options, display, provider, display.warn)
     history = History.open(str(place), folder)
-    question = Question(Repro(SCRIPT), Signature(MismatchKind.VALUES, place="output"), strictness=Strictness.TOLERANT)
+    question = Question(Repro(SCRIPT), SIGNATURE, strictness=Strictness.TOLERANT)
     prover = Prover(session, BuildOracle(session), history, question, reverted=False)
     with provider.environment(build):
         yield World(prover, {name: history.commit(sha) for name, sha in made.items()}, build)
