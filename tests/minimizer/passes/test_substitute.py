@@ -29,6 +29,7 @@ from pass_runner import after
             "keep(x.to(torch.bfloat16), torch.b",
         ),
         ("a = []\nb = f()\na.append(b)\nkeep(a, a)", ["keep", "f"], "a = [f()]\nkeep(a, a)"),
+        ("a = {'id'}\ndef f(x):\n    keep(x, a)\nf(1)", ["keep"], "def f(x):\n    keep(x, {'id'})\n"),
         ("a = deque([0], maxlen=2)\na.append(b)\nkeep(a, a)", ["keep"], "a = deque([0, b], maxlen=2)\nkeep(a, a)"),
     ],
 )

@@ -10,7 +10,7 @@ Before and after::
 
 Names with one use are replaced by any value, names with several uses only by constants and other names: a tensor that
 is written twice is two tensors. The same goes for attributes, such as those of a configuration object that is made
-once. A value outside a function stays outside; inside it would be traced, and that is another program.
+once. A value outside a function stays outside, unless it is a literal; inside it would be traced, and that is another program.
 """
 
 from __future__ import annotations
@@ -89,12 +89,16 @@ def _scope_substitutions(
         uses = [node for node in walk(scope) if isinstance(node, ast.Name) and node.id == name and _is_read(node)]
         value = assigned[0].value
         plain = _is_repeatable(value, imported)
-        # A value made outside a function stays outside: inside it would be traced, and that is another program.
+        # A tensor made outside a function stays outside: inside it would be traced, and that is another program.
         near = [use for use in uses if not _is_in_inner_scope(scope, use)]
-        if uses and (plain or (len(uses) == 1 and (near or isinstance(value, (ast.Attribute, ast.Lambda))))):
+        if uses and (plain or (len(uses) == 1 and (near or isinstance(value, _MOVABLE) or _is_literal(value)))):
             yield Edit(((assigned[0], None), *((use, copied(value) if plain else value) for use in uses)))
     # A name that is bound several times in a row: write ``x = a`` and ``x = f(x)`` as ``x = f(a)``.
     yield from _rebound_names(scope)
+
+
+_MOVABLE = (ast.Attribute, ast.Lambda)
+"""Values that mean the same inside a function that names them once, as literals do."""
 
 
 def _is_repeatable(value: ast.expr, imported: set[str]) -> bool:
