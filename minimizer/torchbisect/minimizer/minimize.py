@@ -121,6 +121,8 @@ SCHEDULE = Schedule(
         ("flatten_classes.layers", flatten_classes.layers),
         ("delete_parameters.functions", delete_parameters.functions),
         ("delete_parameters.autograd_functions", delete_parameters.autograd_functions),
+        ("delete.optional_parts", delete.optional_parts),
+        ("remove_unused", remove_unused.run),
         ("delete.elements", delete.elements),
         ("replace_by_part.expressions", replace_by_part.expressions),
         ("replace_by_argument.results", replace_by_argument.results),

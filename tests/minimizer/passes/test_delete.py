@@ -12,7 +12,8 @@ from pass_runner import after
         ("delete.statements", "a = 1\nb = 2\nif a:\n    c = 3\n    keep(b)\nd = 4", ["keep"], "b = 2\nif a:"),
         ("delete.decorators", "@register('f')\ndef f():\n    keep()", ["keep"], "def f():\n    keep()"),
         ("delete.decorators", "@torch.compile\n@seen\ndef f():\n    keep()", ["keep"], "@torch.compile\ndef f()"),
-        ("delete.elements", "keep(a, b=1, c=[1, 2, {'k': 3}])", ["keep", "3"], "keep(a, c=[3])"),
+        ("delete.elements", "keep(a, c=[1, 2, {'k': 3}])", ["keep", "3"], "keep(a, c=[3])"),
+        ("delete.optional_parts", "keep(a, b=1, c=[2])", ["keep", "2"], "keep(a, c=[2])"),
     ],
 )
 def test_statements_and_their_parts_are_deleted(step: str, program: str, words: list[str], left: str) -> None:

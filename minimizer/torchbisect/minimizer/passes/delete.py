@@ -74,9 +74,13 @@ def _decorators(tree: ast.Module) -> Iterator[Edit]:
             yield from (Edit.remove(item) for item in node.decorator_list if _removable_decorator(item, torch_names))
 
 
-def elements(search: ReductionSearch) -> None:
-    """Delete the optional parts in halves, then the others one by one."""
+def optional_parts(search: ReductionSearch) -> None:
+    """Delete the optional parts in halves: keywords, decorators, bases, imported names."""
     search.delta_debug(list(_optional_parts(search.tree)))
+
+
+def elements(search: ReductionSearch) -> None:
+    """Delete the other parts one by one: arguments, elements, operands, targets, slices, results."""
     search.scan(_other_parts)
 
 

@@ -85,3 +85,20 @@ def test_expressions_give_tensors_of_equal_form_and_equal_values_if_exact(tensor
         assert again.is_contiguous() == tensor.is_contiguous(), expression
     if expression.exact:
         assert torch.equal(again.detach(), tensor.detach()), expression
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (torch.ones(1, 1), "torch.ones(1, 1)"),
+        (torch.zeros(1), "torch.zeros(1)"),
+        (torch.tensor(1.0), "torch.tensor(1.0)"),
+        (torch.full((2,), -0.0), "torch.full((2,), -0.0)"),
+        (torch.tensor([1]), "torch.tensor([1])"),
+        (torch.eye(2), "torch.eye(2)"),
+    ],
+)
+def test_a_plain_tensor_is_written_in_its_plain_form(value: Any, text: str) -> None:
+    found = ExpressionWriter(NAMESPACE).write(value)
+    assert found is not None
+    assert found == (text, True)

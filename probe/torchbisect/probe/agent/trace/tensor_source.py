@@ -65,7 +65,8 @@ def _exact_expression(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tupl
         return None
     flat, whole = data.reshape(-1), not data.is_floating_point()
     first = flat[0].item()
-    if numel > 1 and bool((flat == first).all()):
+    is_short_in_full = bool(shape) and tensor.dtype is torch.float32 and _is_one_or_zero(first)
+    if (numel > 1 or is_short_in_full) and bool((flat == first).all()):
         return _constant(first, shape, tensor), True
     is_counted = data.dim() == 1 and numel > 3 and data.dtype is not torch.bool
     if is_counted and torch.equal(data, torch.arange(numel, dtype=data.dtype)):
@@ -81,8 +82,13 @@ def _exact_expression(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tupl
     return None
 
 
+def _is_one_or_zero(value: Any) -> bool:
+    """Return True for 1 and 0, but not for the negative zero."""
+    return value in (0, 1) and math.copysign(1.0, value) > 0
+
+
 def _constant(value: Any, shape: List[int], tensor: torch.Tensor) -> str:
-    if tensor.dtype is not torch.bool and value in (0, 1):
+    if tensor.dtype is not torch.bool and _is_one_or_zero(value):
         return _factory("ones" if value else "zeros", shape, tensor)
     size = "({})".format(_joined(shape, True))
     arguments = [size, _literal(value), *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
