@@ -10,7 +10,8 @@ Before and after::
 
 Names with one use are replaced by any value, names with several uses only by constants and other names: a tensor that
 is written twice is two tensors. The same goes for attributes, such as those of a configuration object that is made
-once. A value outside a function stays outside, unless it is a literal; inside it would be traced, and that is another program.
+once. A value outside a function stays outside, unless it is a literal; inside it would be traced, and that is another
+program.
 """
 
 from __future__ import annotations
