@@ -199,4 +199,4 @@ def _files(signature: Signature) -> frozenset[str]:
 
 def _words(signature: Signature) -> list[str]:
     """Return words of the mismatch that a commit's subject may contain."""
-    return [word for word in (signature.attribute, signature.exception) if word]
+    return [word for word in (signature.attribute, signature.exception, *(signature.subjects or ())) if word]
