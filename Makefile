@@ -18,7 +18,8 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/torchbisect run --torch 2.8.0 --jobs 2 --out demo-out examples/covariance_head.py
+	$(BIN)/torchbisect run --torch 2.8.0 --jobs 2 --cache-limit 20GB --out demo-out examples/covariance_head.py
+	$(BIN)/torchbisect cache --down-to 9GB
 
 check: setup
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from torchbisect.cli import inspect_commands, issue_command, verify_command
-from torchbisect.cli.click_options import SEARCH_OPTIONS, Number, options_from, shared_options
+from torchbisect.cli.click_options import SEARCH_OPTIONS, Number, Size, options_from, shared_options
 from torchbisect.cli.help_pages import CommandGroup, GroupedCommand
 from torchbisect.cli.next_step import next_step
 from torchbisect.cli.script_command import ScriptCommand, refused_options, with_script
@@ -166,9 +166,12 @@ def builds(channel: str, as_json: bool, **given: Any) -> None:
 @click.option("--prune", is_flag=True, help="Remove everything that no run uses.")
 @click.option("--docker", is_flag=True, help="Look at volumes and images of the container engine too.")
 @click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
-def cache(prune: bool, docker: bool, cache_dir: Path | None) -> None:
+@click.option(
+    "--down-to", type=Size(), metavar="SIZE", help="Remove what was unused for longest, until this much is left."
+)
+def cache(prune: bool, docker: bool, cache_dir: Path | None, down_to: int | None) -> None:
     """List what is kept on this machine and its size, and remove it."""
-    inspect_commands.show_cache(cache_dir, prune=prune, docker=docker)
+    inspect_commands.show_cache(cache_dir, prune=prune, docker=docker, down_to=down_to)
 
 
 @main.command()

@@ -72,8 +72,8 @@ def list_builds(options: Options, channel: str, as_json: bool) -> None:
         say(str(one), "left out ")
 
 
-def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
-    """Print what is kept, after removing what no run uses if ``prune`` is set.
+def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool, down_to: int | None = None) -> None:
+    """Print what is kept, after removing what no run uses if ``prune`` is set, or what is beyond ``down_to`` bytes.
 
     Raises:
         InputError: the cache can't be used.
@@ -81,6 +81,8 @@ def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool) -> None:
     """
     cache = Cache(cache_dir)
     engine = Engine() if docker else None
+    if down_to is not None:
+        Cache(cache_dir, limit=down_to).make_room(0, notify=click.echo, warn=click.echo)
     if prune:
         freed = prune_cache(cache, notify=click.echo) + (prune_engine(engine, notify=click.echo) if engine else 0)
         click.echo(f"{format_bytes(freed)} are free again")
