@@ -128,12 +128,12 @@ def apply_patch(patch: Patch, originals: Mapping[str, bytes], *, reverse: bool =
         words += [f"--include={_as_pattern(path)}" for path in patch.python]
         done = _git_apply(words, patch.text, root)
         if done.status != 0:
-            raise InstallFailed("patch-does-not-apply", f"{patch.name} does not apply here: {_reason(done)}")
+            raise InstallFailed("patch-does-not-apply", f"it does not apply here: {_reason(done)}")
         changed = {path: _contents(root / path) for path in patch.python}
     layer = {path: new for path, new in changed.items() if new != originals.get(path)}
     if not layer:
         there = "lacks what it adds" if reverse else "has what it adds"
-        raise InstallFailed("patch-does-not-apply", f"{patch.name} changes nothing here: the build {there} already")
+        raise InstallFailed("patch-does-not-apply", f"it changes nothing here: the build {there} already")
     return layer
 
 
