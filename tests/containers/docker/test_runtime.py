@@ -1,4 +1,4 @@
-"""The engine's runtime of a container: a named one is used for every container, or the command ends."""
+"""What an engine must give: the runtime that was named, a seccomp profile, and limits; or the command ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torchbisect.containers.docker.engine import LABEL, Engine
 from torchbisect.containers.docker.environments import DockerEnvironments
 from torchbisect.containers.docker.processes import Confinement
 from torchbisect.core.build import Build
-from torchbisect.core.errors import InputError
+from torchbisect.core.errors import InputError, MachineError
 
 pytestmark = pytest.mark.long
 
@@ -60,3 +60,20 @@ def test_a_seccomp_profile_is_in_force(tree: Any, in_docker: Callable[..., Docke
     told = environment.run(["-c", "print(open('/proc/self/status').read())"], timeout=60).output
     assert "Seccomp:\t2" in told
     assert "NoNewPrivs:\t1" in told
+
+
+@pytest.mark.parametrize(("option", "word"), [("mem_limit", "memory"), ("pids_limit", "processes")])
+def test_a_container_without_its_limits_is_refused(
+    engine_host: str, option: str, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine()
+    create = docker.models.containers.ContainerCollection.create
+
+    def careless(self: docker.models.containers.ContainerCollection, image: str, **options: Any) -> Any:
+        """Leave the limit out, as rootless Podman does with cgroups v1."""
+        return create(self, image, **{name: value for name, value in options.items() if name != option})
+
+    monkeypatch.setattr(docker.models.containers.ContainerCollection, "create", careless)
+    with pytest.raises(MachineError, match=f"does not limit {word}.*DOCKER_HOST"):
+        engine.create(BASE, command=["true"], **{option: 64 << 20 if option == "mem_limit" else 64})
+    engine.close()

@@ -25,7 +25,7 @@ from docker.models.containers import Container
 from torchbisect.containers.process.processes import owner, owner_is_dead
 from torchbisect.containers.store.disk import disk_errors, is_disk_full_message
 from torchbisect.containers.store.run_folder import ENGINE_NOTE, run_folder
-from torchbisect.core.errors import DiskFull, InputError, MachineError
+from torchbisect.core.errors import DiskFull, InputError, MachineError, TorchbisectError
 
 #: Label of everything that torchbisect makes in an engine; its value is the purpose.
 LABEL = "torchbisect"
@@ -83,34 +83,47 @@ class Engine:
         return str(self.information.get("ID") or self.information.get("Name") or "engine").replace(":", "")[:12]
 
     def create(self, image: str, **options: Any) -> Container:
-        """Return a container, not started, under the runtime that was chosen.
+        """Return a container, not started, under the runtime that was chosen and with the limits of ``options``.
 
         Raises:
             InputError: the engine does not know the runtime, or would use another one.
+            MachineError: the engine leaves out the limit on memory or on processes.
             docker.errors.DockerException: the engine refuses for another reason.
         """
-        wanted = self._runtime
-        if wanted is None:
-            return self.client.containers.create(image, **options)
-        known = self.information.get("Runtimes")
+        named: dict[str, Any] = {} if self._runtime is None else {"runtime": self._runtime}
         try:
-            container = self.client.containers.create(image, runtime=wanted, **options)
+            container = self.client.containers.create(image, **named, **options)
         except docker.errors.APIError as error:
-            if "runtime" not in str(error.explanation):
+            if not named or "runtime" not in str(error.explanation):
                 raise
-            names = ", ".join(sorted(known)) if isinstance(known, dict) else "others"
             raise InputError(
-                f"the container engine has no runtime {wanted} (it has {names}): correct --runtime, or add it to the "
-                "engine's configuration"
+                f"the container engine has no runtime {self._runtime} (it has {self._runtimes()}): correct --runtime, "
+                "or add it to the engine's configuration"
             ) from error
-        container.reload()
-        if container.attrs.get("HostConfig", {}).get("Runtime") != wanted:
+        try:
+            self._check(container.attrs.get("HostConfig") or {}, options)
+        except TorchbisectError:
             remove(container)
-            raise InputError(
-                f"the container engine does not take the runtime {wanted} for one container: leave --runtime out, and "
-                "make it the default in the engine's configuration"
-            )
+            raise
         return container
+
+    def _runtimes(self) -> str:
+        known = self.information.get("Runtimes")
+        return ", ".join(sorted(known)) if isinstance(known, dict) else "others"
+
+    def _check(self, made: dict[str, Any], options: dict[str, Any]) -> None:
+        """Raise an error if a container was made without what was asked: engines leave out silently what they can't."""
+        if self._runtime is not None and made.get("Runtime") != self._runtime:
+            raise InputError(
+                f"the container engine does not take the runtime {self._runtime} for one container: leave --runtime "
+                "out, and make it the default in the engine's configuration"
+            )
+        for option, key, what in (("mem_limit", "Memory", "memory"), ("pids_limit", "PidsLimit", "processes")):
+            if options.get(option) and made.get(key) != options[option]:
+                raise MachineError(
+                    f"the container engine does not limit {what}, as a rootless one can't with cgroups v1: "
+                    "let DOCKER_HOST name one that does"
+                )
 
     def labels(self, purpose: str) -> dict[str, str]:
         """Return the labels of an object that this process makes now, and note for later runs that it uses this engine.

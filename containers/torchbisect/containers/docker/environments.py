@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import struct
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import docker.errors
 from docker.models.containers import Container
 
 from torchbisect.containers.docker.engine import Engine, engine_errors
@@ -119,17 +121,23 @@ class DockerEnvironment:
         return Completed(status if in_time else None, output.text(), errors.text(), time.monotonic() - begun)
 
     def _create(self, command: list[str], extra: Mapping[str, str] | None, *, stdin: str) -> Container:
+        create = functools.partial(
+            self.volume.engine.create,
+            self.volume.image.identity,
+            command=[stdin, self.python, *command],
+            entrypoint=[self.python, "-I", "-S", "-c", WATCH],
+            environment={**_ENVIRONMENT, **(extra or {})},
+            volumes=self.volume.mount(writable=False),
+            labels=self.volume.engine.labels("run"),
+            stdin_open=True,
+        )
         with engine_errors("making a container"):
-            return self.volume.engine.create(
-                self.volume.image.identity,
-                command=[stdin, self.python, *command],
-                entrypoint=[self.python, "-I", "-S", "-c", WATCH],
-                environment={**_ENVIRONMENT, **(extra or {})},
-                volumes=self.volume.mount(writable=False),
-                labels=self.volume.engine.labels("run"),
-                stdin_open=True,
-                **self.confinement.options(),
-            )
+            try:
+                return create(**self.confinement.options())
+            except docker.errors.APIError as error:
+                if "nr_inodes" not in str(error.explanation):
+                    raise
+                return create(**self.confinement.options(count_files=False))
 
 
 #: The variables in a container; none of this machine's are among them.

@@ -52,17 +52,21 @@ class Confinement:
     gpu: str | None = None
     runtime: str | None = None
 
-    def options(self) -> dict[str, Any]:
+    def options(self, *, count_files: bool = True) -> dict[str, Any]:
         """Return the keyword arguments of ``containers.create`` that confine foreign code.
 
         The container has no network and no capabilities, gains none by set-uid programs, and runs as nobody.
         Only memory is writable. Memory, processes and files are limited.
-        No log can fill the engine's disk.
+        No log can fill the engine's disk. Podman can't count files in memory: without ``count_files`` the limit on
+        memory alone bounds them.
         """
+        scratch = f"rw,exec,nosuid,nodev,mode=1777,size={self.scratch}"
+        if count_files:
+            scratch += f",nr_inodes={self.files}"
         options: dict[str, Any] = {
             "network_mode": "none",
             "read_only": True,
-            "tmpfs": {SCRATCH: f"rw,exec,nosuid,nodev,mode=1777,size={self.scratch},nr_inodes={self.files}"},
+            "tmpfs": {SCRATCH: scratch},
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges:true"],
             "user": NOBODY,
