@@ -65,7 +65,7 @@ def test_a_crash_is_one_line_and_no_answer(body: str, tmp_path: Path) -> None:
     assert done.stderr[:-1].isprintable()
     assert len(done.stderr) < 1000
     if "memory" not in done.stderr:
-        place = re.search(r"the details are in (\S+);", done.stderr)
+        place = re.search(r"report it with (\S+),", done.stderr)
         assert place is not None
         assert Path(place[1]).parent == tmp_path / "log"
         assert 0 < Path(place[1]).stat().st_size < 2_000_000

@@ -140,8 +140,8 @@ def crash(error: BaseException) -> Exit:
         )
         return Exit.MACHINE
     place = _write_log(error)
-    details = f"the details are in {place}; report them" if place else "no file could be written for the details"
-    say(f"a fault of torchbisect itself ({name}): {details}, then run the same command again")
+    details = f"report it with {place}, which has the details" if place else "no file could be written for its details"
+    say(f"a fault of torchbisect itself ({name}): {details}; the same command continues")
     return Exit.MACHINE
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from torchbisect.containers.store.cache import remove_tree
 from torchbisect.containers.store.run_folder import unique_folder
 from torchbisect.core.errors import Exit, InputError, InstallFailed
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.text_enum import TextEnum
 from torchbisect.pipeline.clone import open_history
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
@@ -33,7 +33,7 @@ from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.reports import files
 
 
-class Effect(str, enum.Enum):
+class Effect(TextEnum):
     """The effect of a change on one script. ``FIXES`` and ``CAUSES`` speak of the change also where it was reverted."""
 
     FIXES = "fixes it"
@@ -41,9 +41,6 @@ class Effect(str, enum.Enum):
     NONE = "no effect"
     OTHER = "another mismatch"
     UNTESTABLE = "cannot be told"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)
