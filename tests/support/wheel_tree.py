@@ -11,6 +11,8 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 #: Source of the package torch in these tests: just enough for its version to be read back.
 SOURCE = "__version__ = {version!r}\n\n\nclass version:\n    git_version = 'c0ffee'\n    cuda = None\n"
 
@@ -105,7 +107,7 @@ class WheelTree:
         return sdist
 
     def _write(self, project: str) -> None:
-        page = self.root / "simple" / project / "index.html"
+        page = self.root / "simple" / canonicalize_name(project) / "index.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         lines = [
             f'<a href="../../files/{name.replace("+", "%2B")}" {attributes}>{html.escape(name)}</a><br/>'
