@@ -100,6 +100,7 @@ def test_two_agents_answer_at_once(environment: Environment) -> None:
         assert [pool.ask(question).answer for question in asked] == [Answer.NONE, Answer.NONE, Answer.UNTESTABLE]
 
 
+@pytest.mark.long
 def test_corrupted_memory_is_seen_by_a_plain_process_in_a_container(environment: Environment) -> None:
     with Probe(environment, Journal()) as probe:
         assert probe.mismatch(Repro(CORRUPTED.format(backend="corrupting"))) is None
