@@ -80,10 +80,14 @@ def test_a_script_that_is_no_evidence_ends_the_run_with_advice(run: Run, fault: 
     assert result.report["verdict"] == "untestable"
 
 
-@pytest.mark.parametrize("reason", ["lost", "broken-environment"])
-def test_a_machine_that_fails_is_no_fault_of_the_script(run: Run, reason: str) -> None:
-    result = run(Table(RELEASES, untestable=Untestable(reason, "the agent was ended", transient=True)))
-    assert result.code == Exit.MACHINE
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [("broken-environment", Exit.MACHINE), ("lost", Exit.UNTESTABLE), ("timed-out", Exit.UNTESTABLE)],
+)
+def test_a_torch_that_fails_is_no_fault_of_the_script(run: Run, reason: str, code: Exit) -> None:
+    """A script can end the agent too, so an agent that is lost is no proof that the machine failed."""
+    result = run(Table(RELEASES, untestable=Untestable(reason, "it ended", transient=True)))
+    assert result.code == code
     assert result.report["verdict"] == "untestable"
 
 

@@ -26,9 +26,6 @@ RUNS = 3
 # Notes that begin like this name a feature that this torch lacks; every older torch lacks some.
 _MISSING_FEATURE = "this torch has no "
 
-# Reasons of this machine or this torch, beside the faults that the runs' own words tell.
-_OF_THE_MACHINE = frozenset({"broken-environment", "lost"})
-
 # The next step for a script that is no evidence, where its reason does not say so itself.
 _ADVICE = {
     "timed-out": "allow it more with --timeout SECONDS, or let it do less",
@@ -134,7 +131,7 @@ def _first_look(session: Session, oracle: Oracle, repro: Repro) -> Observed:
         agreed = agreed_ending(observation, repro.source) if untestable.reason == "fails-in-eager" else None
         if agreed is not None:
             return Observed("none", *logs, reason=f"compiled {agreed}, as eager does", runs=oracle.repeat)
-        at_fault = environment_fault(observation) is not None or untestable.reason in _OF_THE_MACHINE
+        at_fault = environment_fault(observation) is not None or untestable.reason == "broken-environment"
         reason = _with_advice(session, oracle, observation, untestable)
         return Observed("untestable", *logs, reason=reason, machine_at_fault=at_fault)
     mismatch = oracle.mismatch(repro)
