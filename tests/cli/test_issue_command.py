@@ -163,9 +163,8 @@ f(torch.ones(2))
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(
-    "place", ["someone/project#7", pytest.param("https://github.com/someone/project/issues/7", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["someone/project#7", "https://github.com/someone/project/issues/7"])
 def test_the_script_that_fails_is_run(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving({"someone/project#7": issue(TWO_BLOCKS)}) as address:
         monkeypatch.setenv("GITHUB_API_URL", address)
