@@ -10,7 +10,7 @@ from typing import Any
 
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.verdict import MismatchKind
-from torchbisect.probe.agent.compare.same_exception import WRAPPERS
+from torchbisect.probe.agent.compare.same_exception import WRAPPERS, short_name
 from torchbisect.probe.judge.failing_statement import (
     FailingStatement,
     assertions_with_message,
@@ -116,7 +116,7 @@ class Signature:
         return cls(
             kind=kind,
             exception=name,
-            bases=tuple(_short(base) for base in raised.bases),
+            bases=tuple(short_name(base) for base in raised.bases),
             message=message,
             causes=tuple(_cause_messages(raised, text, names)),
             frames_user=_user_frames(raised),
@@ -210,10 +210,6 @@ def _relative(difference: Difference) -> float | None:
     return abs(eager - compiled) / size if size and math.isfinite(eager) and math.isfinite(compiled) else None
 
 
-def _short(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
 def _chain(raised: Raised) -> Iterator[Raised]:
     """Yield the exception and its causes, nearest first."""
     link: Raised | None = raised
@@ -224,7 +220,7 @@ def _chain(raised: Raised) -> Iterator[Raised]:
 
 def _unwrapped(raised: Raised) -> tuple[str, str]:
     """Return the class and message of the exception inside those that only wrap it."""
-    name, text = _short(raised.name), _RAISED_BY_BACKEND.sub("", raised.message)
+    name, text = short_name(raised.name), _RAISED_BY_BACKEND.sub("", raised.message)
     if name not in WRAPPERS:
         return name, text
     while found := _CLASS_PREFIX.match(text):
@@ -235,7 +231,7 @@ def _unwrapped(raised: Raised) -> tuple[str, str]:
     if got:
         return got.group(1), text
     # What is below a wrapper that names no class is its cause; the wrapper's own text says more, so it stays.
-    inner = [_short(link.name) for link in _chain(raised) if _short(link.name) not in WRAPPERS]
+    inner = [short_name(link.name) for link in _chain(raised) if short_name(link.name) not in WRAPPERS]
     return (inner[0] if inner else name), text
 
 

@@ -26,9 +26,9 @@ def is_same_exception(eager: Dict[str, Any], compiled: Dict[str, Any]) -> bool:
     Dynamo raises an exception that it meets while tracing as ``TorchRuntimeError``, whose message quotes it. The words
     of the two may differ: operators on fake tensors have their own. Both are as ``exception_to_json`` writes them.
     """
-    name, short = eager["name"], _short(eager["name"])
+    name, short = eager["name"], short_name(eager["name"])
     links = list(_chain(compiled))
-    inner = [link for link in links if _short(link["name"]) not in WRAPPERS]
+    inner = [link for link in links if short_name(link["name"]) not in WRAPPERS]
     if any(name == link["name"] or name in link["bases"] for link in inner):
         return True
     if "{}(".format(short) in compiled["message"] or "{}:".format(short) in compiled["message"]:
@@ -45,5 +45,6 @@ def _chain(raised: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
         link = link.get("cause") or {}
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
+    """Return the name of a class without its module."""
     return name.rpartition(".")[2]
