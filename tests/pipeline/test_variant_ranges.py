@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import unquote
 
 import pytest
+from loopback import listening
 
 from torchbisect.bisect.sources import nightly
 from torchbisect.bisect.sources.listing import Listing
@@ -70,12 +70,9 @@ def index() -> Iterator[Index]:
         def log_message(self, *_: object) -> None:
             """Keep the test's output clean."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    made.url = f"http://127.0.0.1:{server.server_address[1]}/nightly"
-    yield made
-    server.shutdown()
-    server.server_close()
+    with listening(Handler) as address:
+        made.url = f"{address}/nightly"
+        yield made
 
 
 def found(

@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from click.testing import CliRunner, Result
+from loopback import listening
 
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.reports import files
@@ -123,14 +124,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def hub() -> Iterator[Hub]:
     kept = Hub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": kept}))
-    kept.base = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield kept
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(type("Bound", (Handler,), {"hub": kept})) as kept.base:
+        yield kept
 
 
 class Waits(list[float]):

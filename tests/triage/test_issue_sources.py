@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,6 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from issue_flood import flood
+from loopback import listening
 
 from torchbisect.cli.commands import main
 from torchbisect.core.decode import DecodeError
@@ -94,7 +94,7 @@ def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             if not second:
-                here = f"http://127.0.0.1:{server.server_port}/search/issues?page=2"
+                here = f"http://{self.headers['Host']}/search/issues?page=2"
                 self.send_header("Link", f'<{here}>; rel="next"')
             self.end_headers()
             self.wfile.write(text)
@@ -102,14 +102,9 @@ def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    monkeypatch.setenv("GITHUB_API_URL", f"http://127.0.0.1:{server.server_port}")
-    yield asked
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with listening(Handler) as address:
+        monkeypatch.setenv("GITHUB_API_URL", address)
+        yield asked
 
 
 def test_a_search(github: list[str]) -> None:

@@ -7,18 +7,18 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
 import venv
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loopback import listening
 
 from torchbisect.bisect.sources.partial_wheel import fetch_python_files, partial_wheel_environment, python_difference
 from torchbisect.containers.environment import Facts, Venv
@@ -217,14 +217,11 @@ LIES = {
 
 @pytest.mark.parametrize("change", LIES.values(), ids=LIES)
 def test_a_host_that_sends_other_bytes(change: Callable[[bytes, int, int], tuple[bytes, str]]) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _ranges(change))
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    started = time.monotonic()
-    with pytest.raises((InstallFailed, IndexUnreachable)):
-        fetch_python_files(f"http://127.0.0.1:{server.server_address[1]}/torch.whl", retry=SHORT_RETRY)
-    assert time.monotonic() - started < 20
-    server.shutdown()
-    server.server_close()
+    with listening(_ranges(change)) as address:
+        started = time.monotonic()
+        with pytest.raises((InstallFailed, IndexUnreachable)):
+            fetch_python_files(f"{address}/torch.whl", retry=SHORT_RETRY)
+        assert time.monotonic() - started < 20
 
 
 def _bomb(size: int, packing: int) -> bytes:
