@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from loopback import listening
 from pypi_simple import ProjectPage
 
 from torchbisect.containers.python.interpreter import Interpreter
@@ -74,7 +75,7 @@ def serve() -> Iterator[Serve]:
 
     The fixture returns the address and the list of requests.
     """
-    servers = []
+    servers = ExitStack()
 
     def start(answers: dict[str, str | bytes | int]) -> tuple[str, list[str]]:
         requests: list[str] = []
@@ -102,12 +103,7 @@ def serve() -> Iterator[Serve]:
             def log_message(self, *_: object) -> None:
                 """Keep the test's output clean."""
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_address[1]}", requests
+        return servers.enter_context(listening(Handler)), requests
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with servers:
+        yield start

@@ -6,6 +6,7 @@ import difflib
 import json
 from pathlib import Path
 
+import compiling
 import pytest
 import torch
 from running import Tool
@@ -16,15 +17,6 @@ SCRIPT = "import torch\nprint(torch.compile(lambda x: x.{name}(), backend='eager
 FILE = "torch/_dynamo/backends/debugging.py"
 CALL = "    return gm.forward\n"
 WRONG = "    if 'sin' in gm.code:\n        return lambda *inputs: [output + 1 for output in gm.forward(*inputs)]\n"
-#: A script that asks if it is compiled, and the line of dynamo that tells it.
-COMPILING = """\
-import torch
-@torch.compile(backend="eager")
-def f(x):
-    return x + 1 if torch.compiler.is_compiling() else x
-print(f(torch.ones(3)))
-"""
-FLAG, FLAG_LINE = "torch/_dynamo/variables/torch.py", "        torch.compiler.is_compiling: True,\n"
 BUILD = "diff --git a/c10/x.h b/c10/x.h\n--- a/c10/x.h\n+++ b/c10/x.h\n@@ -1 +1 @@\n-a\n+b\n"
 
 
@@ -51,9 +43,12 @@ def test_a_patch_that_breaks_one_script_of_two(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_patch_that_fixes_one_script_and_breaks_another(tmp_path: Path) -> None:
     tool = Tool(tmp_path, tmp_path / "cache")
-    tool.write(COMPILING, "compiling.py")
+    tool.write(compiling.SCRIPT, "compiling.py")
     good = tool.write(SCRIPT.format(name="cos"), "cos.py")
-    tool.write(planted_diff(FLAG, FLAG_LINE, FLAG_LINE.replace("True", "False")) + planted_diff(), "both.diff")
+    tool.write(
+        planted_diff(compiling.FILE, compiling.LINE, compiling.LINE.replace("True", "False")) + planted_diff(),
+        "both.diff",
+    )
     sine = tool.write(SCRIPT.format(name="sin"), "sin.py")
     done = tool.run("verify", "--patch", "both.diff", "--also", sine, "--also", good, "--json", "compiling.py")
     found = json.loads(done.stdout)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import listening
 from wheel_tree import WheelTree, with_requirements
 
 from torchbisect.containers.index.indexes import Indexes
@@ -58,7 +59,7 @@ class Served:
 
 def serving() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
     """Yield a function that starts servers which answer each path as a function says; then stop them."""
-    servers: list[ThreadingHTTPServer] = []
+    servers = ExitStack()
 
     def start(answer: Callable[[str], Answer]) -> Served:
         asked: list[str] = []
@@ -81,16 +82,10 @@ def serving() -> Iterator[Callable[[Callable[[str], Answer]], Served]]:
             def log_message(self, *arguments: object) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return Served(f"http://127.0.0.1:{server.server_address[1]}", asked)
+        return Served(servers.enter_context(listening(Handler)), asked)
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with servers:
+        yield start
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from compiling import FILE, LINE, SCRIPT
 from pytorch_clone import Clone
 
 from torchbisect.bisect.sources.history import Commit, History
@@ -27,16 +28,8 @@ from torchbisect.probe.oracle import Question
 
 pytestmark = pytest.mark.torch
 
-FILE, OTHER = "torch/_dynamo/variables/torch.py", "torch/_dynamo/backends/debugging.py"
+OTHER = "torch/_dynamo/backends/debugging.py"
 THIRD = "torch/_dynamo/config.py"
-LINE = "        torch.compiler.is_compiling: True,\n"
-SCRIPT = """\
-import torch
-@torch.compile(backend="eager")
-def f(x):
-    return x + 1 if torch.compiler.is_compiling() else x
-print(f(torch.ones(3)))
-"""
 SIGNATURE = Signature(
     MismatchKind.VALUES, place="output", attribute="value", eager="number", compiled="number", relative=0.5
 )
