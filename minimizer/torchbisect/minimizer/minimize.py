@@ -111,6 +111,7 @@ SCHEDULE = Schedule(
         ("replace_by_part.blocks", _blocks),
         ("fold", fold.run),
         ("resolve_lookups.paths", resolve_lookups.paths),
+        ("resolve_lookups.first_parts", resolve_lookups.first_parts),
         ("inline", _inline),
         ("remove_unused", remove_unused.run),
         ("cut_data_flow.downstream", cut_data_flow.downstream),

@@ -19,6 +19,20 @@ def test_a_part_that_is_looked_up_by_its_path_becomes_an_attribute(lookup: str, 
     assert after("resolve_lookups.paths", f"keep({lookup})", "keep") == f"keep({part})"
 
 
+@pytest.mark.parametrize(
+    ("lookup", "part"),
+    [
+        ("next(iter(m.named_parameters()))", "('w', m.w)"),
+        ("next(m.parameters())", "m.w"),
+        ("next(iter(m.items()))", "next(iter(m.items()))"),
+    ],
+)
+def test_the_first_part_of_a_list_becomes_an_attribute(lookup: str, part: str) -> None:
+    definition = "class M:\n\n    def __init__(self):\n        self.w = 1\nm = M()\n"
+    text = after("resolve_lookups.first_parts", f"{definition}keep({lookup})", "keep", "self.w = 1", "m = M()")
+    assert text == f"{definition}keep({part})"
+
+
 def test_a_registered_function_takes_the_place_of_its_lookup() -> None:
     program = """
 HOOKS = {}

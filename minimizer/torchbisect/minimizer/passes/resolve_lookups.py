@@ -9,9 +9,10 @@ Before and after::
     dict(model.named_modules())["body.0"].hook(HOOKS["shift"])
 
 Names in strings tie a container, its keys and its users together, and no deletion removes one of them alone.
-``paths`` replaces lookups of the parts of a module by attributes. ``registered`` replaces lookups in containers of the
-script by functions and classes that a decorator may have registered, and removes the decorator. The text does not tell
-which of them a lookup finds, so each is tried, the one with the same key first.
+``paths`` replaces lookups of the parts of a module by attributes. ``first_parts`` does so with the first item of a list
+of parts, which a loop over one part leaves behind; each attribute of the script's classes is tried. ``registered``
+replaces lookups in containers of the script by functions and classes that a decorator may have registered, and removes
+the decorator. The text does not tell which of them a lookup finds, so each is tried, the one with the same key first.
 
 Containers that hold what the script does not define stay.
 """
@@ -31,11 +32,21 @@ MOST_REGISTERED = 8
 """The most registered definitions that are tried for one lookup: a script may register dozens."""
 _LISTINGS = frozenset({"named_modules", "named_children", "named_parameters", "named_buffers"})
 """Methods of a module that return its parts with their dotted paths."""
+_UNNAMED_LISTINGS = frozenset(name.removeprefix("named_") for name in _LISTINGS)
+"""Those that return the parts alone."""
+MOST_PARTS = 8
+"""The most attributes that are tried for one item of a list of parts."""
 
 
 def paths(search: ReductionSearch) -> None:
     """Replace many lookups by path in one question, then fewer."""
     search.scan_in_batches(_path_edits)
+
+
+def first_parts(search: ReductionSearch) -> None:
+    """Replace the first item of a list of a module's parts by one of its attributes, with what becomes unused."""
+    while attempt_and_clean(search, list(_item_edits(search.tree))) is not None:
+        pass
 
 
 def registered(search: ReductionSearch) -> None:
@@ -61,6 +72,47 @@ def _listed_module(node: ast.expr) -> ast.expr | None:
     if not isinstance(listing, ast.Call) or listing.args or not isinstance(listing.func, ast.Attribute):
         return None
     return listing.func.value if listing.func.attr in _LISTINGS else None
+
+
+def _item_edits(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edits from ``next(iter(model.parameters()))`` to ``model.weight``, for each attribute of a class.
+
+    An item of ``named_parameters()`` becomes the pair ``("weight", model.weight)``.
+    """
+    for node in walk(tree):
+        listing = _listing_of_first(node)
+        if listing is None or not isinstance(listing.func, ast.Attribute):
+            continue
+        for name in _assigned_attributes(tree)[:MOST_PARTS]:
+            part: ast.expr = _part(listing.func.value, name)
+            if listing.func.attr in _LISTINGS:
+                part = ast.Tuple(elts=[ast.Constant(name), part], ctx=ast.Load())
+            yield Edit.of(node, part)
+
+
+def _listing_of_first(node: ast.AST) -> ast.Call | None:
+    """Return ``model.parameters()`` of ``next(model.parameters())``, also where ``iter`` stands between."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "next" or len(node.args) != 1:
+        return None
+    inner = node.args[0]
+    if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "iter" and len(inner.args) == 1:
+        inner = inner.args[0]
+    if not isinstance(inner, ast.Call) or inner.args or not isinstance(inner.func, ast.Attribute):
+        return None
+    return inner if inner.func.attr in _LISTINGS | _UNNAMED_LISTINGS else None
+
+
+def _assigned_attributes(tree: ast.Module) -> list[str]:
+    """Return the names ``name`` of all assignments to ``self.name``, in their order."""
+    found = (
+        node.attr
+        for node in walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
+    return list(dict.fromkeys(found))
 
 
 def _part(module: ast.expr, path: str) -> ast.expr:
