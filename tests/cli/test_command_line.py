@@ -75,6 +75,12 @@ def test_a_page_of_help_has_groups_and_examples_and_only_what_counts_there() -> 
     assert "--budget" not in bisect
 
 
+def test_a_page_of_help_is_the_same_for_a_command_without_its_group() -> None:
+    for command in ("check", "minimize"):
+        context = main.commands[command].make_context(command, [], resilient_parsing=True)
+        assert "-h, --help" in context.get_help()
+
+
 @pytest.mark.parametrize("word", ["repro.py", "tests/test_a.py::test_step", "notes.ipynb"])
 def test_a_script_in_the_place_of_a_command(word: str, folder: Path) -> None:
     assert f"type torchbisect run {word} --n 6" in line_of(typed(word, "--n", "6"), 2)

@@ -13,7 +13,7 @@ import click
 
 from torchbisect.cli import inspect_commands, issue_command, verify_command
 from torchbisect.cli.click_options import SEARCH_OPTIONS, Number, Size, options_from, shared_options
-from torchbisect.cli.help_pages import CommandGroup, GroupedCommand
+from torchbisect.cli.help_pages import CONTEXT, CommandGroup, GroupedCommand
 from torchbisect.cli.next_step import next_step
 from torchbisect.cli.script_command import ScriptCommand, refused_options, with_script
 from torchbisect.containers.leftovers import sweep
@@ -21,8 +21,6 @@ from torchbisect.core.version import __version__
 from torchbisect.pipeline.options import CHANNELS, Options
 from torchbisect.triage import command as triage
 from torchbisect.triage.candidates import run_first_that_fails
-
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @click.group(cls=CommandGroup, context_settings=CONTEXT)

@@ -10,6 +10,8 @@ import click
 
 from torchbisect.cli.configuration import ConfiguredProgram
 
+#: How every command's page of help is asked for, and its width in characters.
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 #: The groups of options, in the order of a page, with the names of their parameters.
 GROUPS = {
     "The script": "module files torch nearest python device packages allow_sdists seed test",
@@ -53,6 +55,10 @@ _EXAMPLES = {
 
 class GroupedCommand(click.Command):
     """A command whose page of help has its options in groups, and examples."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # click keeps the first help option that is made, and a command that is used without its group has no -h
+        super().__init__(*args, **{"context_settings": CONTEXT, **kwargs})
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, group by group."""
