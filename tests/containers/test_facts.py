@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.containers.environment import Facts, dump_facts, load_facts, parse_facts, read_facts, same_version
-from torchbisect.containers.process.commands import Completed
+from torchbisect.containers.process.run_command import Completed
 from torchbisect.containers.venv.installer import requirements
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.containers.process.commands import Cancelled
+from torchbisect.containers.process.run_command import Cancelled
 from torchbisect.core.errors import IndexUnreachable
 from torchbisect.core.retry import (
     RetryPolicy,

@@ -14,7 +14,7 @@ from torchbisect.pipeline.script import opened_repro
 from torchbisect.probe import script_files
 from torchbisect.probe.module_sources import module_source, siblings
 from torchbisect.probe.private_copy import packed
-from torchbisect.probe.script_files import ScriptPlace, Snapshot, take_snapshot
+from torchbisect.probe.script_files import FileSnapshot, ScriptPlace, take_snapshot
 from torchbisect.triage.jobs import IssueJob, IssueTask
 
 LOOKS = "open('data.csv')\n"
@@ -29,14 +29,16 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def taken(folder: Path, source: str = LOOKS, *, added: tuple[Path, ...] = (), results: Path | None = None) -> Snapshot:
+def taken(
+    folder: Path, source: str = LOOKS, *, added: tuple[Path, ...] = (), results: Path | None = None
+) -> FileSnapshot:
     target = folder.parent / f"copy{time.monotonic_ns()}"
     target.mkdir()
     place = ScriptPlace(folder, folder, folder, "train.py")
     return take_snapshot(place, source, (), target, added=added, results=results)
 
 
-def names(snapshot: Snapshot) -> set[str]:
+def names(snapshot: FileSnapshot) -> set[str]:
     root = Path(snapshot.files.folder)
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_symlink() or not path.is_dir()}
 

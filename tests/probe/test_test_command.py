@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchbisect.containers.environment import Facts
-from torchbisect.containers.process.commands import Completed, run_command
+from torchbisect.containers.process.run_command import Completed, run_command
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull
 from torchbisect.core.repro import Repro

@@ -21,7 +21,7 @@ from packaging.version import Version
 
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.containers.environment import Facts
-from torchbisect.containers.process.commands import Completed
+from torchbisect.containers.process.run_command import Completed
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.core.build import Build, Channel

@@ -1,4 +1,4 @@
-"""What a triage shows of the issues at work."""
+"""The display of the issues that a triage is running."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import psutil
 from torchbisect.containers.docker.engine import ENGINE_EXCEPTIONS
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import project_page
-from torchbisect.containers.process.commands import output_of
+from torchbisect.containers.process.run_command import output_of
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import cache_folder
 from torchbisect.containers.store.disk import format_bytes, free_bytes

@@ -15,8 +15,8 @@ from typing import ClassVar, Protocol
 
 from packaging.version import Version
 
-from torchbisect.containers.process.commands import Completed, clean_environment, run_command
 from torchbisect.containers.process.processes import HostProcess
+from torchbisect.containers.process.run_command import Completed, clean_environment, run_command
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import GPU_QUERY, gpu_failure
 from torchbisect.containers.store.cache import remove_tree

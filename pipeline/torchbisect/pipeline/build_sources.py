@@ -15,9 +15,9 @@ from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.nightly import UrlProbe
 from torchbisect.bisect.sources.selection import BuildSelector
 from torchbisect.bisect.sources.variant_pairs import PythonVariant
+from torchbisect.containers.docker.container_processes import Confinement
 from torchbisect.containers.docker.environments import DockerEnvironments
 from torchbisect.containers.docker.images import ImageOptions
-from torchbisect.containers.docker.processes import Confinement
 from torchbisect.containers.environment import Environments
 from torchbisect.containers.index import cpu_index
 from torchbisect.containers.index.indexes import Indexes

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from torchbisect.bisect.search.evidence import BuildAnswer, SearchResult
 from torchbisect.bisect.search.flaky import find_flaky_boundaries
-from torchbisect.bisect.search.options import FlakySearchOptions
+from torchbisect.bisect.search.search_options import FlakySearchOptions
 from torchbisect.core.build import Build
 from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.search_scope import Scope

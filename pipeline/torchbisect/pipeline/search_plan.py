@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from torchbisect.bisect.search.cost import SearchPlan, plan_search
 from torchbisect.bisect.search.evidence import BoundaryKind
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 from torchbisect.bisect.sources.branch_cuts import DayRange, NoDayRange, days_between_branch_cuts
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.footprint import Footprint, footprint

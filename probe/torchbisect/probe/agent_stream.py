@@ -1,6 +1,6 @@
 """The tool's end of the stream to an agent. A line counts only if it has the digest that the agent alone can make.
 
-``agent/channel.py`` is the other end and says what a digest is.
+``agent/message_stream.py`` is the other end and says what a digest is.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _SENT_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Entry:
+class CopyEntry:
     """A file, a folder or a link that can be copied; ``rank`` is 0 for what the script names."""
 
     path: Path
@@ -28,7 +28,7 @@ class Entry:
     size: int = 0
 
 
-def copy_entries(entries: Sequence[Entry], base: Path, target: Path) -> str:
+def copy_entries(entries: Sequence[CopyEntry], base: Path, target: Path) -> str:
     """Copy the entries; return a digest of their names and contents, empty if there are none."""
     lines = []
     for entry in sorted({entry.path: entry for entry in entries}.values(), key=lambda entry: entry.path):
@@ -56,7 +56,7 @@ def copy_entries(entries: Sequence[Entry], base: Path, target: Path) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _copy_file(entry: Entry, base: Path, path: Path) -> str:
+def _copy_file(entry: CopyEntry, base: Path, path: Path) -> str:
     """Copy one file, with its time and the right to run it; return the digest of its content."""
     digest = hashlib.sha256()
     real = Path(os.path.realpath(entry.path))

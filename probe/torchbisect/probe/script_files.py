@@ -20,7 +20,7 @@ from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.errors import InputError
 from torchbisect.core.repro import Files
 from torchbisect.probe.module_sources import siblings
-from torchbisect.probe.private_copy import Entry, copy_entries, relative_name, walk
+from torchbisect.probe.private_copy import CopyEntry, copy_entries, relative_name, walk
 
 #: The most bytes and files that are copied, without those of ``--files``.
 MOST_BYTES = 512 << 20
@@ -70,7 +70,7 @@ class ScriptPlace:
 
 
 @dataclass
-class Snapshot:
+class FileSnapshot:
     """A private copy of files.
 
     Attributes:
@@ -88,7 +88,7 @@ class Snapshot:
 class _Found:
     """The entries of the folders, and why some are left out."""
 
-    entries: dict[Path, Entry] = field(default_factory=dict)
+    entries: dict[Path, CopyEntry] = field(default_factory=dict)
     outside: list[Path] = field(default_factory=list)
     unseen: bool = False
 
@@ -101,7 +101,7 @@ def take_snapshot(
     *,
     added: Sequence[Path] = (),
     results: Path | None = None,
-) -> Snapshot:
+) -> FileSnapshot:
     """Copy the files that a script may use into an empty folder, and return what was copied.
 
     Args:
@@ -129,7 +129,7 @@ def take_snapshot(
     if not looks:
         found.outside += _links_outside(place.search, texts)
     for module in modules:
-        found.entries[place.search / module] = Entry(place.search / module, "file", rank=0)
+        found.entries[place.search / module] = CopyEntry(place.search / module, "file", rank=0)
     found.entries.pop(place.folder / place.name, None)
     chosen, missing = _chosen(found, roots)
     for path in named:
@@ -139,7 +139,7 @@ def take_snapshot(
     files = Files(
         str(target), digest, script=relative_name(base, place.folder), argv0=place.argv0, module=place.module, **parts
     )
-    return Snapshot(files, base, _left_out(found, missing))
+    return FileSnapshot(files, base, _left_out(found, missing))
 
 
 def looks_at_files(texts: Sequence[str], names: frozenset[str], folders: Sequence[Path]) -> bool:
@@ -261,19 +261,19 @@ def _collect(
                 continue
             if stat.S_ISDIR(status.st_mode):
                 if not any(os.path.exists(path / mark) for mark in _NOT_THE_USERS):
-                    found.entries[path] = Entry(path, "folder", rank)
+                    found.entries[path] = CopyEntry(path, "folder", rank)
                     pending.append((path, True))
             elif stat.S_ISREG(status.st_mode):
-                found.entries[path] = Entry(path, "file", rank, status.st_size)
+                found.entries[path] = CopyEntry(path, "file", rank, status.st_size)
             elif stat.S_ISLNK(status.st_mode):
-                found.entries[path] = Entry(path, "link", rank)
+                found.entries[path] = CopyEntry(path, "link", rank)
 
 
-def _chosen(found: _Found, roots: Sequence[Path]) -> tuple[list[Entry], list[Entry]]:
+def _chosen(found: _Found, roots: Sequence[Path]) -> tuple[list[CopyEntry], list[CopyEntry]]:
     """Return what is copied, within the limits, and what is not; what the script names comes first."""
     room = MOST_BYTES
-    chosen: list[Entry] = []
-    missing: list[Entry] = []
+    chosen: list[CopyEntry] = []
+    missing: list[CopyEntry] = []
     for entry in sorted(found.entries.values(), key=lambda entry: (entry.rank, len(entry.path.parts))):
         if entry.kind != "link":
             if len(chosen) < MOST_FILES and entry.size <= room:
@@ -299,21 +299,21 @@ def _absolute(cwd: Path, path: Path) -> Path:
     return Path(os.path.realpath(whole.parent)) / whole.name
 
 
-def _added(path: Path, named: Sequence[Path]) -> list[Entry]:
+def _added(path: Path, named: Sequence[Path]) -> list[CopyEntry]:
     """Return everything below a file or folder of ``--files``, which may be a link."""
     if path.is_file():
-        return [Entry(path, "added")]
+        return [CopyEntry(path, "added")]
     if not path.is_dir():
         raise InputError(f"--files {path}: this is neither a file nor a folder")
-    entries = [Entry(path, "folder")]
+    entries = [CopyEntry(path, "folder")]
     for folder, folders, files in os.walk(path):
-        entries += [Entry(Path(folder, name), "folder") for name in folders if not Path(folder, name).is_symlink()]
+        entries += [CopyEntry(Path(folder, name), "folder") for name in folders if not Path(folder, name).is_symlink()]
         whole = [Path(folder, name) for name in files]
-        entries += [Entry(one, "added") for one in whole if stat.S_ISREG(os.lstat(one).st_mode)]
+        entries += [CopyEntry(one, "added") for one in whole if stat.S_ISREG(os.lstat(one).st_mode)]
     return entries
 
 
-def _left_out(found: _Found, missing: Sequence[Entry]) -> str:
+def _left_out(found: _Found, missing: Sequence[CopyEntry]) -> str:
     """Return one line about what the script will not find; empty if it finds everything."""
     parts = []
     files = [entry for entry in missing if entry.kind == "file"]

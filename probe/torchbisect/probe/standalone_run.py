@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.process.commands import Completed
+from torchbisect.containers.process.run_command import Completed
 from torchbisect.containers.store.run_folder import temporary_folder
 from torchbisect.core.errors import DiskFull
 from torchbisect.core.repro import Files, Settings

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import TracebackType
 
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.process.commands import Completed
+from torchbisect.containers.process.run_command import Completed
 from torchbisect.containers.store.run_folder import temporary_folder
 from torchbisect.core.decode import decode
 from torchbisect.core.errors import DiskFull, InputError

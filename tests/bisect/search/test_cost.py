@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torchbisect.bisect.search.cost import plan_search
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
 from torchbisect.bisect.search.find import find_boundaries
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 from torchbisect.core.footprint import CPU, CUDA, footprint
 
 

@@ -15,7 +15,7 @@ from torchbisect.bisect.search import find as find_module
 from torchbisect.bisect.search.boundary_search import BoundarySearch
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus, SearchResult
 from torchbisect.bisect.search.find import find_boundaries
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 
 G, B, U = BuildStatus.GOOD, BuildStatus.BAD, BuildStatus.UNTESTABLE
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
 from torchbisect.bisect.search.flaky import find_flaky_boundaries
-from torchbisect.bisect.search.options import FlakySearchOptions
 from torchbisect.bisect.search.posterior import GOOD_BUILD, BetaRate, Posterior
+from torchbisect.bisect.search.search_options import FlakySearchOptions
 
 #: The thorough profile has fifty times as many examples, so it makes thousands of searches.
 SEARCHES = 1 * settings().max_examples

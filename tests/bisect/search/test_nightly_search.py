@@ -18,7 +18,7 @@ import pytest
 
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus, SearchResult
 from torchbisect.bisect.search.find import find_boundaries
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 from torchbisect.bisect.sources.nightly import nightlies
 from torchbisect.containers.environment import Venv
 from torchbisect.containers.index.indexes import Indexes

@@ -6,7 +6,7 @@ import threading
 
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus
 from torchbisect.bisect.search.find import Prefetcher, find_boundaries
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 
 
 def test_both_possible_next_builds_are_fetched_and_the_needless_fetch_is_stopped() -> None:

@@ -19,10 +19,10 @@ import psutil
 import pytest
 from docker.models.containers import Container
 
+from torchbisect.containers.docker.container_processes import Confinement
 from torchbisect.containers.docker.engine import LABEL, Engine
 from torchbisect.containers.docker.environments import DockerEnvironment
 from torchbisect.containers.docker.images import check_image
-from torchbisect.containers.docker.processes import Confinement
 from torchbisect.containers.docker.volume import Volume
 from torchbisect.containers.environment import Facts
 from torchbisect.core.build import Build
@@ -35,7 +35,7 @@ import sys
 from torchbisect.containers.docker.engine import Engine
 from torchbisect.containers.docker.environments import DockerEnvironment
 from torchbisect.containers.docker.images import check_image
-from torchbisect.containers.docker.processes import Confinement
+from torchbisect.containers.docker.container_processes import Confinement
 from torchbisect.containers.docker.volume import Volume
 from torchbisect.containers.environment import Facts
 from torchbisect.core.build import Build

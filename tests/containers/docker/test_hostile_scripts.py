@@ -16,10 +16,10 @@ import psutil
 import pytest
 from engine import BASE
 
+from torchbisect.containers.docker.container_processes import Confinement
 from torchbisect.containers.docker.engine import LABEL, NETWORK_VARIABLE
 from torchbisect.containers.docker.environments import DockerEnvironment, DockerEnvironments
 from torchbisect.containers.docker.images import ImageOptions
-from torchbisect.containers.docker.processes import Confinement
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.store.cache import Cache
 from torchbisect.core.build import Build

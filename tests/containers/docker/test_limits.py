@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchbisect.containers.docker.container_processes import Confinement, signal_status
 from torchbisect.containers.docker.engine import Engine
-from torchbisect.containers.docker.processes import Confinement, signal_status
 from torchbisect.containers.docker.volume import archive
 from torchbisect.core.errors import MachineError
 

@@ -1,4 +1,4 @@
-"""What an engine must give: the runtime that was named, a seccomp profile, and limits; or the command ends."""
+"""The runtime that was named, a seccomp profile and the limits are in force in every container, or the command ends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import docker
 import pytest
 from engine import BASE
 
+from torchbisect.containers.docker.container_processes import Confinement
 from torchbisect.containers.docker.engine import LABEL, Engine
 from torchbisect.containers.docker.environments import DockerEnvironments
-from torchbisect.containers.docker.processes import Confinement
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InputError, MachineError
 

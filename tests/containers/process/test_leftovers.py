@@ -1,4 +1,4 @@
-"""What a killed run leaves: its processes end by themselves, and its folders are removed by whoever comes next."""
+"""Leftovers of a killed run: its processes end by themselves, and the next command removes its folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torchbisect.containers.process.processes import owner, owner_is_dead
 #: A run that starts loops as an agent's child, a command's child and a worker's would be, then waits.
 RUN = """
 import sys, threading
-from torchbisect.containers.process.commands import run_command
+from torchbisect.containers.process.run_command import run_command
 from torchbisect.containers.process.processes import HostProcess
 from torchbisect.containers.store.run_folder import unique_folder
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.containers.environment import Process
-from torchbisect.containers.process.commands import Cancelled, CappedText, Completed, clean_environment, run_command
 from torchbisect.containers.process.processes import MARK, HostProcess, StreamTail
+from torchbisect.containers.process.run_command import Cancelled, CappedText, Completed, clean_environment, run_command
 from torchbisect.core.errors import MachineError
 
 Start = Callable[[str], HostProcess]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchbisect.containers.process.commands import run_command
+from torchbisect.containers.process.run_command import run_command
 from torchbisect.containers.venv.install_progress import InstallProgress, written_bytes
 from torchbisect.containers.venv.install_size import InstallSize
 

@@ -34,7 +34,7 @@ from torchbisect.bisect.search.evidence import (
     SkippedBuild,
     T,
 )
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 
 #: After this many builds that answered differently the second time, no more builds are asked twice.
 _MOST_CHANGED_ANSWERS = 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from torchbisect.bisect.search.evidence import BoundaryKind, BuildAnswer, BuildStatus, T
 from torchbisect.bisect.search.find import find_boundaries
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 from torchbisect.core.footprint import CPU, Footprint
 
 #: The number of places that are tried for each boundary, at most. Of a longer list every second, third ... is tried.

@@ -25,7 +25,7 @@ from typing import Generic
 
 from torchbisect.bisect.search.boundary_search import BoundarySearch
 from torchbisect.bisect.search.evidence import AskedBuild, BuildAnswer, BuildQuestion, SearchResult, T
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 
 
 def find_boundaries(

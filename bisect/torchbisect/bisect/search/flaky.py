@@ -22,8 +22,8 @@ from torchbisect.bisect.search.evidence import (
     SkippedBuild,
     T,
 )
-from torchbisect.bisect.search.options import FlakySearchOptions
 from torchbisect.bisect.search.posterior import UNKNOWN, BetaRate, Posterior
+from torchbisect.bisect.search.search_options import FlakySearchOptions
 
 #: Builds whose gain differs by less than this are equally informative; the first of them is asked.
 _EQUAL_GAIN = 1e-9

@@ -20,7 +20,7 @@ from torchbisect.bisect.search.evidence import (
     SearchResult,
 )
 from torchbisect.bisect.search.find import find_boundaries
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 from torchbisect.bisect.sources.history import Commit, History
 from torchbisect.bisect.sources.python_files import changed_python, python_changes
 from torchbisect.containers.environment import Environment, Environments, Facts

@@ -20,7 +20,7 @@ import httpx
 
 from torchbisect.bisect.sources.history import SHA, History
 from torchbisect.bisect.sources.python_files import is_native, is_replaceable
-from torchbisect.containers.process.commands import Completed, run_command
+from torchbisect.containers.process.run_command import Completed, run_command
 from torchbisect.core import web
 from torchbisect.core.errors import IndexUnreachable, InputError, InstallFailed
 from torchbisect.core.printable import one_line

@@ -17,7 +17,7 @@ from torchbisect.bisect.search.evidence import AskedBuild, BoundaryKind, BuildAn
 from torchbisect.bisect.sources.commit_search import CommitRange, CommitSearchResult, search_commits
 from torchbisect.bisect.sources.history import Commit, History
 from torchbisect.containers.environment import Venv, read_facts
-from torchbisect.containers.process.commands import run_command
+from torchbisect.containers.process.run_command import run_command
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.containers.venv.uv_errors import main_line

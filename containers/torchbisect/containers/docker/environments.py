@@ -19,10 +19,7 @@ from typing import ClassVar
 import docker.errors
 from docker.models.containers import Container
 
-from torchbisect.containers.docker.engine import Engine, engine_errors
-from torchbisect.containers.docker.images import ImageOptions, find_image
-from torchbisect.containers.docker.install import ContainerInstaller
-from torchbisect.containers.docker.processes import (
+from torchbisect.containers.docker.container_processes import (
     OUT_OF_MEMORY_MESSAGE,
     SCRATCH,
     Confinement,
@@ -30,11 +27,14 @@ from torchbisect.containers.docker.processes import (
     Streams,
     kill_container,
 )
+from torchbisect.containers.docker.engine import Engine, engine_errors
+from torchbisect.containers.docker.images import ImageOptions, find_image
+from torchbisect.containers.docker.install import ContainerInstaller
 from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME_NAME, Volume
 from torchbisect.containers.docker.watch import WATCH
 from torchbisect.containers.environment import Facts, Venv, check_gpu, dump_facts, parse_facts, read_facts
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.process.commands import OUTPUT_LIMIT, Cancelled, CappedText, Completed
+from torchbisect.containers.process.run_command import OUTPUT_LIMIT, Cancelled, CappedText, Completed
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import disk_errors

@@ -23,7 +23,7 @@ from torchbisect.containers.docker.engine import archive, engine_errors, install
 from torchbisect.containers.docker.volume import INSTALLER, MAKING, WHEELS, Volume
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import file_path
-from torchbisect.containers.process.commands import Cancelled, CappedText, Completed
+from torchbisect.containers.process.run_command import Cancelled, CappedText, Completed
 from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.containers.venv.installer import (
     PROXIES,

@@ -26,9 +26,9 @@ from typing import Any
 import docker.errors
 from docker.models.containers import Container
 
+from torchbisect.containers.docker.container_processes import NOBODY
 from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, remove, volume_full
 from torchbisect.containers.docker.images import Image
-from torchbisect.containers.docker.processes import NOBODY
 from torchbisect.containers.store import overlay
 from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.core.errors import MachineError

@@ -18,7 +18,7 @@ from typing import Any
 import platformdirs
 import pypi_simple
 
-from torchbisect.containers.process.commands import output_of
+from torchbisect.containers.process.run_command import output_of
 from torchbisect.core.errors import InputError
 from torchbisect.core.regular_file import read_regular_file
 from torchbisect.core.scrub import scrub_secrets

@@ -18,7 +18,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from torchbisect.containers.process.commands import run_command
+from torchbisect.containers.process.run_command import run_command
 from torchbisect.containers.store.run_folder import temporary_folder
 from torchbisect.core.decode import DecodeError, JsonLimits, decode, read_object
 from torchbisect.core.errors import InputError, MachineError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
-from torchbisect.containers.process.commands import output_of
+from torchbisect.containers.process.run_command import output_of
 from torchbisect.core.build import Build
 from torchbisect.core.decode import DecodeError, decode, read_object
 from torchbisect.core.errors import InputError, InstallFailed

@@ -16,8 +16,8 @@ from typing import ClassVar
 
 from torchbisect.containers.environment import IMPORT_TIMEOUT, Facts, Venv, dump_facts, load_facts, read_facts
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.process.commands import Cancelled
 from torchbisect.containers.process.processes import sweep_processes
+from torchbisect.containers.process.run_command import Cancelled
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.bytecode import SAVE_BYTECODE, bytecode_folder, link_known_bytecode
 from torchbisect.containers.store.cache import FACTS_FILE, Cache, remove_tree

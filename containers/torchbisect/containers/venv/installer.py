@@ -21,8 +21,8 @@ from pathlib import Path
 import uv
 
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.process.commands import Cancelled, Completed, run_command
 from torchbisect.containers.process.processes import MARK
+from torchbisect.containers.process.run_command import Cancelled, Completed, run_command
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache, remove_tree
 from torchbisect.containers.store.overlay import site_packages

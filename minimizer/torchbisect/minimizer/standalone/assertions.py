@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.eager_comparison import with_eager_comparisons
-from torchbisect.minimizer.standalone.exceptions import with_expected_exceptions, with_required_exceptions
+from torchbisect.minimizer.standalone.exception_assertions import with_expected_exceptions, with_required_exceptions
 from torchbisect.minimizer.standalone.named_inputs import with_named_inputs
 from torchbisect.minimizer.standalone.value_assertions import ObservedMismatch, with_value_assertions
 from torchbisect.minimizer.syntax.tree import format_script, parse

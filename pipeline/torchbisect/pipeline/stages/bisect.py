@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, BuildAnswer, SearchResult
 from torchbisect.bisect.search.find import Prefetcher, find_boundaries
-from torchbisect.bisect.search.options import SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 from torchbisect.bisect.sources.branch_cuts import NoDayRange, days_between_branch_cuts
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.containers.store.disk import format_bytes

@@ -49,7 +49,7 @@ class _Clock:
 
     @property
     def shrinking(self) -> Budget:
-        """What is left for shrinking."""
+        """The rest of the budget that shrinking may use."""
         kept = min(_CONFIRMING_SHARE * (self.budget.seconds or 0.0), _MOST_CONFIRMING)
         return self.budget.left(0, time.monotonic() - self.began + kept)
 

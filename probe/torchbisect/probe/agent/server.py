@@ -21,10 +21,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 
 import torch
 
-from .channel import Channel
 from .compare.comparison import compare
 from .compare.snapshot_diff import Difference
-from .run import processes, protection
+from .message_stream import MessageStream
+from .run import protection, script_processes
 from .run.cleaning import PrivateFolders
 from .run.eager_modes import may_have_ties
 from .run.fork import Run, RunLimits, run_in_child
@@ -39,7 +39,7 @@ TOOL_SECONDS = 120.0
 _CUT_SHORT = ("timed-out", "out-of-memory", "over-limit", "lost")
 
 
-class Script(NamedTuple):
+class ScriptToRun(NamedTuple):
     """A script (``repro.Repro`` as JSON) and its limits (``agent_client.Limits``); ``key`` names its kept runs."""
 
     repro: Dict[str, Any]
@@ -71,7 +71,7 @@ class Server:
     ``private`` are the folders that nothing but the runs of this agent writes to.
     """
 
-    def __init__(self, channel: Channel, folder: str, kept: str = "", private: Sequence[str] = ()) -> None:
+    def __init__(self, channel: MessageStream, folder: str, kept: str = "", private: Sequence[str] = ()) -> None:
         self._channel = channel
         self._write = channel.send
         self._prewarmer = Prewarmer(folder, kept)
@@ -99,7 +99,7 @@ class Server:
     def _answer(self, question: Dict[str, Any]) -> Any:
         if question["ask"] == "files":
             return self._workplaces.receive(question["key"], question["items"])
-        script = Script(question["repro"], question["limits"], question.get("key"))
+        script = ScriptToRun(question["repro"], question["limits"], question.get("key"))
         if question["ask"] == "observe":
             return self._observe(script, question)
         if question["ask"] == "repeat":
@@ -115,7 +115,7 @@ class Server:
     def _run(
         self,
         role: str,
-        script: Script,
+        script: ScriptToRun,
         settings: Dict[str, Any],
         seconds: float,
         shared_caches: str = "",
@@ -133,13 +133,13 @@ class Server:
             if protection.kernel_state() != own:
                 sys.exit("a run has changed the limits of the agent")
 
-    def _eager_run(self, runs: EagerRuns, role: str, script: Script) -> Run:
+    def _eager_run(self, runs: EagerRuns, role: str, script: ScriptToRun) -> Run:
         """Return the kept run of a role, or make it."""
         if role not in runs.by_role:
             runs.by_role[role] = self._run(role, script, {}, script.limits["eager_seconds"])
         return runs.by_role[role]
 
-    def _eager_runs(self, script: Script) -> EagerRuns:
+    def _eager_runs(self, script: ScriptToRun) -> EagerRuns:
         """Return the kept eager runs of a script, or make the first one; drop the least recently used scripts."""
         content = json.dumps([script.repro, script.limits], sort_keys=True).encode("utf-8")
         key = script.key or hashlib.sha256(content).hexdigest()
@@ -152,7 +152,7 @@ class Server:
         self._eager_run(runs, "eager", script)
         return runs
 
-    def _observe(self, script: Script, question: Dict[str, Any]) -> Any:
+    def _observe(self, script: ScriptToRun, question: Dict[str, Any]) -> Any:
         """Run a script eagerly and compiled, and compare the runs.
 
         These keys of the question change how it is run:
@@ -199,7 +199,7 @@ class Server:
         if any(compiled):
             _freeze_heap()
 
-    def _compare(self, runs: EagerRuns, run_compiled: Callable[[str], Run], script: Script) -> Any:
+    def _compare(self, runs: EagerRuns, run_compiled: Callable[[str], Run], script: ScriptToRun) -> Any:
         """Run a script compiled, compare, and remove the differences that are no evidence against the compiler."""
         eager, compiled = runs.plain, run_compiled("compiled")
         notes = [*eager.notes, *compiled.notes]
@@ -226,7 +226,7 @@ class Server:
         return {**_observation(eager.ending, compiled.ending, differences, notes), "drawn": depends_on_draws}
 
     def _without_ties(
-        self, differences: List[Difference], runs: EagerRuns, compiled: Run, script: Script
+        self, differences: List[Difference], runs: EagerRuns, compiled: Run, script: ScriptToRun
     ) -> List[Difference]:
         """Return the differences that remain if eager makes the other choice among equal elements."""
         if not differences or not may_have_ties(script.repro["source"]):
@@ -238,7 +238,12 @@ class Server:
         return [item for item in differences if _place(item) in remaining]
 
     def _without_draws(
-        self, differences: List[Difference], runs: EagerRuns, compiled: Run, run: Callable[[str], Run], script: Script
+        self,
+        differences: List[Difference],
+        runs: EagerRuns,
+        compiled: Run,
+        run: Callable[[str], Run],
+        script: ScriptToRun,
     ) -> Tuple[List[Difference], bool]:
         """Return the differences that remain if random numbers do not depend on the order of draws.
 
@@ -257,7 +262,7 @@ class Server:
         kept = [item for item in differences if item not in values or endings_differ or _place(item) in remaining]
         return kept, len(kept) < len(differences) or (check_failed and not endings_differ)
 
-    def _repeat(self, script: Script) -> Any:
+    def _repeat(self, script: ScriptToRun) -> Any:
         """Compare the eager run with a second one, in which everything is changed that may differ between runs."""
         runs = self._eager_runs(script)
         eager = runs.plain
@@ -266,7 +271,7 @@ class Server:
         again = self._eager_run(runs, "perturbed", script)
         return _observation(eager.ending, again.ending, compare(eager, again).differences, eager.notes)
 
-    def _trace(self, script: Script) -> Any:
+    def _trace(self, script: ScriptToRun) -> Any:
         """Return the trace of an eager run: its lines, calls and values."""
         traced = self._run("trace", script, {}, script.limits["eager_seconds"] * 2)
         for entry in traced.entries:
@@ -274,7 +279,7 @@ class Server:
                 return entry.facts["trace"]
         raise ValueError("the traced run recorded no trace: it {}".format(traced.ending["how"]))
 
-    def _run_tool(self, name: str, script: Script) -> Any:
+    def _run_tool(self, name: str, script: ScriptToRun) -> Any:
         """Return the answer of one of torch's own tools; ``{}`` if it came to no end."""
         if name == "find-pass":
             self._prewarm(["inductor"], include_cheap=False)
@@ -342,11 +347,11 @@ def main(key: bytearray, folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-    processes.adopt_orphans()
+    script_processes.adopt_orphans()
     torch.set_num_threads(1)
     kept = os.environ.pop("TORCHBISECT_COMPILER_CACHE", "")
     private = (os.path.dirname(folder), "/dev/shm") if os.environ.pop("TORCHBISECT_OWN_MACHINE", "") else ()
     os.chdir("/")
     with contextlib.suppress(BrokenPipeError):
-        Server(Channel(reader, writer, key), folder, kept, private).serve()
+        Server(MessageStream(reader, writer, key), folder, kept, private).serve()
     sys.exit(0)

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from torchbisect.bisect.wording import join_names
 from torchbisect.reports.sanitize import Markdown, code, prose
+from torchbisect.triage.issues.body_sections import lines_of, outside_fences, sections
 from torchbisect.triage.issues.code_blocks import code_blocks
-from torchbisect.triage.issues.markdown import lines_of, outside_fences, sections
-from torchbisect.triage.issues.script import IssueScript, find_scripts
+from torchbisect.triage.issues.find_script import IssueScript, find_scripts
 from torchbisect.triage.issues.script_facts import installable
 from torchbisect.triage.issues.stated_torch import StatedTorch, stated_torch
 from torchbisect.triage.issues.stated_variables import StatedVariables, stated_variables

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchbisect.triage.issues.markdown import pieces, sections
+from torchbisect.triage.issues.body_sections import pieces, sections
 from torchbisect.triage.issues.python_text import CODE_START, dedented, python_prefix
 
 #: Languages of command lines, which may hold a script.

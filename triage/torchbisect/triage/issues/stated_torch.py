@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from torchbisect.triage.issues.markdown import lines_of, outside_fences
+from torchbisect.triage.issues.body_sections import lines_of, outside_fences
 from torchbisect.triage.issues.statements import Clause, clauses
 
 # What repeats in these patterns is bounded, so none of them can take longer than the text is long.

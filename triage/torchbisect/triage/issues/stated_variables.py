@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torchbisect.probe.script_variables import is_allowed, is_for_logs
+from torchbisect.triage.issues.body_sections import lines_of, outside_fences
 from torchbisect.triage.issues.code_blocks import CodeBlock
-from torchbisect.triage.issues.markdown import lines_of, outside_fences
 from torchbisect.triage.issues.statements import clauses
 
 _SETTING = re.compile(

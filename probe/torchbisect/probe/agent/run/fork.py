@@ -12,7 +12,7 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..capture.tape import Entry, Tape
-from . import inductor_cache, processes, protection
+from . import inductor_cache, protection, script_processes
 from .child import Job, run_child
 from .cleaning import remove
 from .workplace import Place
@@ -30,7 +30,7 @@ class RunLimits(NamedTuple):
     """The limits of one run.
 
     Attributes:
-        seconds: processor time, or wall time for a run that is idle; see ``processes.RunClock``.
+        seconds: processor time, or wall time for a run that is idle; see ``script_processes.RunClock``.
         memory: bytes of private memory of the child and all processes that it started.
         output: bytes kept of standard output, and as many of standard error.
         processes: the number of processes at a time.
@@ -204,7 +204,7 @@ def _watch(
     """Wait for the child; return its wait status, and the name of the limit that it exceeded, if it did."""
     status: Optional[int] = None
     limit: Optional[str] = None
-    clock = processes.RunClock(limits.seconds)
+    clock = script_processes.RunClock(limits.seconds)
     next_check = began + FIRST_CHECK_SECONDS
     pause = 0.001
     try:
@@ -222,14 +222,14 @@ def _watch(
             pause = 0.001 if ready else min(pause * 1.5, 0.02)
             if now > next_check:
                 next_check = now + CHECK_SECONDS
-                limit = processes.exceeded_limit(child, limits.memory, limits.processes, limits.tasks)
+                limit = script_processes.exceeded_limit(child, limits.memory, limits.processes, limits.tasks)
                 limit = limit or written.exceeded_limit()
                 if clock.is_expired(child):
                     limit = "timed-out"
                 if limit:
                     break
     finally:
-        processes.end_family(child, is_running=status is None)
+        script_processes.end_family(child, is_running=status is None)
         for capture in (out, err):
             capture.read_rest()
         os.close(out.reader)

@@ -25,7 +25,7 @@ _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_G
 _VARARGS, _VARKEYWORDS = 0x04, 0x08  # CO_VARARGS, CO_VARKEYWORDS
 
 
-class Scope(NamedTuple):
+class TracedFunction(NamedTuple):
     """A function of the script: its qualified name, and the name of its class if it is a method."""
 
     name: str
@@ -145,7 +145,7 @@ class Tracer:
 
         return follow
 
-    def _record_call(self, frame: Any, scope: Scope) -> None:
+    def _record_call(self, frame: Any, scope: TracedFunction) -> None:
         code = frame.f_code
         held = frame.f_locals
         names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
@@ -249,18 +249,18 @@ def _code_object_of(target: Any) -> Any:
     return getattr(getattr(target, "__func__", target), "__code__", None)
 
 
-def _scopes_of(tree: ast.AST) -> Dict[Tuple[int, str], Scope]:
+def _scopes_of(tree: ast.AST) -> Dict[Tuple[int, str], TracedFunction]:
     """Return every function in a script, by the first line and the name of its code object."""
-    found: Dict[Tuple[int, str], Scope] = {}
+    found: Dict[Tuple[int, str], TracedFunction] = {}
 
     def walk(node: ast.AST, prefix: str, owner: Optional[str]) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 line = min([child.lineno] + [decorator.lineno for decorator in child.decorator_list])
-                found[line, child.name] = Scope(prefix + child.name, owner)
+                found[line, child.name] = TracedFunction(prefix + child.name, owner)
                 walk(child, prefix + child.name + ".<locals>.", None)
             elif isinstance(child, ast.Lambda):
-                found.setdefault((child.lineno, "<lambda>"), Scope(prefix + "<lambda>", None))
+                found.setdefault((child.lineno, "<lambda>"), TracedFunction(prefix + "<lambda>", None))
                 walk(child, prefix + "<lambda>.<locals>.", None)
             elif isinstance(child, ast.ClassDef):
                 walk(child, prefix + child.name + ".", child.name)

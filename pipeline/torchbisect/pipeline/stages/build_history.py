@@ -23,7 +23,7 @@ MOST_WITNESSES = 2
 
 
 @dataclass(frozen=True)
-class History:
+class BuildHistory:
     """The result of a search, and the question that got it.
 
     Attributes:
@@ -45,7 +45,7 @@ def search_history(
     shrink_again: Callable[[tuple[Witness, ...]], ShrunkScript | None],
     on_level: Callable[[Level], None],
     on_remark: Callable[[str], None],
-) -> History:
+) -> BuildHistory:
     """Search the builds with the shrunk script if it has the history of the original, else with the original.
 
     Args:
@@ -65,7 +65,7 @@ def search_history(
                 on_level(level)
                 difference = _first_difference(bisection, original, question, level) if shrunk else None
             if difference is None:
-                return History(level, question, shrunk)
+                return BuildHistory(level, question, shrunk)
             build, answer = difference
             if len(witnesses) >= MOST_WITNESSES or build.name in witnesses:
                 session.display.warn("the shrunk script's history is not the original's: bisecting the original")

@@ -23,7 +23,7 @@ BEAT_SECONDS = 2.0
 _BLOCK = 64  # bytes of a block of SHA-256
 
 
-class Channel:
+class MessageStream:
     """Questions from one file descriptor, messages to another one.
 
     Args:
