@@ -1,0 +1,1 @@
+"""Measure a number of a script on two builds, and decide if one is worse than the other."""
