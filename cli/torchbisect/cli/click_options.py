@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -120,17 +120,26 @@ _OUTPUT_OPTIONS = (
 )  # fmt: skip
 
 
-def shared_options(command: Command, out: str = "torchbisect-out") -> Command:
-    """Add the options of every command that runs scripts, in the order of ``--help``; ``out`` is the default folder."""
+def shared_options(
+    command: Command, out: str | None = "torchbisect-out", help: Mapping[str, str] | None = None
+) -> Command:
+    """Add the options of every command that runs scripts, in the order of ``--help``.
+
+    Args:
+        out: the default folder of the results; ``None`` for a command that writes into a folder it is given.
+        help: the help of options that mean something else to this command, by the names of their parameters.
+    """
     folder = click.option(
         "--out",
         type=click.Path(path_type=Path),
-        default=Path(out),
+        default=Path(out or ""),
         show_default=True,
         help="The folder of the results.",
     )
-    for decorate in reversed((*_BUILD_OPTIONS, *_RUN_OPTIONS, folder, *_OUTPUT_OPTIONS)):
+    for decorate in reversed((*_BUILD_OPTIONS, *_RUN_OPTIONS, *([folder] if out else []), *_OUTPUT_OPTIONS)):
         command = decorate(command)
+    for option in getattr(command, "__click_params__", ()):
+        option.help = (help or {}).get(option.name, option.help)
     return command
 
 

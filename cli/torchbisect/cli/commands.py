@@ -20,6 +20,7 @@ from torchbisect.containers.leftovers import sweep
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.options import CHANNELS, Options
 from torchbisect.triage import command as triage
+from torchbisect.triage import watch_command as watch
 from torchbisect.triage.candidates import run_first_that_fails
 
 
@@ -44,6 +45,15 @@ _STAGES = (
     click.option("--minimize/--no-minimize", default=True, help="Shrink the script."),
     click.option("--bisect/--no-bisect", default=True, help="Find the builds where it broke and where it was fixed."),
     click.option("--explain/--no-explain", default=False, help="Find the conditions of the shrunk script's mismatch."),
+)
+
+_WORKERS = (
+    click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Issues at once."),
+    click.option("--executor", type=click.Choice(["local", "ray"]), default="local", show_default=True),
+    click.option("--address", metavar="HOST:PORT", help="The Ray cluster's."),
+    click.option(
+        "--gpus", type=Number(min=0, max=1024), default=0.0, help="GPUs that an issue takes of a Ray cluster."
+    ),
 )
 
 
@@ -129,10 +139,10 @@ def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) ->
 @click.argument("source", required=False, type=click.Path(path_type=Path))
 @click.option("--search", metavar="QUERY", help="Take the issues that GitHub's search finds.")
 @click.option("--most", type=click.IntRange(1, 1000), default=200, show_default=True, help="The most issues.")
-@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Issues at once.")
-@click.option("--executor", type=click.Choice(["local", "ray"]), default="local", show_default=True)
-@click.option("--address", metavar="HOST:PORT", help="The Ray cluster's.")
-@click.option("--gpus", type=Number(min=0, max=1024), default=0.0, help="GPUs that an issue takes of a Ray cluster.")
+@_WORKERS[0]
+@_WORKERS[1]
+@_WORKERS[2]
+@_WORKERS[3]
 @_STAGES[0]
 @_STAGES[1]
 @_STAGES[2]
@@ -146,6 +156,36 @@ def triage_command(**given: Any) -> None:
     wanted = triage.TriageOptions(**{field.name: given.pop(field.name) for field in fields(triage.TriageOptions)})
     options = options_from("run", {"script": Path(), **given})
     click.get_current_context().exit(triage.triage(wanted, options))
+
+
+@main.command("watch", cls=GroupedCommand)
+@click.argument("place", type=click.Path(path_type=Path), metavar="FOLDER|DATABASE")
+@click.option("--add", "added", type=click.Path(path_type=Path), multiple=True, help="A report to watch too.")
+@click.option("--last", type=click.IntRange(1, 1000), default=1, show_default=True, help="Ask the newest N builds.")
+@click.option("--comment", is_flag=True, help="Say each change in the comment on its issue (GITHUB_TOKEN).")
+@_WORKERS[0]
+@_WORKERS[1]
+@_WORKERS[2]
+@_WORKERS[3]
+@functools.partial(
+    shared_options,
+    out=None,
+    help={
+        "torch": "The build to ask; the default is the newest of the channel.",
+        "channels": "The builds to ask; the default is release.",
+        "budget": "Stop asking after this, such as 2h or 500q (questions); the same command goes on.",
+        "as_json": "Print the ledger as JSON.",
+    },
+)
+def watch_command(**given: Any) -> None:
+    """Ask every known bug again on the newest build, and keep the history: still there, fixed in, back in.
+
+    FOLDER is that of a triage, or one with reports. The same command continues where it stopped, and asks
+    nothing that is known: made for a job that runs every night.
+    """
+    wanted = watch.WatchOptions(**{field.name: given.pop(field.name) for field in fields(watch.WatchOptions)})
+    options = options_from("run", {"script": Path(), **given})
+    click.get_current_context().exit(watch.watch(wanted, options))
 
 
 @main.command()

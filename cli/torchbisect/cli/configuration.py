@@ -32,10 +32,12 @@ _LARGEST = 1_000_000
 #: these are never taken from there.
 NOT_FROM_A_FILE = frozenset(
     (
+        "add",
         "allow-sdists",
         "also",
         "build-cmd",
         "cache-dir",
+        "comment",
         "files",
         "git",
         "image",

@@ -19,7 +19,7 @@ GROUPS = {
     "What counts as a mismatch": "slower_than max_compile_time max_recompiles max_graph_breaks",
     "Shrinking": "budget save_trajectory",
     "The search": "find good bad channels git build_cmd",
-    "The issues": "search most workers executor address gpus",
+    "The issues": "search most added last comment workers executor address gpus",
     "Where builds come from": "index_url extra_index_urls variant",
     "Where it runs": "sandbox image runtime timeout repeat jobs cache_dir cache_limit",
     "Output": "out as_json profile verbose quiet",
@@ -33,6 +33,9 @@ UNUSED = {
     "explain": _SEARCH,
     "bisect": _SHRINKING,
     "verify": (_SEARCH - {"git"}) | _SHRINKING | {"test", "profile"},
+    "watch": _SEARCH - {"channels"}
+    | {"bad", "test", "profile", "nearest", "save_trajectory", "seed", "repeat", "jobs", "device"}
+    | {"slower_than", "max_compile_time", "max_recompiles", "max_graph_breaks", "allow_sdists"},
 }
 _EXAMPLES = {
     "run": (
@@ -50,6 +53,10 @@ _EXAMPLES = {
         "torchbisect verify --revert --patch 8aad3a60 --git ~/pytorch torchbisect-out",
     ),
     "triage": ("torchbisect triage --sandbox docker issues.jsonl", "torchbisect triage --torch stated scripts/"),
+    "watch": (
+        "torchbisect watch --channel nightly --budget 2h torchbisect-triage",
+        "torchbisect watch --add torchbisect-out --torch 2.9.1 torchbisect-triage",
+    ),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,15 +75,21 @@ class Pipeline:
     Args:
         display: shows the progress; on standard error by default.
         open_provider: opens the provider of builds and answers. A test passes one that answers from a table.
+        known: fingerprints of signatures; a mismatch with one of them is named and neither shrunk nor searched for.
 
     Raises:
         TorchbisectError: an option can't be used, or this machine can't do its part.
     """
 
     def __init__(
-        self, options: Options, display: Display | None = None, open_provider: OpenProvider = LocalProvider
+        self,
+        options: Options,
+        display: Display | None = None,
+        open_provider: OpenProvider = LocalProvider,
+        known: Collection[str] = (),
     ) -> None:
         self.written: tuple[Path, ...] = ()
+        self._known = known
         self._stages = stages_of(options)
         self._display = display or Display(options.verbosity)
         self._folder = unique_folder("files")
@@ -142,7 +148,10 @@ class Pipeline:
             self._builder.set_observed(observed)
         if observed.certain_mismatch is not None:
             oracle.prepare_fresh_process()
-        localized = self._localize(oracle, observed)
+        known = observed.certain_mismatch is not None and (
+            observed.certain_mismatch.signature.fingerprint in self._known
+        )
+        localized = self._localize(oracle, observed, known=known)
         observed = localized.observed
         if observed.certain_mismatch is None:
             if observed.mismatch is not None and observed.verdict == "flaky" and self._stages.bisect:
@@ -150,6 +159,9 @@ class Pipeline:
                 self._bisect(oracle, failing, subject, localized, None)
                 self._collect_versions(oracle)
             return self._exit_without_mismatch(observed)
+        if known:
+            self._notify("this mismatch is known already, so the script was neither shrunk nor searched for")
+            return Exit.FINISHED
         subject = Subject(self._repro, observed.certain_mismatch, localized.settings)
         shrunk = self._minimize(oracle, subject) if self._stages.minimize else None
         self._name_pass(oracle, localized, shrunk)
@@ -177,8 +189,9 @@ class Pipeline:
             return Exit.FLAKY
         return Exit.MACHINE if observed.machine_at_fault else Exit.UNTESTABLE
 
-    def _localize(self, oracle: Oracle, observed: Observed) -> Localized:
-        if observed.certain_mismatch is not None and self._stages.localize and oracle.compares_eager:
+    def _localize(self, oracle: Oracle, observed: Observed, *, known: bool) -> Localized:
+        wanted = self._stages.localize and oracle.compares_eager and not known
+        if observed.certain_mismatch is not None and wanted:
             with self._stage("localize", "Localize"):
                 localized = localize_mismatch(self._session, oracle, self._repro, observed)
                 if localized.localization is not None:

@@ -24,10 +24,12 @@ from torchbisect.pipeline.progress import Display
 from torchbisect.reports.files import replace_text
 from torchbisect.triage.database import Database
 from torchbisect.triage.duplicate_groups import duplicate_groups
-from torchbisect.triage.issue_row import FAILED, NOTHING_TO_RUN, OPEN, IssueRow
+from torchbisect.triage.issue_row import FAILED, KNOWN, NOTHING_TO_RUN, OPEN, IssueRow
 from torchbisect.triage.issue_sources import jobs_from, jobs_searched
 from torchbisect.triage.issue_table import html_page, terminal_table
 from torchbisect.triage.jobs import IssueJob, IssueTask, TaskResult
+from torchbisect.triage.ledger.known import KnownBugs
+from torchbisect.triage.ledger.store import Ledger
 from torchbisect.triage.local_workers import run_on_this_machine
 from torchbisect.triage.ray_workers import run_on_ray
 from torchbisect.triage.related_issues import related_issues
@@ -122,10 +124,20 @@ def _folder_name(name: str) -> str:
 
 def _run(wanted: TriageOptions, tasks: Sequence[IssueTask], database: Database, display: Display) -> None:
     known = {row.name: row for row in database.rows()}
-    new = [task for task in tasks if not _has_result(known.get(task.job.name), task)]
-    database.put(*(_row_before_run(task) for task in new))
-    runnable = {task.job.name: task for task in new if task.job.source is not None}
-    display.line(f"{len(tasks)} issues, {len(new)} of them new, {len(runnable)} to run")
+    ledger = KnownBugs(Ledger(database).bugs())
+    new = [
+        replace(task, known=ledger.decisive_signatures(task.name))
+        for task in tasks
+        if not _has_result(known.get(task.name), task)
+    ]
+    before = {task.name: _row_before_run(task, ledger) for task in new}
+    database.put(*before.values())
+    runnable = {task.name: task for task in new if before[task.name].state in OPEN}
+    same = [row for row in before.values() if row.state == KNOWN]
+    more = f", {len(same)} known to the ledger" if same else ""
+    display.line(f"{len(tasks)} issues, {len(new)} of them new, {len(runnable)} to run{more}")
+    for row in same:
+        display.line(f"{row.name}: {row.known}")
     if not runnable:
         return
     running = RunningIssues(len(runnable))
@@ -135,22 +147,28 @@ def _run(wanted: TriageOptions, tasks: Sequence[IssueTask], database: Database, 
             running.end(result.name)
             display.count(number, len(runnable))
             row = _row_after_run(runnable[result.name], result)
+            row = replace(row, known=ledger.with_mismatch(row) or "")
             database.put(row)
             words = row.summary or row.reason
             if row.stated:
                 words += f"; the issue states torch {row.stated}, and {row.torch} was run"
+            words += f"; {row.known}" if row.known else ""
             display.line(f"[{number}/{len(runnable)}] {row.name}: {row.state}{f' ({words})' if words else ''}")
 
 
 def _has_result(row: IssueRow | None, task: IssueTask) -> bool:
-    return row is not None and row.key == task.key and row.state not in OPEN
+    # What the ledger says of a known issue may have changed, and costs nothing to say again.
+    return row is not None and row.key == task.key and row.state not in (*OPEN, KNOWN)
 
 
-def _row_before_run(task: IssueTask) -> IssueRow:
-    """Return an issue's row before its run; an issue without a script has its final row at once."""
+def _row_before_run(task: IssueTask, ledger: KnownBugs) -> IssueRow:
+    """Return an issue's row before its run; one without a script, or with a known one, has its final row at once."""
     job = task.job
     row = IssueRow(job.name, task.key, job.title, job.url)
-    return row if job.source is not None else _with_time(replace(row, state=NOTHING_TO_RUN, reason=scrub(job.problem)))
+    if job.source is None:
+        return _with_time(replace(row, state=NOTHING_TO_RUN, reason=scrub(job.problem)))
+    known = ledger.with_script(job.name, job.source)
+    return row if known is None else _with_time(replace(row, state=KNOWN, reason=known, known=known))
 
 
 def _execute(
@@ -163,7 +181,7 @@ def _execute(
 
 
 def _row_after_run(task: IssueTask, result: TaskResult) -> IssueRow:
-    row = _row_before_run(task)
+    row = IssueRow(task.name, task.key, task.job.title, task.job.url)
     if result.report is not None:
         row = row.with_report(result.report, f"{RUNS}/{_folder_name(row.name)}")
     asked = task.options.torch if task.options.nearest else None

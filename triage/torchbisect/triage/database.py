@@ -1,4 +1,4 @@
-"""The database of a triage: one SQLite file whose table ``issue`` has one row an issue."""
+"""The database of a triage: one SQLite file with a row an issue in the table ``issue``, and the ledger's tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import Any
 from torchbisect.core.decode import DecodeError, decode, read_json
 from torchbisect.core.errors import DiskFull, InputError, MachineError
 from torchbisect.triage.issue_row import STATES, IssueRow
+from torchbisect.triage.ledger_tables import TABLES
 
 #: Version of the columns and their meanings, stored in the file as ``PRAGMA user_version``.
-VERSION = 2
+#: 2 added ``issue.stated``, 3 the ledger's tables and ``issue.known``.
+VERSION = 3
 _TYPES = {"seconds": "REAL NOT NULL"}
 _NAMES = tuple(field.name for field in fields(IssueRow))
 # SQLite's messages for a file that is not a database or a damaged one, and for a full disk.
@@ -33,7 +35,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._errors_explained():
+        with self.errors_explained():
             self._connection = sqlite3.connect(path, timeout=30.0)
             version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
             if version > VERSION:
@@ -47,6 +49,8 @@ class Database:
                 for name in [name for name in _NAMES if name not in there]:
                     # An older torchbisect wrote the file.
                     self._connection.execute(f"ALTER TABLE issue ADD COLUMN {name} {types[name]}")
+                for name, columns in TABLES.items():
+                    self._connection.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
                 self._connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def __enter__(self) -> Database:
@@ -59,9 +63,15 @@ class Database:
         """Close the file."""
         self._connection.close()
 
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection for one transaction: all of it is stored, or nothing."""
+        with self.errors_explained(), self._connection:
+            yield self._connection
+
     def rows(self) -> tuple[IssueRow, ...]:
         """Return all rows, the oldest first. Raises ``InputError`` for a row that another program has spoiled."""
-        with self._errors_explained():
+        with self.errors_explained():
             found = self._connection.execute(f"SELECT {', '.join(_NAMES)} FROM issue ORDER BY rowid").fetchall()
         return tuple(self._row(number, dict(zip(_NAMES, values))) for number, values in enumerate(found, 1))
 
@@ -86,11 +96,12 @@ class Database:
         statement = (
             f"INSERT INTO issue ({', '.join(_NAMES)}) VALUES ({places}) ON CONFLICT (name) DO UPDATE SET {changes}"
         )
-        with self._errors_explained(), self._connection:
+        with self.errors_explained(), self._connection:
             self._connection.executemany(statement, [_values(row) for row in rows])
 
     @contextmanager
-    def _errors_explained(self) -> Iterator[None]:
+    def errors_explained(self) -> Iterator[None]:
+        """Turn an error of SQLite into one that says what to do."""
         try:
             yield
         except sqlite3.Error as error:

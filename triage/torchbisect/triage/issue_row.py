@@ -13,11 +13,13 @@ from torchbisect.reports.render.labels import suggest
 WAITING = "waiting"
 NOTHING_TO_RUN = "nothing-to-run"
 FAILED = "failed"
-STATES = ("mismatch", "flaky", "untestable", FAILED, "none", NOTHING_TO_RUN, WAITING)
+KNOWN = "known"
+STATES = ("mismatch", "flaky", "untestable", FAILED, KNOWN, "none", NOTHING_TO_RUN, WAITING)
 """All states of an issue, the most interesting one first.
 
 ``mismatch``, ``flaky``, ``untestable`` and ``none`` are the verdicts of reports. ``nothing-to-run``: the issue has no
-script. ``failed``: the machine or torchbisect failed, so the same command tries again. ``waiting``: not run yet.
+script. ``failed``: the machine or torchbisect failed, so the same command tries again. ``known``: the ledger has this
+script, so it was not run. ``waiting``: not run yet.
 """
 
 #: The next run of the same command runs issues in these states.
@@ -54,6 +56,7 @@ class IssueRow:
         seconds: the duration of the run.
         finished: the end of the run, in ISO 8601.
         stated: the version of torch that the issue states, if that was asked for and another one was run.
+        known: the bug of the ledger that it looks like, in words: ``same as NAME, fixed in 2.14.0``.
     """
 
     name: str
@@ -81,6 +84,7 @@ class IssueRow:
     seconds: float = 0.0
     finished: str = ""
     stated: str = ""
+    known: str = ""
 
     def with_report(self, report: Report, folder: str) -> IssueRow:
         """Return this row with the result of a run, whose report lies in ``folder``, relative to the database's."""

@@ -22,7 +22,7 @@ from torchbisect.reports import files
 from torchbisect.reports.render.html import template
 from torchbisect.reports.sanitize import short_line
 from torchbisect.triage.duplicate_groups import duplicate_groups
-from torchbisect.triage.issue_row import STATES, IssueRow
+from torchbisect.triage.issue_row import KNOWN, STATES, IssueRow
 from torchbisect.triage.related_issues import related_issues
 
 _COLUMNS = ("Issue", "State", "What", "Component", "torch", "Broke in", "Fixed in", "Same as", "Seconds")
@@ -85,6 +85,7 @@ def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict
         "broke": short_line(row.bad_commit[:12] or row.first_bad, 40),
         "fixed": short_line(row.fix_commit[:12] or row.first_fixed, 40),
         "same": _member(same, identities) if same else None,
+        "known": short_line(row.known, 200) if row.state != KNOWN else "",
         "labels": short_line(", ".join(row.labels), 300),
         "seconds": f"{row.seconds:.1f}",
     }
@@ -92,7 +93,7 @@ def _row(row: IssueRow, identities: Mapping[str, str], same: str | None) -> dict
 
 #: The pairs that the table on a terminal names.
 _RELATED = 10
-_SHOWN = ("mismatch", "flaky", "untestable", "failed")
+_SHOWN = ("mismatch", "flaky", "untestable", "failed", KNOWN)
 _STYLES = {"mismatch": "bold red", "flaky": "bold yellow", "failed": "bold magenta", "untestable": "yellow"}
 
 
@@ -112,7 +113,14 @@ def terminal_table(rows: Sequence[IssueRow], files: Sequence[Path] = ()) -> Rend
         grid.add_row(
             Text(one_line(name, 120), "dim" if duplicate else ""),
             Text(row.state, _STYLES.get(row.state, "")),
-            Text(one_line(row.summary or row.reason, 160)),
+            Text(
+                one_line(
+                    "; ".join(filter(None, (row.known, row.summary or row.reason)))
+                    if row.state != KNOWN
+                    else row.known,
+                    160,
+                )
+            ),
             Text(one_line(row.component, 40)),
             Text(one_line(row.bad_commit[:12] or row.first_bad, 40)),
             Text(one_line(row.fix_commit[:12] or row.first_fixed, 40)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torchbisect.core.decode import decode
 from torchbisect.core.repro import fingerprint
@@ -51,10 +51,12 @@ class IssueTask:
     Attributes:
         job: the issue.
         options: the options of ``run`` for its script; ``out`` is the folder of its report.
+        known: fingerprints of signatures; a run that shows one of them ends with it.
     """
 
     job: IssueJob
     options: Options
+    known: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, job: IssueJob, options: Options, folder: Path, *, stated: bool) -> IssueTask:
@@ -75,6 +77,11 @@ class IssueTask:
         return cls(job, replace(options, packages=packages, jobs=options.jobs or 1))
 
     @property
+    def name(self) -> str:
+        """The name of the issue."""
+        return self.job.name
+
+    @property
     def key(self) -> str:
         """Fingerprint of the script and all options: a task with another key needs a new run."""
         job, options = self.job, replace(self.options, cache_dir=None, cache_limit=None)
@@ -82,24 +89,63 @@ class IssueTask:
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as JSON values, for ``from_json``."""
-        written = (Path, Budget)
-        options = {
-            name: str(value) if isinstance(value, written) else value for name, value in vars(self.options).items()
-        }
-        return {"job": asdict(self.job), "options": options}
+        return {"job": asdict(self.job), "options": options_to_json(self.options), "known": self.known}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> IssueTask:
         """Read the value that ``to_json`` returned, also after a round trip through JSON text."""
-        options = _with_tuples(data["options"])
-        paths = {name: Path(options[name]) for name in _PATHS if options[name] is not None}
-        budget = None if options["budget"] is None else Budget.parsed(options["budget"])
-        return cls(IssueJob(**_with_tuples(data["job"])), Options(**{**options, **paths, "budget": budget}))
+        job = IssueJob(**_with_tuples(data["job"]))
+        return cls(job, options_from_json(data["options"]), tuple(data["known"]))
+
+    def in_folder(self, folder: Path, python: str) -> IssueTask:
+        """Return the task for another machine: its folder and, unless the user named one, its Python."""
+        script = self.options.script
+        assert script is not None
+        from_text = self.job.path is None or not script.exists()
+        options = replace(
+            self.options,
+            python=self.options.python or python,
+            out=folder,
+            script=folder / script.name if from_text else script,
+        )
+        return replace(self, job=replace(self.job, path=None) if from_text else self.job, options=options)
+
+
+def options_to_json(options: Options) -> dict[str, Any]:
+    """Return options as JSON values, for ``options_from_json``."""
+    written = (Path, Budget)
+    return {name: str(value) if isinstance(value, written) else value for name, value in vars(options).items()}
+
+
+def options_from_json(data: dict[str, Any]) -> Options:
+    """Read the value that ``options_to_json`` returned, also after a round trip through JSON text."""
+    options = _with_tuples(data)
+    paths = {name: Path(options[name]) for name in _PATHS if options[name] is not None}
+    budget = None if options["budget"] is None else Budget.parsed(options["budget"])
+    return Options(**{**options, **paths, "budget": budget})
 
 
 def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
     """Turn the lists among the values into tuples, which JSON does not have."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+class Task(Protocol):
+    """Work for a worker: an issue of a triage, or a question of the watch."""
+
+    @property
+    def name(self) -> str:
+        """The name of its result."""
+
+    @property
+    def options(self) -> Options:
+        """The options of a run; ``out`` is a folder of the task's own."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the task as JSON values, for ``tasks.task_from_json``."""
+
+    def in_folder(self, folder: Path, python: str) -> Task:
+        """Return the task for another machine: its folder and, unless the user named one, its Python."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +157,14 @@ class TaskResult:
         report: the report of the run, or ``None`` if there is none.
         problem: the reason why the run did not finish, in one line; empty if it did.
         retry: the machine is at fault, so the next run of the same command should try again.
+        answer: the answer to a question of the watch, as JSON values.
     """
 
     name: str
     report: Report | None = None
     problem: str = ""
     retry: bool = False
+    answer: Any = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values, for ``from_json``."""
@@ -127,7 +175,7 @@ class TaskResult:
         """Read the value that ``to_json`` returned. Raises ``DecodeError`` or ``InputError`` for another value."""
         result = decode(_ResultJson, data, "result")
         report = Report.from_json(result.report) if result.report is not None else None
-        return cls(result.name, report, result.problem, result.retry)
+        return cls(result.name, report, result.problem, result.retry, result.answer)
 
 
 @dataclass(frozen=True)
@@ -138,3 +186,4 @@ class _ResultJson:
     report: Any
     problem: str
     retry: bool
+    answer: Any = None

@@ -9,11 +9,14 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from torchbisect.containers.process.processes import HostProcess, LineTooLong
 from torchbisect.core.decode import DecodeError, read_json
 from torchbisect.core.errors import InputError
-from torchbisect.triage.jobs import IssueTask, TaskResult
+from torchbisect.triage.jobs import Task, TaskResult
+
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 #: A task whose worker died runs once more in a new worker: the fault may be another task's.
 TRIES = 2
@@ -31,7 +34,7 @@ class WorkerProcess:
         self._process: HostProcess | None = None
         self._closed = False
 
-    def run(self, task: IssueTask) -> TaskResult:
+    def run(self, task: Task) -> TaskResult:
         """Run a task in the process; a process that dies is started again, at most ``TRIES`` times."""
         last_error = "it said nothing"
         for _ in range(TRIES):
@@ -51,7 +54,7 @@ class WorkerProcess:
                 unread = f"its result can't be read: {error}"
             ended = self._end()
             last_error = unread or ended or last_error
-        return TaskResult(task.job.name, problem=f"its process died {TRIES} times: {last_error}", retry=True)
+        return TaskResult(task.name, problem=f"its process died {TRIES} times: {last_error}", retry=True)
 
     def _start(self) -> HostProcess:
         if self._process is None:
@@ -78,15 +81,15 @@ class WorkerProcess:
         self._end(_END_SECONDS)
 
 
-def _result(line: bytes, task: IssueTask) -> TaskResult:
+def _result(line: bytes, task: Task) -> TaskResult:
     result = TaskResult.from_json(read_json(line))
-    if result.name != task.job.name:
-        raise DecodeError("the result is of another issue")
+    if result.name != task.name:
+        raise DecodeError("the result is of another task")
     return result
 
 
 def run_on_this_machine(
-    tasks: Sequence[IssueTask], journal: Path, workers: int, on_start: Callable[[IssueTask], None] = lambda task: None
+    tasks: Sequence[AnyTask], journal: Path, workers: int, on_start: Callable[[AnyTask], None] = lambda task: None
 ) -> Generator[TaskResult]:
     """Run tasks on this machine, and yield each result as it is ready.
 
@@ -96,7 +99,7 @@ def run_on_this_machine(
         workers: the number of workers.
         on_start: is told of each task as it begins, from the thread of its worker.
     """
-    waiting: queue.SimpleQueue[IssueTask | None] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[AnyTask | None] = queue.SimpleQueue()
     results: queue.SimpleQueue[TaskResult | BaseException] = queue.SimpleQueue()
     processes = [WorkerProcess(journal) for _ in range(min(workers, len(tasks)))]
 

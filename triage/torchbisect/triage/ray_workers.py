@@ -11,7 +11,6 @@ import logging
 import socket
 import sys
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ from torchbisect.containers.store.run_folder import temporary_folder, unique_fol
 from torchbisect.core.decode import DecodeError
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.reports import files
-from torchbisect.triage.jobs import IssueTask, TaskResult
+from torchbisect.triage.jobs import Task, TaskResult
 from torchbisect.triage.local_workers import WorkerProcess
+from torchbisect.triage.tasks import task_from_json
 
 #: Number of other nodes that Ray tries after the node of a task died.
 NODE_TRIES = 5
@@ -31,7 +31,7 @@ CONNECT_SECONDS = 15.0
 _workers: list[WorkerProcess] = []
 
 
-def run_on_ray(tasks: Sequence[IssueTask], address: str, gpus: float) -> Generator[TaskResult]:
+def run_on_ray(tasks: Sequence[Task], address: str, gpus: float) -> Generator[TaskResult]:
     """Run tasks on a cluster; write each report and yield each result as it is ready.
 
     Args:
@@ -81,18 +81,19 @@ def _check_port(address: str) -> None:
         raise MachineError(f"no Ray cluster answers at {address}: {error}") from error
 
 
-def _json_for_any_node(task: IssueTask) -> dict[str, Any]:
+def _json_for_any_node(task: Task) -> dict[str, Any]:
     """Return the task without this machine's Python: each node uses its own, unless the user named one."""
     python = "" if task.options.python == sys.executable else task.options.python
-    return replace(task, options=replace(task.options, python=python)).to_json()
+    data = task.to_json()
+    return {**data, "options": {**data["options"], "python": python}}
 
 
-def _take_result(ray: Any, reference: Any, task: IssueTask) -> TaskResult:
+def _take_result(ray: Any, reference: Any, task: Task) -> TaskResult:
     try:
         result = TaskResult.from_json(ray.get(reference))
     except (ray.exceptions.RayError, DecodeError, InputError) as error:
         said = str(error).strip().splitlines()
-        return TaskResult(task.job.name, problem=f"Ray could not run it: {said[0] if said else error!r}", retry=True)
+        return TaskResult(task.name, problem=f"Ray could not run it: {said[0] if said else error!r}", retry=True)
     if result.report is not None:
         files.write(result.report, task.options.out)
     return result
@@ -104,16 +105,6 @@ def run_on_node(data: dict[str, Any]) -> dict[str, Any]:
         sweep()
         _workers.append(WorkerProcess(unique_folder("triage") / "journal.jsonl"))
     (worker,) = _workers
-    task = IssueTask.from_json(data)
+    task = task_from_json(data)
     with temporary_folder("issue") as folder:
-        script = task.options.script
-        assert script is not None
-        from_text = task.job.path is None or not script.exists()
-        options = replace(
-            task.options,
-            python=task.options.python or sys.executable,
-            out=Path(folder),
-            script=Path(folder) / script.name if from_text else script,
-        )
-        job = replace(task.job, path=None) if from_text else task.job
-        return worker.run(IssueTask(job, options)).to_json()
+        return worker.run(task.in_folder(Path(folder), sys.executable)).to_json()

@@ -1,4 +1,4 @@
-"""Worker process of a triage: it runs one issue after another and keeps the resources that they share.
+"""Worker process of a triage or a watch: it runs one task after another and keeps the resources that they share.
 
 ``python -m torchbisect.triage.worker JOURNAL`` reads one task a line and writes one result a line. The end of its
 standard input means that its parent has ended. It then stops in the middle of a run, as after ``Ctrl-C``.
@@ -14,9 +14,10 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.errors import Exit, InputError, InstallFailed, TorchbisectError
@@ -29,25 +30,47 @@ from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe.journal import Journal
 from torchbisect.reports.files import replace_text
 from torchbisect.triage.candidates import run_first_that_fails
-from torchbisect.triage.jobs import IssueTask, TaskResult
+from torchbisect.triage.jobs import IssueTask, Task, TaskResult
+from torchbisect.triage.ledger.questions import WatchTask, answer
+from torchbisect.triage.tasks import task_from_json
 
 LOG = "log.txt"
 
 
 def run_task(task: IssueTask, shared: SharedResources) -> TaskResult:
     """Run one issue. Raises nothing but ``KeyboardInterrupt``."""
-    name, folder = task.job.name, task.options.out
+
+    def work(log: TextIO) -> TaskResult:
+        display = Display(stream=log)
+
+        def pipeline_of(options: Options) -> Pipeline:
+            return Pipeline(options, display, functools.partial(LocalProvider, shared=shared), task.known)
+
+        pipeline, code = run_first_that_fails(_write_scripts(task), pipeline_of, display.warn)
+        report = pipeline.report
+        if code == Exit.INTERRUPTED:
+            raise KeyboardInterrupt
+        if code == Exit.MACHINE:
+            return TaskResult(task.name, report, report.reason or "the machine failed", retry=True)
+        return TaskResult(task.name, report)
+
+    return _with_log(task, work)
+
+
+def answer_task(task: WatchTask, shared: SharedResources) -> TaskResult:
+    """Answer one question of the watch. Raises nothing but ``KeyboardInterrupt``."""
+    return _with_log(task, lambda log: TaskResult(task.name, answer=answer(task, shared, log).to_json()))
+
+
+def _with_log(task: Task, work: Callable[[TextIO], TaskResult]) -> TaskResult:
+    """Do a task with its log open; an error becomes its result."""
+    name, folder = task.name, task.options.out
     try:
         with disk_errors(folder, option="--out"):
             folder.mkdir(parents=True, exist_ok=True)
             log = (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace")
         with log:
-            display = Display(stream=log)
-
-            def pipeline_of(options: Options) -> Pipeline:
-                return Pipeline(options, display, functools.partial(LocalProvider, shared=shared))
-
-            pipeline, code = run_first_that_fails(_write_scripts(task), pipeline_of, display.warn)
+            return work(log)
     except (InputError, InstallFailed) as error:
         return TaskResult(name, problem=scrub(str(error)))
     except TorchbisectError as error:
@@ -56,12 +79,6 @@ def run_task(task: IssueTask, shared: SharedResources) -> TaskResult:
         sys.stderr.write(scrub(traceback.format_exc()))
         problem = scrub(f"a fault of torchbisect: {type(error).__name__}: {error}")
         return TaskResult(name, problem=problem, retry=True)
-    report = pipeline.report
-    if code == Exit.INTERRUPTED:
-        raise KeyboardInterrupt
-    if code == Exit.MACHINE:
-        return TaskResult(name, report, report.reason or "the machine failed", retry=True)
-    return TaskResult(name, report)
 
 
 def _write_scripts(task: IssueTask) -> list[Options]:
@@ -78,7 +95,8 @@ def _write_scripts(task: IssueTask) -> list[Options]:
 def serve(tasks: queue.SimpleQueue[bytes], answers: int, shared: SharedResources) -> None:
     """Run tasks and write their results to the file descriptor ``answers``, until an empty task comes."""
     while line := tasks.get():
-        result = run_task(IssueTask.from_json(json.loads(line)), shared)
+        task = task_from_json(json.loads(line))
+        result = answer_task(task, shared) if isinstance(task, WatchTask) else run_task(task, shared)
         data = json.dumps(result.to_json()).encode("ascii") + b"\n"
         while data:
             data = data[os.write(answers, data) :]
