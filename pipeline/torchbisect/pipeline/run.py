@@ -27,7 +27,7 @@ from torchbisect.pipeline.script_packages import with_found_packages
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds
-from torchbisect.pipeline.stages.build_history import search_history
+from torchbisect.pipeline.stages.witness_search import search_history
 from torchbisect.pipeline.stages.confirm import confirm_on_builds
 from torchbisect.pipeline.stages.explain import explain_mismatch
 from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
