@@ -16,7 +16,9 @@ from torchbisect.core.build import Build, Channel
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
 
@@ -43,16 +45,19 @@ class StartingPoint:
         source: the script on the cheapest backend that shows the mismatch.
         signature: the mismatch.
         finishes: whether the script comes to its end without ``torch.compile``.
+        limits: the limits of candidates.
     """
 
     probe: Probe
     source: str
     signature: Signature
     finishes: bool
+    limits: Limits
 
     def question(self, text: str) -> Question:
         """Return the question about a candidate."""
-        return Question(Repro(text), self.signature, eager_must_succeed=self.finishes, reuse_kernels=True)
+        finishes, limits = self.finishes, self.limits
+        return Question(Repro(text), self.signature, eager_must_succeed=finishes, reuse_kernels=True, limits=limits)
 
 
 def cases(folders: list[Path]) -> Iterator[Case]:
@@ -71,7 +76,9 @@ def starting_point(probes: list[Probe], case: Case) -> StartingPoint | None:
         mismatch = probe.mismatch(Repro(case.large))
         if mismatch is not None:
             source = _on_cheapest_backend(probe, case.large, mismatch.signature)
-            return StartingPoint(probe, source, mismatch.signature, probe.succeeds_in_eager(Repro(source)))
+            seen = probe.observe(Repro(source))
+            limits = probe.limits.for_smaller_forms(seen.eager.seconds, seen.compiled.seconds)
+            return StartingPoint(probe, source, mismatch.signature, not ended_badly(seen.eager), limits)
     return None
 
 

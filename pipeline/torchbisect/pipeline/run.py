@@ -27,13 +27,13 @@ from torchbisect.pipeline.script_packages import with_found_packages
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds
-from torchbisect.pipeline.stages.witness_search import search_history
 from torchbisect.pipeline.stages.confirm import confirm_on_builds
 from torchbisect.pipeline.stages.explain import explain_mismatch
 from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
 from torchbisect.pipeline.stages.minimize import ShrunkScript, Subject, Witness, shrink_trusted, unfinished_reason
 from torchbisect.pipeline.stages.observe import Observed, count_runs, last_lines, observe, unrunnable
 from torchbisect.pipeline.stages.refine import refine
+from torchbisect.pipeline.stages.witness_search import search_history
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.reports.model.report import Report

@@ -192,6 +192,7 @@ class Agent:
         prewarm: bool = False,
         eager_must_succeed: bool = False,
         reuse_kernels: bool = False,
+        limits: Limits | None = None,
     ) -> Observation:
         """Run a script with compile turned off and with compile honored, and compare the runs.
 
@@ -201,11 +202,14 @@ class Agent:
             prewarm: compile a small function first, so that the times do not include the first compile of a process.
             eager_must_succeed: do not run the script compiled if its eager run does not finish.
             reuse_kernels: share the inductor caches with the other runs for which this is set.
+            limits: the limits of these runs; by default those of the agent.
 
         Raises:
             AgentFailed: the agent cannot be started.
         """
-        options = {"warm": prewarm, "finishes": eager_must_succeed, "reuse": reuse_kernels}
+        options: dict[str, Any] = {"warm": prewarm, "finishes": eager_must_succeed, "reuse": reuse_kernels}
+        if limits is not None:
+            options["limits"] = limits.to_json()
         return self._observation("observe", repro, settings=settings.to_json(), key=eager_key, **options)
 
     def repeat(self, repro: Repro, *, eager_key: str | None = None) -> Observation:
@@ -279,7 +283,7 @@ class Agent:
             self.close()
             self._variables = variables
         self.start()
-        question.update(ask=ask, limits=self.limits.to_json(), repro=self._repro_json(repro))
+        question = {"limits": self.limits.to_json(), **question, "ask": ask, "repro": self._repro_json(repro)}
         with timed("question", ask):
             return self._exchange(question, read)
 

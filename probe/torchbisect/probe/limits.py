@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 PREWARM_SECONDS = 120.0
@@ -10,6 +10,8 @@ MARGIN_SECONDS = 30.0
 TOOL_SECONDS = 120.0
 # The limits of a run apply to processor time. On a loaded machine the wall time may be this many times as long.
 LOAD_FACTOR = 4.0
+# A smaller form of a script may take its seconds times this factor, and these seconds more.
+_FORM_FACTOR, _EAGER_MORE, _COMPILED_MORE = 5.0, 3.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,18 @@ class Limits:
     def wall_seconds(self, allowed: float) -> float:
         """Return the wall time of a run that is allowed so many seconds by the agent."""
         return LOAD_FACTOR * min(allowed, max(2 * self.eager, self.compiled, PREWARM_SECONDS, TOOL_SECONDS))
+
+    def for_smaller_forms(self, eager: float, compiled: float) -> Limits:
+        """Return tighter limits for the smaller forms of a script whose two runs took so many seconds.
+
+        A form that lost the end of a loop would run until it has spent its time or all its memory, and a reduction
+        asks about several of them.
+        """
+        return replace(
+            self,
+            eager=min(self.eager, eager * _FORM_FACTOR + _EAGER_MORE),
+            compiled_floor=min(self.compiled_floor, compiled * _FORM_FACTOR + _COMPILED_MORE),
+        )
 
     @property
     def longest(self) -> float:

@@ -31,6 +31,8 @@ class Question:
         eager_must_succeed: a script that fails without ``torch.compile`` is no evidence, and is not run compiled.
         reuse_kernels: what inductor compiled for one candidate may serve the next one, because most candidates
             compile the same graphs. It changes the time that an answer takes, and no answer.
+        limits: tighter limits than those of the oracle, for candidates: one that takes far longer than the script that
+            it is made from is no smaller form of it. Not part of a question's identity.
     """
 
     repro: Repro
@@ -39,6 +41,7 @@ class Question:
     strictness: Strictness = Strictness.STRICT
     eager_must_succeed: bool = False
     reuse_kernels: bool = False
+    limits: Limits | None = None
 
     def with_source(self, source: str) -> Question:
         """Return the same question about another text of the script."""

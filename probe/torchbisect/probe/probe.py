@@ -285,21 +285,25 @@ class Probe:
             self._agent.close()  # its next question starts it anew
         return self._agent
 
-    def _run(
-        self, repro: Repro, settings: Settings, *, eager_must_succeed: bool = False, reuse_kernels: bool = False
-    ) -> Observation:
+    def _run(self, repro: Repro, settings: Settings, question: Question | None = None) -> Observation:
+        """Run a script, for a question with what that asks of its runs."""
         self.asked += 1
         timed = bool(self.options.bounds)
+        must_succeed = question is not None and question.eager_must_succeed
+        limits = question.limits if question is not None else None
         if self._trust.plain_only and repro.source != KNOWN_GOOD_SCRIPT:
-            observation = self._plain.observe(repro, settings, eager_must_succeed=eager_must_succeed)
+            observation = self._plain.observe(repro, settings, eager_must_succeed=must_succeed)
         else:
+            # An eager run that tighter limits cut short is none for other questions.
+            tight = [] if limits is None else [asdict(limits)]
             observation = self._started_agent().observe(
                 repro,
                 settings,
-                eager_key=self._key("eager", repro),
+                eager_key=self._key("eager", repro, *tight),
                 prewarm=timed,
-                eager_must_succeed=eager_must_succeed,
-                reuse_kernels=reuse_kernels and not timed,
+                eager_must_succeed=must_succeed,
+                reuse_kernels=question is not None and question.reuse_kernels and not timed,
+                limits=limits,
             )
         untestable = find_untestable(observation)
         # In a container only the script fills the disk: it is the container's own, and in memory.
@@ -308,12 +312,7 @@ class Probe:
         return observation
 
     def _run_for(self, question: Question) -> Observation:
-        return self._run(
-            question.repro,
-            question.settings,
-            eager_must_succeed=question.eager_must_succeed,
-            reuse_kernels=question.reuse_kernels,
-        )
+        return self._run(question.repro, question.settings, question)
 
     def _ask_repeatedly(self, question: Question) -> tuple[Verdict, bool]:
         """Return the verdict on ``repeat`` runs, and True if another time it may be another one."""

@@ -21,6 +21,7 @@ from torchbisect.pipeline.stages.confirm import CONFIRMING, confirm_standalone
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.script_files import named_files
@@ -182,7 +183,8 @@ class _Reducer:
 
     def reduced(self, text: str, budget: Budget, *, recheck: bool = False) -> Reduction:
         """Return the smallest script with the same answer; with ``recheck`` each reduction is checked several times."""
-        question, display = replace(self.question, reuse_kernels=True), self.session.display
+        limits = _limits_of_candidates(self.oracle, self.question.with_source(text))
+        question, display = replace(self.question, reuse_kernels=True, limits=limits), self.session.display
         with Pool(self.oracle, self.session.options.candidates) as pool:
 
             def ask(candidate: str) -> Verdict:
@@ -207,6 +209,12 @@ class _Reducer:
                 on_best=self.save,
                 on_progress=_progress(self.session, budget),
             )
+
+
+def _limits_of_candidates(oracle: Oracle, question: Question) -> Limits:
+    """Return limits for the smaller forms of a script, from the two runs that the journal has of it."""
+    seen = oracle.observe(question.repro, question.settings)
+    return oracle.limits.for_smaller_forms(seen.eager.seconds, seen.compiled.seconds)
 
 
 def _on_cheapest_backend(oracle: Oracle, subject: Subject) -> tuple[str, Settings]:
