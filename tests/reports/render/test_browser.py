@@ -18,6 +18,10 @@ from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.html import render
 from torchbisect.triage.issue_row import IssueRow
 from torchbisect.triage.issue_table import html_page as triage_page
+from torchbisect.triage.ledger.bug import AskedScript, KnownBug
+from torchbisect.triage.ledger.page import History, bug_page, grid_page
+from torchbisect.triage.ledger.state import Control, Seen, Sighting, Standing, State, step
+from torchbisect.triage.ledger.store import AskedBuild, Change, Run, StoredAnswer, WatchedBug
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 
@@ -142,6 +146,66 @@ def test_the_triage_page_sorts_and_filters(axe: str, tmp_path: Path) -> None:
     assert found["down"] == ["a/b#4", "a/b#1", "a/b#2", "a/b#3"]
     assert found["sorted"] == "descending"
     assert set(found["reports"]) >= {"runs/1/report.html", "runs/2/report.html", "runs/4/report.html"}
+
+
+def watched() -> History:
+    """A ledger with three bugs on three builds, of which one is broken."""
+    rows = {"a/b#1": (Seen.SAME, Seen.NONE), "a/b#2": (Seen.SAME, Seen.SAME), "a/b#3": (Seen.OTHER, Seen.UNTESTABLE)}
+    bugs, answers = [], []
+    for name, row in rows.items():
+        standing = Standing(State.REPRODUCES, "wrong sum", "2.8.0", "2.8.0")
+        for build, seen in zip(("2.9.0", "2.10.0"), row):
+            sighting = Sighting(build, "2026-11-24", seen, control=Control.SHOWN, reason="what was seen")
+            standing = step(standing, sighting)
+            answers.append(StoredAnswer(name, "k", sighting))
+        script = AskedScript("minimal", "print(1)\n" * 30, {}, {})
+        url = "https://github.com/a/b/issues/1"
+        bugs.append(
+            WatchedBug(KnownBug(name, "title", url, "wrong sum", scripts=(script,)), standing, "2026-11-01", "2.8.0")
+        )
+    builds = tuple(
+        AskedBuild(name, "release", "2026-11-24", name != "2.11.0", "no compiler") for name in ("2.9.0", "2.11.0")
+    )
+    change = Change(1, "2026-11-24T03:00:00+00:00", "a/b#1", "2.10.0", "reproduces", "fixed", "fixed in 2.10.0", 1)
+    return History(tuple(bugs), builds, tuple(answers), (change,), (Run(1, "2026-11-24T03:00:00+00:00", "x", 6, 9.0),))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [(), ("--blink-settings=preferredColorScheme=0",), ("--window-size=500,900",)],
+    ids=["light", "dark", "narrow"],
+)
+def test_axe_finds_nothing_on_the_pages_of_the_ledger(axe: str, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    history = watched()
+    for page in (grid_page(history), bug_page(history.bugs[0], history.answers[:2], history.changes)):
+        found = look(page, axe, tmp_path, *flags)
+        assert found["violations"] == []
+        assert found["passes"] > 15
+        assert not found["wide"]
+
+
+FILTER = """
+{
+const name = row => row.cells[0].textContent.slice(0, 5);
+const shown = () => [...document.querySelectorAll("#bugs tbody tr")].filter(row => !row.hidden).map(name);
+const [words, state, changed] = ["words", "state", "changed"].map(id => document.getElementById(id));
+const found = {all: shown()};
+words.value = "STILL"; words.dispatchEvent(new Event("input")); found.words = shown();
+words.value = ""; state.value = "fixed"; state.dispatchEvent(new Event("change")); found.state = shown();
+found.count = document.getElementById("count").textContent;
+state.value = ""; changed.checked = true; changed.dispatchEvent(new Event("change")); found.changed = shown();
+const pre = document.createElement("pre");
+pre.id = "found"; pre.textContent = JSON.stringify(found); document.body.append(pre);
+}
+"""
+
+
+def test_the_page_of_the_ledger_filters(axe: str, tmp_path: Path) -> None:
+    found = look(grid_page(watched()), "", tmp_path, then=FILTER)
+    assert sorted(found["all"]) == ["a/b#1", "a/b#2", "a/b#3"]
+    assert found["words"] == ["a/b#2"]
+    assert found["state"] == found["changed"] == ["a/b#1"]
+    assert found["count"] == "1 of 3 shown"
 
 
 def test_axe_finds_a_planted_fault(whole: Report, axe: str, tmp_path: Path) -> None:

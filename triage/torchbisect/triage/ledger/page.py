@@ -155,7 +155,7 @@ def bug_page(one: WatchedBug, answers: Sequence[StoredAnswer], changes: Sequence
         summary=_line(bug.summary, 300),
         state=standing.state.value,
         words=_line(standing.words, 200),
-        reason=_line(standing.reason, 300),
+        reason=_line(standing.reason, 300) if standing.reason not in standing.words else "",
         note=_line(standing.edge.note, 300) if standing.edge else "",
         added=one.added,
         reported=one.reported,
