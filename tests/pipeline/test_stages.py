@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from answer_table import Asked, Table
+from answer_table import SIGNATURE, Asked, Table
 from table_run import SCRIPT, Run
 
 from torchbisect.core.errors import DiskFull, Exit, InputError
@@ -32,6 +32,17 @@ def test_a_run_goes_through_every_stage(run: Run) -> None:
     assert (regression["last_good"], regression["first_bad"]) == ("2.6.0", "2.7.0")
     assert (fix["last_bad"], fix["first_fixed"]) == ("2.8.0", "2.9.0")
     assert report["environment"]["collect_env"] == "PyTorch version: 2.8.0\n"
+
+
+def test_a_known_mismatch_is_named_and_nothing_more(run: Run) -> None:
+    table = Table(RELEASES)
+    result = run(table, known=(SIGNATURE.fingerprint,))
+    assert result.code == Exit.FINISHED
+    assert result.stages == ["Observe"]
+    assert (result.report["verdict"], result.report["mismatch"]["fingerprint"]) == ("mismatch", SIGNATURE.fingerprint)
+    assert {asked.build for asked in table.asked} == {"2.8.0"}
+    assert any("known already" in notice for notice in result.report["notices"])
+    assert run(table, known=("another",)).stages[-1] == "Report"
 
 
 def test_the_shrunk_script_is_run_on_both_sides_of_each_boundary(run: Run) -> None:

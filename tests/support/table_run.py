@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,9 @@ class Result:
 Run = Callable[..., Result]
 
 
-def run_in(folder: Path, table: Table, *, script: str = SCRIPT, repeat: int = 1, **typed: Any) -> Result:
+def run_in(
+    folder: Path, table: Table, *, script: str = SCRIPT, repeat: int = 1, known: Collection[str] = (), **typed: Any
+) -> Result:
     """Run a script against a table; a second run in the same folder continues the first."""
     (folder / "repro.py").write_text(script)
     typed = {"torch": "2.8.0", "jobs": 1, "channels": ("release",), "verbosity": 1, **typed}
@@ -69,7 +71,7 @@ def run_in(folder: Path, table: Table, *, script: str = SCRIPT, repeat: int = 1,
     said = io.StringIO()
     provider = TableProvider(table, folder / "cache", repeat=repeat)
     before = len(table.asked)
-    pipeline = Pipeline(options, Display(options.verbosity, said), lambda options, display: provider)
+    pipeline = Pipeline(options, Display(options.verbosity, said), lambda options, display: provider, known)
     code, error = None, None
     try:
         code = pipeline.execute()

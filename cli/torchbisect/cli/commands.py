@@ -162,7 +162,7 @@ def triage_command(**given: Any) -> None:
 @click.argument("place", type=click.Path(path_type=Path), metavar="FOLDER|DATABASE")
 @click.option("--add", "added", type=click.Path(path_type=Path), multiple=True, help="A report to watch too.")
 @click.option("--last", type=click.IntRange(1, 1000), default=1, show_default=True, help="Ask the newest N builds.")
-@click.option("--comment", is_flag=True, help="Say each change in the comment on its issue (GITHUB_TOKEN).")
+@click.option("--comment", is_flag=True, help="Say each change in the comment on its issue (GH_TOKEN).")
 @_WORKERS[0]
 @_WORKERS[1]
 @_WORKERS[2]

@@ -19,7 +19,7 @@ from torchbisect.triage.ledger.store import Change, Ledger, WatchedBug
 def comment_changes(ledger: Ledger, reports: Mapping[str, Path], notify: Notify) -> int:
     """Write or edit the comment of each issue whose state has changed since its last one; return their number.
 
-    The token is read from ``GITHUB_TOKEN``, and the account that it writes as from ``TORCHBISECT_ACCOUNT``.
+    The token is read from ``GH_TOKEN``, and the account that it writes as from ``TORCHBISECT_ACCOUNT``.
 
     Args:
         reports: the folders of reports by the names of their bugs.
@@ -32,9 +32,9 @@ def comment_changes(ledger: Ledger, reports: Mapping[str, Path], notify: Notify)
     changed = _to_say(ledger.bugs(), ledger.changes())
     if not changed:
         return 0
-    token = os.environ.get("GITHUB_TOKEN")
+    token = os.environ.get("GH_TOKEN")
     if not token:
-        raise InputError("--comment needs a token that may write comments: set GITHUB_TOKEN")
+        raise InputError("--comment needs a token that may write comments: set GH_TOKEN")
     author = os.environ.get("TORCHBISECT_ACCOUNT", ACTIONS_BOT)
     written = 0
     with GitHub(token, base=os.environ.get("GITHUB_API_URL", API), notify=notify) as github:
