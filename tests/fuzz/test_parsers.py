@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 import tracemalloc
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from outside_parsers import PARSERS, Parser
+from outside_parsers import PARSERS, SECONDS, Parser
 
 from torchbisect.containers.docker.engine import Engine
 from torchbisect.containers.python.interpreter import Interpreter
@@ -20,7 +23,6 @@ from torchbisect.core.errors import InputError, MachineError
 from torchbisect.probe.module_sources import module_source
 from torchbisect.triage.issue_input import read_post
 
-SECONDS = 2.0
 #: A reader of files asks for as many bytes as a file may have, 64 MiB.
 BYTES = 192 << 20
 
@@ -33,26 +35,13 @@ def check(parser: Parser, text: object) -> None:
     assert time.process_time() - before < SECONDS
 
 
-#: Texts that once ended in another error.
-FOUND = [
-    ("script-name", "::" + "x" * 300),
-    ("script-name", "x" * 5000 + ".py"),
-    ("script", f"import {'a' * 300}\nfrom .{'b' * 5000} import c\n"),
-    ("script", "x = p.parents[" + "9" * 5000 + "]\n"),
-    ("nvidia-smi", f"x, 550, {'9' * 5000}.0"),
-    ("build", "9" * 5000),
-    ("process-owner", "b.n.².1"),
-    ("git-log", "\0a\0b"),
-    ("pip-configuration", "global.index-url={[]: 1}"),
-    ("uv-configuration", "extra-index-url = 3"),
-    ("database-row", {"labels": "[" * 300}),
-    ("notebook", '{"cells": [{"cell_type": "code", "source": "' + "(" * 5000 + '"}]}'),
-]
+#: Texts that once ended in another error, a JSON object on a line each; ``benchmarks/fuzz.py --keep`` adds to it.
+FOUND = [json.loads(line) for line in (Path(__file__).parent / "found.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize(("name", "text"), FOUND)
-def test_a_text_that_was_found(name: str, text: object) -> None:
-    check(PARSERS[name], text)
+@pytest.mark.parametrize("found", FOUND, ids=lambda found: found["parser"])
+def test_a_text_that_was_found(found: dict[str, Any]) -> None:
+    check(PARSERS[found["parser"]], found["text"])
 
 
 def test_a_long_name_is_no_python_and_no_issue() -> None:

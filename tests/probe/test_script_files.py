@@ -7,7 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from nested import nest
 
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.core.errors import InputError
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.script import opened_repro
@@ -15,6 +17,7 @@ from torchbisect.probe import script_files
 from torchbisect.probe.module_sources import module_source, siblings
 from torchbisect.probe.private_copy import packed
 from torchbisect.probe.script_files import FileSnapshot, ScriptPlace, take_snapshot
+from torchbisect.probe.test_command import copy_folder
 from torchbisect.triage.jobs import IssueJob, IssueTask
 
 LOOKS = "open('data.csv')\n"
@@ -98,6 +101,15 @@ def test_paths_longer_than_the_system_takes_are_left_out(folder: Path) -> None:
     os.close(os.open("file", os.O_CREAT, dir_fd=place))
     os.close(place)
     assert names(taken(folder)) == {"data.csv"}
+
+
+def test_folders_in_folders_without_end_are_left_out_and_named(folder: Path) -> None:
+    nest(folder, "d", 1500)
+    found = taken(folder)
+    assert names(found) == {"data.csv"}
+    assert "too deep" in found.left_out
+    copy_folder(folder, folder.parent / "copy-of-a-test")
+    remove_tree(folder / "d")
 
 
 def test_results_environments_and_caches_are_left_out(folder: Path) -> None:

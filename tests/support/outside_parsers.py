@@ -67,6 +67,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Build("2.8.0")
 URL = "https://host.example/simple/torch/"
 NO_RETRY = RetryPolicy(0.0, 0.0, 0.0)
+SECONDS = 2.0  # of the processor, the most for one text
 
 
 @dataclass(frozen=True)

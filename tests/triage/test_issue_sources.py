@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from issue_flood import flood
 from loopback import listening
+from nested import nest
 
 from torchbisect.cli.commands import main
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.core.decode import DecodeError
 from torchbisect.core.errors import InputError
 from torchbisect.minimizer.budget import Budget
@@ -73,10 +75,12 @@ def test_a_folder_of_scripts(tmp_path: Path) -> None:
     (tmp_path / "deep" / "b.py").write_text(SCRIPT)
     (tmp_path / "a.py").write_text("for x in\n")
     (tmp_path / "notes.txt").write_text("none")
+    nest(tmp_path, "d", 1500)
     broken, job = jobs_from(tmp_path)
     assert (broken.name, broken.source) == ("a.py", None)
     assert "line 1" in broken.problem
     assert (job.name, job.source, job.path) == ("deep/b.py", SCRIPT, str(tmp_path / "deep" / "b.py"))
+    remove_tree(tmp_path / "d")
 
 
 @pytest.fixture

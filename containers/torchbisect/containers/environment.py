@@ -19,8 +19,8 @@ from torchbisect.containers.process.processes import HostProcess
 from torchbisect.containers.process.run_command import Completed, clean_environment, run_command
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import GPU_QUERY, gpu_failure
-from torchbisect.containers.store.cache import remove_tree
 from torchbisect.containers.store.disk import disk_errors
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.decode import DecodeError, JsonLimits, decode, read_object
 from torchbisect.core.errors import InputError, InstallFailed

@@ -8,8 +8,9 @@ import docker.errors
 
 from torchbisect.containers.docker.engine import LABEL, Engine, engine_errors
 from torchbisect.containers.leftovers import sweep, sweep_engine
-from torchbisect.containers.store.cache import Cache, remove_tree
+from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import folder_size
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.core.retry import Notify, silent
 
 

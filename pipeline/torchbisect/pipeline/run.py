@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchbisect.containers.store.cache import remove_tree
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.containers.store.run_folder import unique_folder
 from torchbisect.core.build import Build
 from torchbisect.core.errors import Exit, TorchbisectError

@@ -13,7 +13,7 @@ from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
 from torchbisect.bisect.sources.patch import read_patch
 from torchbisect.bisect.sources.patched_build import patched_build
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.store.cache import remove_tree
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.containers.store.run_folder import unique_folder
 from torchbisect.core.errors import Exit, InputError, InstallFailed
 from torchbisect.core.repro import Repro, Settings

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from torchbisect.containers.store.cache import CACHE_TAG
 from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.errors import InputError
+from torchbisect.core.folders import MOST_DEPTH, walk_folder
 from torchbisect.core.repro import Files
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.private_copy import CopyEntry, copy_entries, relative_name, walk
@@ -252,7 +253,8 @@ def _collect(
                 status = os.lstat(path)
             except OSError:  # removed meanwhile, or a path longer than the system takes
                 continue
-            if len(os.fsencode(path)) - len(os.fsencode(root)) > _LONGEST_PATH:
+            too_deep = len(path.parts) - len(root.parts) > MOST_DEPTH
+            if too_deep or len(os.fsencode(path)) - len(os.fsencode(root)) > _LONGEST_PATH:
                 found.unseen = True
                 continue
             if (status.st_dev, status.st_ino) in avoided or path in found.entries:
@@ -306,7 +308,7 @@ def _added(path: Path, named: Sequence[Path]) -> list[CopyEntry]:
     if not path.is_dir():
         raise InputError(f"--files {path}: this is neither a file nor a folder")
     entries = [CopyEntry(path, "folder")]
-    for folder, folders, files in os.walk(path):
+    for folder, folders, files in walk_folder(path):
         entries += [CopyEntry(Path(folder, name), "folder") for name in folders if not Path(folder, name).is_symlink()]
         whole = [Path(folder, name) for name in files]
         entries += [CopyEntry(one, "added") for one in whole if stat.S_ISREG(os.lstat(one).st_mode)]

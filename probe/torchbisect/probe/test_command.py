@@ -32,6 +32,7 @@ from torchbisect.containers.process.run_command import Completed
 from torchbisect.containers.store.run_folder import temporary_folder
 from torchbisect.core.decode import decode
 from torchbisect.core.errors import DiskFull, InputError
+from torchbisect.core.folders import MOST_DEPTH, walk_folder
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
@@ -312,7 +313,7 @@ def copy_folder(source: Path, target: Path) -> None:
     Raises ``InputError`` above ``LARGEST_FOLDER`` bytes or for an unreadable file, ``OSError`` if there is no room.
     """
     size = 0
-    for folder, folders, files in os.walk(source):
+    for folder, folders, files in walk_folder(source):
         left = _left_behind(folder, folders + files)
         folders[:] = [name for name in folders if name not in left]
         size += sum(os.lstat(os.path.join(folder, name)).st_size for name in files if name not in left)
@@ -322,13 +323,15 @@ def copy_folder(source: Path, target: Path) -> None:
                 "container: start torchbisect in a folder with only what the test needs"
             )
     try:
-        shutil.copytree(source, target, ignore=_left_behind)
+        shutil.copytree(source, target, ignore=partial(_left_behind, top=str(source)))
     except shutil.Error as error:
         _, _, why = error.args[0][0]
         raise InputError(f"{source} can't be copied for a container ({why}): make that file readable") from error
 
 
-def _left_behind(folder: str, names: list[str]) -> set[str]:
+def _left_behind(folder: str, names: list[str], top: str = "") -> set[str]:
+    if top and len(Path(folder).parts) - len(Path(top).parts) >= MOST_DEPTH:
+        return set(names)
     return {name for name in names if name in _LEFT_BEHIND or not _copied(os.path.join(folder, name))}
 
 

@@ -24,7 +24,8 @@ from torchbisect.containers.environment import Venv
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.cache import Cache, remove_tree
+from torchbisect.containers.store.cache import Cache
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.containers.venv.environments import VenvEnvironments
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed

@@ -11,6 +11,7 @@ from typing import Any
 
 from torchbisect.core.decode import DecodeError, read_json
 from torchbisect.core.errors import InputError
+from torchbisect.core.folders import walk_folder
 from torchbisect.core.regular_file import read_regular_file
 from torchbisect.core.retry import Notify
 from torchbisect.pipeline.script import read_script
@@ -57,7 +58,8 @@ def jobs_searched(query: str, most: int, notify: Notify) -> list[IssueJob]:
 
 
 def _scripts(folder: Path) -> Iterator[IssueJob]:
-    for path in sorted(folder.rglob("*.py")):
+    found = (Path(place, name) for place, _, names in walk_folder(folder) for name in names if name.endswith(".py"))
+    for path in sorted(found):
         name = path.relative_to(folder).as_posix()
         try:
             yield IssueJob(name, source=read_script(path), path=str(path.resolve()))

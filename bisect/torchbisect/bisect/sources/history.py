@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchbisect.containers.store.cache import remove_tree
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.core.errors import InputError, MachineError
 from torchbisect.core.retry import Notify, silent
 from torchbisect.core.scrub import scrub_secrets

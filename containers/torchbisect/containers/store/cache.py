@@ -30,6 +30,7 @@ from torchbisect.containers.store.disk import (
     writable_directory,
 )
 from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.core.errors import DiskFull
 from torchbisect.core.retry import Notify, silent
 
@@ -288,18 +289,6 @@ class Cache:
         with self.wheels_lock(shared=False).if_free() as free:
             for place in [*self.wheels.glob(".tmp*"), *self.wheels.glob("*/.tmp*")] if free else ():
                 remove_tree(place)
-
-
-def remove_tree(place: Path) -> None:
-    """Remove a folder with everything in it, also where write permission is missing; ignore failures."""
-    if place.is_dir() and not place.is_symlink():
-        for folder, _, _ in os.walk(place):
-            with contextlib.suppress(OSError):
-                os.chmod(folder, 0o700)
-        shutil.rmtree(place, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            place.unlink()
 
 
 def _is_unlinked(archive: Path) -> bool:

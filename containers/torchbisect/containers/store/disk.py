@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from torchbisect.core.errors import DiskFull, InputError, MachineError
+from torchbisect.core.folders import walk_folder
 
 #: Texts of the C library's ``strerror`` for a full disk or a spent quota, as other programs repeat them.
 DISK_FULL_PHRASES = ("no space left on device", "disk quota exceeded", "os error 28", "os error 122")
@@ -75,7 +76,7 @@ def folder_size(folder: Path) -> int:
 
 def file_statuses(folder: Path) -> Iterator[os.stat_result]:
     """Yield the status of each file below a folder; files that vanish meanwhile are left out."""
-    for place, _, names in os.walk(folder):
+    for place, _, names in walk_folder(folder):
         for name in names:
             with suppress(OSError):
                 yield os.lstat(os.path.join(place, name))

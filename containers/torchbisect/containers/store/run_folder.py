@@ -17,9 +17,9 @@ from pathlib import Path
 
 from torchbisect.containers.process.guard import start_guard
 from torchbisect.containers.process.processes import MARK
-from torchbisect.containers.store.cache import remove_tree
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.containers.store.locks import FileLock
+from torchbisect.containers.store.removal import remove_tree, unlock
 from torchbisect.core.errors import TorchbisectError
 
 #: A file in the folder: a container engine may have containers of this run. Its text is JSON of the engine's variables.
@@ -47,6 +47,7 @@ def run_folder() -> Path:
             with disk_errors(_parent()):
                 kept = _made[pid] = _make()
             atexit.register(_remove_own, pid)
+        unlock(kept[0])
         return kept[0]
 
 

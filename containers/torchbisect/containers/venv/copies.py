@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchbisect.containers.environment import Facts, Venv
-from torchbisect.containers.store.cache import Cache, remove_tree
+from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import disk_errors
 from torchbisect.containers.store.overlay import link_tree, overlay_files, site_packages
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import MachineError
 from torchbisect.core.retry import Notify, silent

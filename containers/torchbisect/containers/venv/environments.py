@@ -20,9 +20,10 @@ from torchbisect.containers.process.processes import sweep_processes
 from torchbisect.containers.process.run_command import Cancelled
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.bytecode import SAVE_BYTECODE, bytecode_folder, link_known_bytecode
-from torchbisect.containers.store.cache import FACTS_FILE, Cache, remove_tree
+from torchbisect.containers.store.cache import FACTS_FILE, Cache
 from torchbisect.containers.store.disk import disk_errors, format_bytes, writable_directory
 from torchbisect.containers.store.lease import Leases
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.containers.store.run_folder import sweep_run_folders, unique_folder
 from torchbisect.containers.venv.copies import copied_environment, overlaid_environment
 from torchbisect.containers.venv.install_size import InstallSize, size_in_words

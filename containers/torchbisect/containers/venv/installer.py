@@ -24,8 +24,9 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.process.processes import MARK
 from torchbisect.containers.process.run_command import Cancelled, Completed, run_command
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.cache import Cache, remove_tree
+from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.overlay import site_packages
+from torchbisect.containers.store.removal import remove_tree
 from torchbisect.containers.store.run_folder import temporary_folder
 from torchbisect.containers.venv.install_progress import InstallProgress
 from torchbisect.containers.venv.install_size import InstallSize, estimated_size, size_of_pins

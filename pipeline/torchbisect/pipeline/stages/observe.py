@@ -13,7 +13,13 @@ from torchbisect.pipeline.script_packages import advice, missing_modules
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.confirm import CONFIRMING
 from torchbisect.probe.judge.classify import Mismatch, agreed_ending
-from torchbisect.probe.judge.environment_faults import Untestable, ended_badly, environment_fault, missing_module
+from torchbisect.probe.judge.environment_faults import (
+    OF_THE_SCRIPT,
+    Untestable,
+    ended_badly,
+    environment_fault,
+    missing_module,
+)
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.standalone_run import last_words
@@ -131,7 +137,9 @@ def _first_look(session: Session, oracle: Oracle, repro: Repro) -> Observed:
         agreed = agreed_ending(observation, repro.source) if untestable.reason == "fails-in-eager" else None
         if agreed is not None:
             return Observed("none", *logs, reason=f"compiled {agreed}, as eager does", runs=oracle.repeat)
-        at_fault = environment_fault(observation) is not None or untestable.reason == "broken-environment"
+        fault = environment_fault(observation)
+        at_fault = untestable.reason == "broken-environment"
+        at_fault |= fault is not None and fault.reason not in OF_THE_SCRIPT
         reason = _with_advice(session, oracle, observation, untestable)
         return Observed("untestable", *logs, reason=reason, machine_at_fault=at_fault)
     mismatch = oracle.mismatch(repro)

@@ -77,6 +77,7 @@ class Server:
         self._prewarmer = Prewarmer(folder, kept)
         self._private = PrivateFolders(private, folder)
         self._has_compiled = False
+        self._must_end = False
         self._kept: "collections.OrderedDict[str, EagerRuns]" = collections.OrderedDict()
         self._question_id: Any = None
         self._shared_caches = os.path.join(folder, "shared")
@@ -95,6 +96,8 @@ class Server:
                 except Exception as error:
                     message = {"trouble": "{}: {}".format(type(error).__name__, error)}
             self._write({"id": self._question_id, **message})
+            if self._must_end:
+                sys.exit("processes of a run can't be ended")
 
     def _answer(self, question: Dict[str, Any]) -> Any:
         if question["ask"] == "files":
@@ -126,8 +129,12 @@ class Server:
         limits = RunLimits(seconds, **{name: script.limits[name] for name in RunLimits._fields[1:]})
         place = self._workplaces.prepare(script.repro)
         own = protection.kernel_state()
+        if self._must_end:
+            sys.exit("processes of an earlier run can't be ended")
         try:
-            return run_in_child(role, script.repro, place, settings, limits, shared_caches, self._private.paths)
+            run = run_in_child(role, script.repro, place, settings, limits, shared_caches, self._private.paths)
+            self._must_end = not run.is_ended
+            return run
         finally:
             self._private.sweep()
             if protection.kernel_state() != own:

@@ -133,6 +133,8 @@ _FAULTS: tuple[tuple[str, bool, str, re.Pattern[str]], ...] = (
         ),
     ),
 )
+#: The faults among these that are the script's own: it took more than a run may have.
+OF_THE_SCRIPT = frozenset({"out-of-memory", "too-many-open-files", "process-limit", "forking"})
 _GPU = r"\b(?:cuda|gpus?|nvidia|device)\b"
 _NEEDS_GPU = re.compile(
     rf"(?i){_GPU}[^\n.]{{0,40}}\b(?:required?|needed|not available|unavailable|not found|missing)\b|"

@@ -2,68 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from attacked_agent import COMPILED, LIMITS, agrees, ask
 
 from torchbisect.containers.environment import Venv
-from torchbisect.containers.process.processes import HostProcess
-from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe import agent_client, agent_stream
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.judge.classify import find_untestable
-from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.limits import Limits
 
 pytestmark = pytest.mark.torch
-
-COMPILED = "import torch\nf = torch.compile(lambda x: x + 1, backend='eager')\nf(torch.ones(2))\n"
-LIMITS = Limits(eager=20.0, compiled_factor=1.0, compiled_floor=20.0, memory=1 << 30, processes=32, files=20_000)
-
-
-class AsNobody:
-    """The installed torch, run by a user without rights."""
-
-    local = False
-    compiler_cache = None
-
-    def __init__(self, venv: Venv, home: str) -> None:
-        self.build, self.facts, self._python, self._home = venv.build, venv.facts, str(venv.python), home
-
-    def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> HostProcess:
-        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
-        variables = {"PATH": os.defpath, "HOME": self._home, "TMPDIR": self._home, **(extra or {})}
-        variables.pop("TORCHBISECT_OWN_MACHINE", None)  # /dev/shm is this machine's
-        return HostProcess([*command, self._python, *arguments], environment=variables, directory=self._home)
-
-
-@pytest.fixture(scope="module", params=["this user", pytest.param("nobody", marks=pytest.mark.long)])
-def attacked(request: pytest.FixtureRequest, installed: Venv) -> Iterator[Agent]:
-    """An agent of the user who runs the tests, and one of a user without rights."""
-    environment: object = installed
-    with contextlib.ExitStack() as stack:
-        if request.param == "nobody":
-            if os.getuid() != 0 or not shutil.which("setpriv"):
-                pytest.skip("only root can become another user")
-            home = stack.enter_context(tempfile.TemporaryDirectory())
-            os.chmod(home, 0o777)
-            environment = AsNobody(installed, home)
-        yield stack.enter_context(Agent(environment, LIMITS))  # type: ignore[arg-type]
-
-
-def ask(agent: Agent, source: str) -> Observation:
-    return agent.observe(Repro(source), Settings())
-
-
-def agrees(seen: Observation) -> bool:
-    return (seen.eager.how, seen.compiled.how, seen.differences) == ("finished", "finished", ())
-
 
 # Each attack sets ``reached`` to what it got hold of. The ancestors are the agent, and in a venv torchbisect itself.
 ANCESTORS = """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-import shutil
 import stat
-from typing import Sequence
+from typing import List, Sequence
 
 
 class PrivateFolders:
@@ -33,20 +33,52 @@ class PrivateFolders:
 def remove(path: str) -> None:
     """Remove a file or a folder, also one with folders that nobody may read; do nothing if it is not there.
 
-    A script's processes have ended before, so nothing here changes meanwhile.
+    A script's processes have ended before, so nothing here changes meanwhile. Nothing here calls itself and no path
+    grows: folders may lie in each other to a depth for which the stack, and the longest path, are too short.
     """
     with contextlib.suppress(OSError):
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             os.unlink(path)
             return
-        shutil.rmtree(path, ignore_errors=True)
-        if os.path.lexists(path):
+        aside, pending = os.path.join(path, os.urandom(8).hex()), [path]
+        for number in itertools.count():
+            if not pending:
+                break
+            folder = pending.pop()
+            with contextlib.suppress(OSError):
+                os.chmod(folder, 0o700)
+            pending += _empty(folder, "{}-{}-".format(aside, number))
+            if folder != path:
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+        os.rmdir(path)
+
+
+def unlock(folder: str) -> None:
+    """Take back the rights to a folder of one's own that a run took away."""
+    with contextlib.suppress(OSError):
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            os.chmod(folder, 0o700)
+
+
+def _empty(folder: str, aside: str) -> List[str]:
+    """Remove the files of a folder, and move its folders to paths that begin with ``aside``; return these paths."""
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            listed = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    except OSError:
+        return []
+    for number, (path, is_folder) in enumerate(listed):
+        with contextlib.suppress(OSError):
+            if not is_folder:
+                os.unlink(path)
+                continue
+            moved = aside + str(number)
             os.chmod(path, 0o700)
-            for place, folders, _ in os.walk(path):
-                for name in folders:
-                    if not os.path.islink(os.path.join(place, name)):
-                        os.chmod(os.path.join(place, name), 0o700)
-            shutil.rmtree(path, ignore_errors=True)
+            os.rename(path, moved)
+            found.append(moved)
+    return found
 
 
 def _entries(folder: str) -> Sequence[str]:

@@ -61,6 +61,7 @@ class Run(NamedTuple):
         notes: remarks for the reader of the report.
         backends: the backends that the script itself asks for.
         dropped_entries: the number of entries that did not fit on the tape.
+        is_ended: False if processes of the run can't be ended; no later run may meet them.
     """
 
     ending: Dict[str, Any]
@@ -69,6 +70,7 @@ class Run(NamedTuple):
     notes: List[str]
     backends: List[str]
     dropped_entries: int
+    is_ended: bool
 
     @property
     def size(self) -> int:
@@ -156,7 +158,7 @@ def run_in_child(
         began = time.monotonic()
         written = WrittenFiles([scratch, place.folders[-1]], limits.files, limits.bytes, private)
         child, out, err = _fork(job, tape, limits)
-        status, limit = _watch(child, out, err, began, limits, written)
+        status, limit, is_ended = _watch(child, out, err, began, limits, written)
         seconds = time.monotonic() - began
         entries = tape.entries()
         ending, notes = _ending_of(entries, status, limit)
@@ -164,7 +166,7 @@ def run_in_child(
             inductor_cache.prune(shared_caches, is_complete=ending["how"] in _COMPLETED)
         backends = ending.pop("backends", [])
         ending.update(seconds=round(seconds, 4), output=out.tail()[-TAIL_BYTES:], errors=err.tail())
-        return Run(ending, entries, out.text(), notes, backends, tape.dropped)
+        return Run(ending, entries, out.text(), notes, backends, tape.dropped, is_ended)
     finally:
         tape.close()
         remove(scratch)
@@ -200,8 +202,12 @@ def _fork(job: Job, tape: Tape, limits: RunLimits) -> Tuple[int, OutputCapture, 
 
 def _watch(
     child: int, out: OutputCapture, err: OutputCapture, began: float, limits: RunLimits, written: WrittenFiles
-) -> Tuple[Optional[int], Optional[str]]:
-    """Wait for the child; return its wait status, and the name of the limit that it exceeded, if it did."""
+) -> Tuple[Optional[int], Optional[str], bool]:
+    """Wait for the child.
+
+    Returns:
+        Its wait status, the name of the limit that it exceeded, if it did, and False if processes of it are left.
+    """
     status: Optional[int] = None
     limit: Optional[str] = None
     clock = script_processes.RunClock(limits.seconds)
@@ -223,18 +229,18 @@ def _watch(
             if now > next_check:
                 next_check = now + CHECK_SECONDS
                 limit = script_processes.exceeded_limit(child, limits.memory, limits.processes, limits.tasks)
-                limit = limit or written.exceeded_limit()
+                limit = limit or written.exceeded_limit(child)
                 if clock.is_expired(child):
                     limit = "timed-out"
                 if limit:
                     break
     finally:
-        script_processes.end_family(child, is_running=status is None)
+        is_ended = script_processes.end_family(child, is_running=status is None)
         for capture in (out, err):
             capture.read_rest()
         os.close(out.reader)
         os.close(err.reader)
-    return status, limit
+    return status, limit, is_ended
 
 
 def _ending_of(entries: List[Entry], status: Optional[int], limit: Optional[str]) -> Tuple[Dict[str, Any], List[str]]:

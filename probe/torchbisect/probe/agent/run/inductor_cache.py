@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+
+from .cleaning import remove
+from .written_files import entries_below
 
 MAX_BYTES = 512 << 20
 _SCRIPT_SPECIFIC = ("aotautograd", "locks")
@@ -16,15 +18,14 @@ _SCRIPT_SPECIFIC = ("aotautograd", "locks")
 def prune(folder: str, is_complete: bool) -> None:
     """Delete the caches that the next run must not use: all of them if the last run was cut short while writing."""
     for name in _SCRIPT_SPECIFIC:
-        shutil.rmtree(os.path.join(folder, "inductor", name), ignore_errors=True)
+        remove(os.path.join(folder, "inductor", name))
     if not is_complete or _size(folder) > MAX_BYTES:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
 def _size(folder: str) -> int:
     total = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_size
+    for entry in entries_below(folder):
+        with contextlib.suppress(OSError):
+            total += entry.stat(follow_symlinks=False).st_size
     return total

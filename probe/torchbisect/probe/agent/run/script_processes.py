@@ -6,13 +6,13 @@ import contextlib
 import ctypes
 import os
 import signal
-import sys
 import time
 from typing import Dict, List, Optional, Tuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _PR_SET_CHILD_SUBREAPER = 36
+END_SECONDS = 30.0  # for all processes of a run to end once they are killed
 _MARGIN = 1.25  # the child limits itself first; this limit applies to all of its processes together
 
 
@@ -66,12 +66,44 @@ def private_memory(number: int) -> int:
         return 0
 
 
+def shared_memory(family: List[int]) -> int:
+    """Return the bytes of memory that processes share and that no file on a disk backs, each byte counted once.
+
+    The cheap figure of each process counts what several have several times. The exact one is read only if it matters.
+    """
+    most = max([_kilobytes(number, "status", b"RssShmem:") for number in family] or [0])
+    exact = sum(_kilobytes(number, "smaps_rollup", b"Pss_Shmem:") for number in family) if most > 1 << 18 else most
+    return max(most, exact, _memory_files(family) >> 10) << 10
+
+
+def _kilobytes(number: int, file: str, name: bytes) -> int:
+    try:
+        with open("/proc/{}/{}".format(number, file), "rb") as lines:
+            return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)
+    except OSError:
+        return 0
+
+
+def _memory_files(family: List[int]) -> int:
+    """Return the bytes of the open files that lie in memory and have no name (``memfd_create``)."""
+    found = {}
+    for number in family:
+        place = "/proc/{}/fd".format(number)
+        with contextlib.suppress(OSError):
+            for name in os.listdir(place):
+                with contextlib.suppress(OSError):
+                    if os.readlink(os.path.join(place, name)).startswith(("/memfd:", "/dev/shm/")):
+                        status = os.stat(os.path.join(place, name))
+                        found[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(found.values())
+
+
 def exceeded_limit(child: int, memory: int, processes: int, tasks: int) -> Optional[str]:
     """Return the limit that the child's family exceeds: ``processes``, ``threads`` or ``memory``; ``None`` for none.
 
     Args:
         child: the process id.
-        memory: bytes of private memory beyond what was inherited; 0 for no limit.
+        memory: bytes of memory beyond what was inherited, of all of them together; 0 for no limit.
         processes: the number of processes; 0 for no limit.
         tasks: the number of threads of all of them.
     """
@@ -83,7 +115,7 @@ def exceeded_limit(child: int, memory: int, processes: int, tasks: int) -> Optio
     if memory:
         inherited = private_memory(os.getpid())
         used = sum(max(0, private_memory(number) - inherited) for number in family)
-        if used > memory * _MARGIN:
+        if used + shared_memory(family) > memory * _MARGIN:
             return "memory"
     return None
 
@@ -123,32 +155,38 @@ def cpu_seconds(number: int) -> float:
     return sum(int(field) for field in _stat(number)[11:15]) / TICKS
 
 
-def end_family(child: int, is_running: bool) -> None:
+def end_family(child: int, is_running: bool) -> bool:
     """Kill all processes that the child started, and the child if it ``is_running``; wait until they have ended.
 
-    If some do not end, the agent does, and with it its container: no later run may meet them.
+    Returns:
+        False if some have not ended within ``END_SECONDS``. The agent must end then, and with it its container: no
+        later run may meet them.
     """
-    for attempt in range(200):
+    began, pause, killed = time.monotonic(), 0.002, False
+    while True:
         with contextlib.suppress(OSError):
             os.killpg(child, signal.SIGKILL)
-        if is_running and attempt == 0:
+        if is_running and not killed:
             with contextlib.suppress(OSError):
                 os.kill(child, signal.SIGKILL)
+        killed = True
         _reap_all()
         # Listing the processes costs milliseconds, so it is skipped where no process can be left.
-        if attempt == 0 and not _has_children():
-            break
+        if not _has_children():
+            return True
         left = [number for number in family_of(child) if number != child or is_running]
         left = [number for number in left if _stat(number)[:1] not in ([], [b"Z"])]
         if not left:
-            break
+            _reap_all()
+            return True
         for number in left:
             with contextlib.suppress(OSError):
                 os.kill(number, signal.SIGKILL)
-        time.sleep(0.002)
-    else:
-        sys.exit("processes of a run can't be ended")
-    _reap_all()
+        # Thousands of processes take seconds to end, all the more where other programs work.
+        if time.monotonic() - began > END_SECONDS:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.05)
 
 
 def _has_children() -> bool:

@@ -9,13 +9,14 @@ The files come from strangers, and scripts may leave anything behind. So no link
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import os
 import shutil
 import stat
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from .cleaning import remove, unlock
 
 MOST_KEPT = 4
 _COPY_BYTES = 1 << 20
@@ -46,6 +47,7 @@ class Workplaces:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
+        self._own = _own_folders(folder)
         self._kept: Dict[str, _WorkingCopy] = {}
         self._made = 0
 
@@ -66,6 +68,8 @@ class Workplaces:
 
     def prepare(self, repro: Dict[str, Any]) -> Place:
         """Put the files of a script in order, write its text among them, and return the paths of its run."""
+        for folder in self._own:
+            unlock(folder)
         files = repro.get("files") or {}
         modules = {} if files else repro.get("siblings") or {}
         key = files.get("key") or _digest(modules)
@@ -83,6 +87,15 @@ class Workplaces:
 
     def _received(self, key: str) -> str:
         return os.path.join(self._folder, "files", key)
+
+
+def _own_folders(folder: str) -> List[str]:
+    """Return the folder of an agent and those around it that torchbisect has made, the outermost first."""
+    found: List[str] = []
+    while os.path.basename(folder).startswith(("torchbisect-", "homes-", "home-")):
+        found.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return found
 
 
 def _digest(modules: Dict[str, str]) -> str:
@@ -114,7 +127,7 @@ def _open_new(path: str) -> int:
     if kind and stat.S_ISREG(kind.st_mode) and kind.st_nlink == 1:
         os.chmod(path, 0o600)
         return os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
-    _remove(path)
+    remove(path)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
 
 
@@ -148,7 +161,7 @@ class _WorkingCopy:
         which they were made, and the order is something that a script sees.
         """
         if not os.path.isdir(self.root) or os.path.islink(self.root) or not self._restore(script):
-            _remove(self.root)
+            remove(self.root)
             os.mkdir(self.root, 0o700)
             for name in self._wanted:
                 self._make(name)
@@ -167,12 +180,12 @@ class _WorkingCopy:
                     self._make(name)
                 there.add(name)
             elif name != script and not _leads_to(name, script, path):
-                _remove(path)
+                remove(path)
         return all(name in there or name == script for name in self._wanted)
 
     def remove(self) -> None:
         """Remove the copy."""
-        _remove(self.root)
+        remove(self.root)
 
     def _list_wanted(self) -> Dict[str, None]:
         """Return the relative paths of the files in order, each after the folder that it lies in."""
@@ -232,24 +245,3 @@ def _state(path: str) -> Optional[Tuple[Any, ...]]:
     if stat.S_ISDIR(found.st_mode):
         return found.st_mode, found.st_ino
     return found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _remove(path: str) -> None:
-    """Remove whatever has this path, and what lies under it; a link goes, and not what it leads to."""
-    try:
-        kind = os.lstat(path).st_mode
-    except OSError:
-        return
-    if not stat.S_ISDIR(kind):
-        os.unlink(path)
-        return
-
-    def again(function: Any, place: str, error: Any) -> None:
-        for locked in (os.path.dirname(place), place):
-            with contextlib.suppress(OSError):
-                if not os.path.islink(locked):
-                    os.chmod(locked, 0o700)
-        with contextlib.suppress(OSError):
-            shutil.rmtree(place) if os.path.isdir(place) and not os.path.islink(place) else os.unlink(place)
-
-    shutil.rmtree(path, onerror=again)
