@@ -25,7 +25,7 @@ from torchbisect.triage.ledger.bug import AskedScript, KnownBug, known_bug, repo
 from torchbisect.triage.ledger.feed import feed
 from torchbisect.triage.ledger.known import KnownBugs
 from torchbisect.triage.ledger.output import to_json, write_pages
-from torchbisect.triage.ledger.page import History, bug_page, grid_page
+from torchbisect.triage.ledger.page import MOST_BUILDS, History, bug_page, grid_page
 from torchbisect.triage.ledger.reports import bugs_to_watch, merged
 from torchbisect.triage.ledger.state import Control, Edge, Seen, Sighting, Standing, State
 from torchbisect.triage.ledger.store import AskedBuild, Change, Ledger, Run, StoredAnswer, WatchedBug
@@ -229,7 +229,7 @@ def ledgers(draw: st.DrawFn) -> History:
         Change(1, "2026-11-24T00:00:00+00:00", name, "2.10.0", "reproduces", "fixed", draw(texts), number)
         for number, name in enumerate(names, 1)
     )
-    builds = (AskedBuild("2.11.0", "release", "2026-11-24", False, draw(texts)),)
+    builds = (AskedBuild("2.10.0", "release", "2026-11-24"), AskedBuild("2.11.0", "release", "", False, draw(texts)))
     return History(bugs, builds, answers, changes, (Run(1, "2026-11-24T00:00:00+00:00", "x", 3, 1.0),))
 
 
@@ -263,13 +263,13 @@ def test_the_feed_is_well_formed_and_its_entries_keep_their_identity(history: Hi
 
 def test_a_page_is_written_for_every_bug_and_again_for_those_that_were_asked(tmp_path: Path) -> None:
     history = History((bug("a/b#1"), bug("a/b#2")), (), (), (), ())
-    page, _ = write_pages(history, tmp_path, set())
+    page, _ = write_pages(history, tmp_path, set(), lambda name: ())
     places = sorted(tmp_path.glob("bugs/*/index.html"))
     assert len(places) == 2
     assert all(place.relative_to(tmp_path).as_posix() in page.read_text() for place in places)
     for place in places:
         place.write_text("old")
-    write_pages(history, tmp_path, {"a/b#2"})
+    write_pages(history, tmp_path, {"a/b#2"}, lambda name: ())
     assert sorted(place.read_text() == "old" for place in places) == [False, True]
 
 
@@ -285,9 +285,28 @@ def test_changes_since_the_last_finished_run_are_shown() -> None:
 
 def test_the_json_has_every_bug_with_its_answers() -> None:
     sighting = Sighting("2.14.0", "2026-11-24", Seen.NONE)
-    history = History((bug("a"),), (), (StoredAnswer("a", "k", sighting),), (), ())
+    builds = (AskedBuild("2.14.0", "release", "2026-11-24"),)
+    history = History((bug("a"),), builds, (StoredAnswer("a", "k", sighting),), (), ())
     found = to_json(history)
     assert found["bugs"][0]["state"] == "fixed"
     assert found["bugs"][0]["words"] == "fixed in 2.14.0"
     assert found["bugs"][0]["answers"][0]["build"] == "2.14.0"
     assert [build["name"] for build in found["builds"]] == ["2.14.0"]
+
+
+def test_the_page_has_the_newest_builds_and_a_bug_all(tmp_path: Path) -> None:
+    with Database(tmp_path / "t.sqlite") as database:
+        ledger = Ledger(database)
+        ledger.put_bugs([bug("a")])
+        names = [f"2.14.0.dev202601{day:02}" for day in range(1, 31)] + [
+            f"2.15.0.dev202602{day:02}" for day in range(1, 29)
+        ]
+        names += ["2.13.0", "2.14.0", "2.15.0"]
+        for name in names:
+            ledger.put_answer(StoredAnswer("a", "k", Sighting(name, "2026-11-24", Seen.SAME)))
+        ledger.put_build(AskedBuild("2.16.0", "release", "2026-11-24", False, "broken"))
+        history = History.of(ledger)
+        assert len(history.builds) == MOST_BUILDS
+        assert [build.name for build in history.builds[-3:]] == ["2.15.0.dev20260228", "2.15.0", "2.16.0"]
+        assert len(history.answers) == MOST_BUILDS - 1
+        assert len(ledger.answers(bug="a")) == len(names)

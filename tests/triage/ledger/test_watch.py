@@ -141,6 +141,20 @@ def test_each_state_and_each_edge_is_that_of_the_truth(shows: dict[str, tuple[bo
                     assert BUILDS.index(edge.after) == BUILDS.index(edge.before) + 1
 
 
+@given(worlds)
+def test_several_builds_in_one_run_find_the_edges_on_the_way_too(shows: dict[str, tuple[bool, ...]]) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        path, other = Path(folder) / "t.sqlite", Path(folder) / "other.sqlite"
+        for place in (path, other):
+            add(place, list(shows))
+        watch(World(shows), path, WATCHED)
+        for build in WATCHED:
+            watch(World(shows), other, [build])
+        with Database(path) as one, Database(other) as two:
+            said = [[(c.bug, c.build, c.after, c.words) for c in Ledger(db).changes()] for db in (one, two)]
+        assert said[0] == said[1]
+
+
 @given(worlds, st.integers(0, 60))
 def test_a_kill_loses_nothing_and_a_second_run_asks_nothing(shows: dict[str, tuple[bool, ...]], dies: int) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:

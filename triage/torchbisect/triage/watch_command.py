@@ -97,7 +97,7 @@ def watch(wanted: WatchOptions, options: Options) -> int:
                     run.ask(_builds(wanted, options, display))
             finally:
                 history = History.of(ledger)
-                written = write_pages(history, folder, run.touched)
+                written = write_pages(history, folder, run.touched, lambda name: ledger.answers(bug=name))
             show(history, run, written, as_json=options.as_json)
             if wanted.comment:
                 reports = {row.name: folder / row.report for row in database.rows() if row.report}

@@ -49,4 +49,5 @@ def _add(parent: xml.Element, name: str, text: str | None = None) -> xml.Element
 
 
 def _identity(*parts: str) -> str:
-    return uuid.uuid5(uuid.NAMESPACE_URL, "\n".join(parts)).urn
+    text = "\n".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
+    return uuid.uuid5(uuid.NAMESPACE_URL, text).urn

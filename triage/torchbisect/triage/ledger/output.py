@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,16 @@ _STYLES = {
 }
 
 
-def write_pages(history: History, folder: Path, touched: Collection[str]) -> tuple[Path, ...]:
-    """Write the page, the feed and the page of each bug that was asked; return the first two."""
-    answers: dict[str, list[StoredAnswer]] = defaultdict(list)
+def write_pages(
+    history: History, folder: Path, touched: Collection[str], answers_of: Callable[[str], Sequence[StoredAnswer]]
+) -> tuple[Path, ...]:
+    """Write the page, the feed and the page of each bug that was asked; return the first two.
+
+    Args:
+        touched: the names of the bugs whose history has grown.
+        answers_of: returns all answers about a bug.
+    """
     changes: dict[str, list[Change]] = defaultdict(list)
-    for answer in history.answers:
-        answers[answer.bug].append(answer)
     for change in history.changes:
         changes[change.bug].append(change)
     for one in history.bugs:
@@ -52,7 +56,7 @@ def write_pages(history: History, folder: Path, touched: Collection[str]) -> tup
         if name in touched or not (place / "index.html").is_file():
             with disk_errors(place, option="the ledger's folder"):
                 place.mkdir(parents=True, exist_ok=True)
-            replace_text(place / "index.html", bug_page(one, answers[name], changes[name]))
+            replace_text(place / "index.html", bug_page(one, answers_of(name), changes[name]))
     replace_text(folder / FEED, feed(history.changes))
     replace_text(folder / PAGE, grid_page(history))
     return folder / PAGE, folder / FEED
@@ -74,7 +78,7 @@ def to_json(history: History) -> dict[str, Any]:
         answers[answer.bug].append({**asdict(answer.sighting), "seconds": answer.seconds})
     return {
         "bugs": [_bug(one, answers[one.bug.name], changed=one.bug.name in changed) for one in history.bugs],
-        "builds": [asdict(build) for build in history.asked_builds],
+        "builds": [asdict(build) for build in history.builds],
         "changes": [asdict(change) for change in history.last_changes],
         "runs": [asdict(run) for run in history.runs],
     }
@@ -96,7 +100,7 @@ def _bug(one: WatchedBug, answers: list[dict[str, Any]], *, changed: bool) -> di
 
 
 def _table(history: History, run: Watch, written: Sequence[Path]) -> RenderableType:
-    builds = [build for build in history.asked_builds if build.healthy][-_BUILDS:]
+    builds = [build for build in history.builds if build.healthy][-_BUILDS:]
     signs = {(answer.bug, answer.sighting.build): SIGNS[answer.sighting.seen][0] for answer in history.answers}
     grid = Table(box=None, pad_edge=False, expand=True)
     grid.add_column("bug", no_wrap=True, overflow="ellipsis")

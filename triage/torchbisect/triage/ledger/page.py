@@ -38,7 +38,13 @@ _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+/[\w./#?=&%+~-]*")
 
 @dataclass(frozen=True)
 class History:
-    """All that a ledger knows."""
+    """A ledger, with the answers of its newest builds.
+
+    Attributes:
+        builds: the builds with an answer or a failed health check, oldest first; ``MOST_BUILDS`` at most.
+        answers: their answers.
+        changes: all changes of state, the newest first.
+    """
 
     bugs: tuple[WatchedBug, ...]
     builds: tuple[AskedBuild, ...]
@@ -48,17 +54,13 @@ class History:
 
     @classmethod
     def of(cls, ledger: Ledger) -> History:
-        """Read a whole ledger."""
-        return cls(ledger.bugs(), ledger.builds(), ledger.answers(), ledger.changes(), ledger.runs())
-
-    @property
-    def asked_builds(self) -> tuple[AskedBuild, ...]:
-        """All builds with an answer or a failed health check, by their versions."""
-        known = {one.name: one for one in self.builds}
-        for answer in self.answers:
-            name = answer.sighting.build
-            known.setdefault(name, AskedBuild(name, "", answer.sighting.day))
-        return tuple(sorted(known.values(), key=lambda build: Version(build.name)))
+        """Read a ledger. Years of answers about thousands of bugs would not fit into memory."""
+        known = {one.name: one for one in ledger.builds()}
+        for name, day in ledger.first_days().items():
+            known.setdefault(name, AskedBuild(name, "", day))
+        builds = tuple(sorted(known.values(), key=lambda build: Version(build.name)))[-MOST_BUILDS:]
+        answers = ledger.answers(builds=[build.name for build in builds])
+        return cls(ledger.bugs(), builds, answers, ledger.changes(), ledger.runs())
 
     @property
     def last_changes(self) -> tuple[Change, ...]:
@@ -70,7 +72,7 @@ class History:
 
 def grid_page(history: History) -> str:
     """Render the page of all bugs: one self-contained file whose policy allows its own script and no other."""
-    builds = history.asked_builds[-MOST_BUILDS:]
+    builds = history.builds
     cells: dict[str, dict[str, StoredAnswer]] = defaultdict(dict)
     for answer in history.answers:
         cells[answer.bug][answer.sighting.build] = answer

@@ -80,9 +80,10 @@ def _name(place: Path, folder: Path) -> str:
     """Return a name for a report: its folder's, relative to the ledger's where it lies there."""
     whole = Path(os.path.realpath(place))
     base = Path(os.path.realpath(folder))
-    if whole == base:
-        return whole.name or "report"
-    return whole.relative_to(base).as_posix() if whole.is_relative_to(base) else whole.as_posix().lstrip("/")
+    name = whole.relative_to(base).as_posix() if whole.is_relative_to(base) else whole.as_posix().lstrip("/")
+    # A file's name may have bytes that are no text, which SQLite cannot store.
+    name = name.encode("utf-8", "backslashreplace").decode("utf-8")
+    return name if name not in ("", ".") else whole.name or "report"
 
 
 def merged(known: Iterable[WatchedBug], found: Iterable[WatchedBug]) -> list[WatchedBug]:

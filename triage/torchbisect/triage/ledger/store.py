@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -138,13 +138,22 @@ class Ledger:
                 (build.name, build.channel, build.day, build.healthy, _text(build.reason)),
             )
 
-    def answers(self, *, build: str | None = None, bug: str | None = None) -> tuple[StoredAnswer, ...]:
-        """Return all answers, or those of one build, or about one bug, the oldest first."""
+    def answers(
+        self, *, build: str | None = None, bug: str | None = None, builds: Sequence[str] | None = None
+    ) -> tuple[StoredAnswer, ...]:
+        """Return all answers, or those of one build, about one bug, or of some builds, the oldest first."""
         columns = "bug, build, key, day, seen, healthy, control, reason, control_reason, seconds, counted"
         where = "(:build IS NULL OR build = :build) AND (:bug IS NULL OR bug = :bug)"
-        values = {"build": build, "bug": bug}
+        values: dict[str, Any] = {"build": build, "bug": bug}
+        if builds is not None:
+            where += " AND build IN (SELECT value FROM json_each(:builds))"
+            values["builds"] = json.dumps(list(builds))
         rows = self._read(f"SELECT {columns} FROM answer WHERE {where} ORDER BY rowid", values)
         return tuple(self._answer(*row) for row in rows)
+
+    def first_days(self) -> dict[str, str]:
+        """Return every build with an answer, and the first day of its answers."""
+        return dict(self._read("SELECT build, min(day) FROM answer GROUP BY build"))
 
     def _answer(self, *row: Any) -> StoredAnswer:
         bug, build, key, day, seen, healthy, control, reason, control_reason, seconds, counted = row

@@ -82,10 +82,12 @@ class Watch:
     def ask(self, builds: Iterable[Build]) -> None:
         """Ask all bugs on these builds, one build after the other, as far as the budget reaches."""
         try:
+            # A newer build may bring another edge, so one that a killed run has left comes first.
+            self._narrow_edges()
             for build in builds:
                 if not self._over():
                     self._ask_build(build)
-            self._narrow_edges()
+                    self._narrow_edges()
             self._age()
         finally:
             self._end()
