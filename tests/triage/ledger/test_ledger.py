@@ -47,7 +47,8 @@ def bug(name: str, *, kind: str = "raises", fingerprint: str = "f1", source: str
 def test_a_bug_is_what_its_report_says(whole: Report) -> None:
     report = replace(
         whole,
-        command="torchbisect run --torch 2.8.0 --seed 7 --timeout 30 --with einops --with 'numpy<2' repro.py",
+        command="torchbisect run --torch 2.8.0 --seed 7 --timeout 30 --with einops --with 'numpy<2' repro.py "
+        "-- --test --with other --seed 8",
         arguments=("--epochs", "1"),
     )
     found = known_bug(report, "a/b#1", url="https://github.com/a/b/issues/1")

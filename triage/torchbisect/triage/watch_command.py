@@ -68,12 +68,7 @@ def watch(wanted: WatchOptions, options: Options) -> int:
         InputError: the options cannot be used.
         MachineError: this machine fails.
     """
-    if (wanted.executor == "ray") is (wanted.address is None):
-        raise InputError("--executor ray and --address HOST:PORT go together: give both or neither")
-    if wanted.gpus and wanted.executor != "ray":
-        raise InputError("--gpus is for --executor ray: leave it out")
-    if len(options.channels) > 1 or "commit" in options.channels:
-        raise InputError("--channel: a ledger follows one channel; name release or nightly")
+    _check(wanted, options)
     folder, name = _place(wanted.place)
     options = replace(options, out=writable_directory(folder, option="the ledger's folder"))
     options = replace(options, channels=options.channels or ("release",))
@@ -82,16 +77,9 @@ def watch(wanted: WatchOptions, options: Options) -> int:
     try:
         with Database(folder / name) as database:
             ledger = Ledger(database)
-            day = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-            found = bugs_to_watch(folder, database.rows(), wanted.added, day, display.warn)
-            ledger.put_bugs(merged(ledger.bugs(), found))
-            if not ledger.bugs():
-                raise InputError(
-                    f"{folder}: there is no report with a mismatch; make one with torchbisect triage or run"
-                )
+            _take_reports(wanted, options, database, display)
             execute = functools.partial(_execute, wanted, folder / JOURNAL)
-            budget = options.budget or Budget()
-            run = Watch(Context(ledger, options, display, execute, budget))
+            run = Watch(Context(ledger, options, display, execute, options.budget or Budget()))
             try:
                 with display.working("Watch"):
                     run.ask(_builds(wanted, options, display))
@@ -105,6 +93,28 @@ def watch(wanted: WatchOptions, options: Options) -> int:
     finally:
         lock.release()
     return Exit.PARTIAL if run.unfinished else Exit.FINISHED
+
+
+def _check(wanted: WatchOptions, options: Options) -> None:
+    if (wanted.executor == "ray") is (wanted.address is None):
+        raise InputError("--executor ray and --address HOST:PORT go together: give both or neither")
+    if wanted.gpus and wanted.executor != "ray":
+        raise InputError("--gpus is for --executor ray: leave it out")
+    if len(options.channels) > 1 or "commit" in options.channels:
+        raise InputError("--channel: a ledger follows one channel; name release or nightly")
+
+
+def _take_reports(wanted: WatchOptions, options: Options, database: Database, display: Display) -> None:
+    """Bring the bugs of new reports into the ledger. Raises ``InputError`` if it has none then."""
+    ledger, folder = Ledger(database), options.out
+    day = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    found = bugs_to_watch(folder, database.rows(), wanted.added, day, display.warn)
+    ledger.put_bugs(merged(ledger.bugs(), found))
+    bugs = ledger.bugs()
+    if not bugs:
+        raise InputError(f"{folder}: there is no report with a mismatch; make one with torchbisect triage or run")
+    if options.sandbox == "venv" and any(one.bug.url for one in bugs):
+        display.warn("scripts of issues come from strangers, and a venv is not a sandbox: use --sandbox docker")
 
 
 def _place(place: Path) -> tuple[Path, str]:

@@ -142,6 +142,8 @@ def known_bug(report: Report, name: str, *, title: str = "", url: str = "") -> K
     if mismatch is None or report.verdict not in ("mismatch", "flaky") or report.environment is None:
         return "its report shows no mismatch"
     words = shlex.split(report.command)
+    # What follows are the script's own arguments.
+    words = words[: words.index("--")] if "--" in words else words
     if "--test" in words:
         return "a test of the user's own decides (--test), which can't be repeated from its report"
     scripts = tuple(_scripts(report, mismatch, alone="--files" not in words and "-m" not in words))
