@@ -1,12 +1,14 @@
 """Measure a night of the watch: many bugs on two builds, and what a kill in the middle costs.
 
     python benchmarks/watch.py TRIAGE --torch 2.8.0 --torch 2.9.1 [--copies 500] [--workers 2] [--cache-dir DIR]
+    python benchmarks/watch.py TRIAGE --python A/bin/python --python B/bin/python [--copies 500]
 
 TRIAGE is the folder of a triage. Its bugs are copied until there are ``--copies`` of them, each with a comment of its
 own, so that no answer of one serves another. The first build is asked in one go. On the second the command is killed
 when half of the bugs are answered, and given again. Seconds are those of the wall and, because other programs may run
 beside, of the processors. Memory is the most that all processes of the command held at once, as the kernel shares it
-out among them (PSS). The last lines are the plan of one night for ``--bugs`` bugs.
+out among them (PSS). With ``--python`` the builds are those that two Pythons have installed. The last line is the plan
+of one night for ``--bugs`` bugs.
 """
 
 from __future__ import annotations
@@ -47,13 +49,16 @@ class Cost:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("triage", type=Path)
-    parser.add_argument("--torch", action="append", required=True, help="a build; two are asked")
+    parser.add_argument("--torch", action="append", help="a build; two are asked")
+    parser.add_argument("--python", action="append", help="a Python with a torch, in the place of --torch")
     parser.add_argument("--copies", type=int, default=500)
     parser.add_argument("--bugs", type=int, default=2000, help="the bugs of the plan")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--cache-dir", type=Path)
     options = parser.parse_args(arguments)
-    first, second = options.torch
+    builds = [("--torch", build) for build in options.torch or ()]
+    builds += [("--torch", "installed", "--python", python) for python in options.python or ()]
+    first, second = builds
     typed = ["--workers", str(options.workers), *(["--cache-dir", str(options.cache_dir)] if options.cache_dir else [])]
     folder = Path(tempfile.mkdtemp(prefix="torchbisect-watch-"))
     try:
@@ -61,16 +66,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The install and the health check are not part of the cost of a bug.
         _watch(folder, first, [*typed, "--budget", "1q"])
         whole = _watch(folder, first, typed)
-        print(f"torch {first}: {count} bugs, {_per_bug(whole, count)}, most memory {whole.memory / 2**30:.2f} GiB")
+        print(f"{' '.join(first)}: {count} bugs, {_per_bug(whole, count)}, most memory {whole.memory / 2**30:.2f} GiB")
         _watch(folder, second, [*typed, "--budget", "1q"])
-        killed = _watch(folder, second, typed, until=lambda: _answered(folder, second) >= count // 2)
-        kept = _answered(folder, second)
+        killed = _watch(folder, second, typed, until=lambda: _answered(folder) >= count + count // 2)
+        kept = _answered(folder) - count
         rest = _watch(folder, second, typed)
-        asked = _answered(folder, second)
-        print(f"torch {second}: killed with {kept} answers of {count}; then {count - kept} asked, {asked} in the end")
+        asked = _answered(folder) - count
+        print(
+            f"{' '.join(second)}: killed with {kept} answers of {count}; then {count - kept} asked, {asked} in the end"
+        )
         wall, memory = killed.wall + rest.wall, max(killed.memory, rest.memory)
         print(f"  with the kill {wall / count:.2f} s of wall a bug, most memory {memory / 2**30:.2f} GiB")
-        print(f"  the same command once more: {_per_bug(_watch(folder, second, typed), count)}")
+        again = _watch(folder, second, typed)
+        print(
+            f"  the same command once more: {again.wall:.1f} s of wall and {again.processor:.1f} s of processors in all"
+        )
         print(f"{options.bugs} bugs in a night: {options.bugs * whole.wall / count / 3600:.1f} h of wall,", end=" ")
         print(f"{options.bugs * whole.processor / count / 3600:.1f} h of processors, {options.workers} workers")
     finally:
@@ -97,16 +107,16 @@ def _copied(one: WatchedBug, number: int) -> WatchedBug:
     return replace(one, bug=replace(one.bug, name=f"{one.bug.name} {number}", scripts=scripts))
 
 
-def _answered(folder: Path, build: str) -> int:
+def _answered(folder: Path) -> int:
     with Database(folder / "triage.sqlite") as database:
-        return len(Ledger(database).answers(build=build))
+        return len(Ledger(database).answers())
 
 
-def _watch(folder: Path, build: str, typed: Sequence[str], until: Callable[[], bool] | None = None) -> Cost:
+def _watch(folder: Path, build: Sequence[str], typed: Sequence[str], until: Callable[[], bool] | None = None) -> Cost:
     """Run the command to its end, or kill it as soon as ``until`` is true."""
     cost, began, before = Cost(), time.monotonic(), _processor_seconds()
     process = subprocess.Popen(
-        [COMMAND, "watch", "-q", *typed, "--torch", build, str(folder)],
+        [COMMAND, "watch", "-q", *typed, *build, str(folder)],
         stdout=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,
     )

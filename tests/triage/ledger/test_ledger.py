@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import xml.etree.ElementTree as xml
@@ -26,9 +27,11 @@ from torchbisect.triage.ledger.feed import feed
 from torchbisect.triage.ledger.known import KnownBugs
 from torchbisect.triage.ledger.output import to_json, write_pages
 from torchbisect.triage.ledger.page import MOST_BUILDS, History, bug_page, grid_page
+from torchbisect.triage.ledger.questions import Asks, WatchTask
 from torchbisect.triage.ledger.reports import bugs_to_watch, merged
 from torchbisect.triage.ledger.state import Control, Edge, Seen, Sighting, Standing, State
 from torchbisect.triage.ledger.store import AskedBuild, Change, Ledger, Run, StoredAnswer, WatchedBug
+from torchbisect.triage.ray_workers import _json_for_any_node
 from torchbisect.triage.tasks import task_from_json
 
 FIXED = Standing(
@@ -195,6 +198,18 @@ def test_the_signatures_that_end_a_run_reach_its_worker(tmp_path: Path) -> None:
     job = IssueJob("a", source="print(1)\n")
     task = replace(IssueTask.of(job, Options(None), tmp_path, stated=False), known=("f1", "f2"))
     assert task_from_json(task.to_json()) == task
+
+
+@pytest.mark.parametrize("named", [None, "/opt/python/bin/python"])
+def test_a_question_reaches_another_machine_with_a_python_of_its_own(tmp_path: Path, named: str | None) -> None:
+    options = Options(None, out=Path("here"), **({"python": named} if named else {}))  # type: ignore[arg-type]
+    edge = Edge(BoundaryKind.FIX, "2.13.0", "2.14.0")
+    question = WatchTask("a", Asks.EDGE, "2.14.0", options, bug("a").bug, Seen.SAME, edge)
+    there = task_from_json(json.loads(json.dumps(_json_for_any_node(question))))
+    assert isinstance(there, WatchTask)
+    moved = there.in_folder(tmp_path, "/node/python")
+    assert (moved.options.python, moved.options.out) == (named or "/node/python", tmp_path)
+    assert replace(moved, options=options) == question
 
 
 sightings = st.builds(
