@@ -53,7 +53,7 @@ def test_help_names_every_command_of_the_contract() -> None:
 OPTIONS = """
 --torch --python --good --bad --find --channel --index-url --extra-index-url --sandbox --image --runtime --variant
 --device --with --jobs --timeout --repeat --seed --cache-dir --cache-limit --out --json --verbose --quiet
---test --slower-than --max-compile-time --max-recompiles --max-graph-breaks
+--measure --worse-by --against --test --slower-than --max-compile-time --max-recompiles --max-graph-breaks
 """
 
 
@@ -141,6 +141,8 @@ def test_an_empty_script(folder: Path) -> None:
         (["--build-cmd", "make", "--sandbox", "docker"], "--build-cmd"),
         (["--test", " "], "--test"),
         (["--test", "true", "--slower-than", "2"], "--slower-than"),
+        (["--measure", "time", "--against", "2.1.0"], "torchbisect check and torchbisect bisect"),
+        (["--worse-by", "1.3"], "--measure"),
         (["--test", "true", "--", "--epochs", "3"], "--test"),
     ],
 )

@@ -97,6 +97,14 @@ _RUN_OPTIONS = (
                  help="More recompiles than this are a mismatch."),
     click.option("--max-graph-breaks", type=click.IntRange(0, _MOST), metavar="N",
                  help="More graph breaks than this are a mismatch."),
+    click.option("--measure", metavar="NUMBER",
+                 help="Compare builds by a number, and not compiled code with eager: time, cpu-time, compile-time, "
+                      "memory, kernel-count, graph-breaks, recompiles, or metric:NAME for a line NAME=12.3 that the "
+                      "script prints. For check and bisect."),
+    click.option("--worse-by", type=Number(min=0, max=_MOST, min_open=True), metavar="RATIO",
+                 help="With --measure: a build is worse from this ratio to the other build on. The default is 1.2."),
+    click.option("--against", metavar="BUILD",
+                 help="With --measure: the build that others are measured against; the default is the good one."),
     click.option("--jobs", type=click.IntRange(1, 1024),
                  help="Questions asked at once; the default is 2 candidates while shrinking, and 1 build."),
     click.option("--timeout", type=Number(min=0, max=_LONGEST, min_open=True), metavar="SECONDS",

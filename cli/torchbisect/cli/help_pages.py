@@ -17,6 +17,7 @@ GROUPS = {
     "The script": "module files torch nearest python device packages allow_sdists seed test",
     "What is done": "patch revert also minimize bisect explain plan",
     "What counts as a mismatch": "slower_than max_compile_time max_recompiles max_graph_breaks",
+    "Builds compared by a number": "measure worse_by against",
     "Shrinking": "budget save_trajectory",
     "The search": "find good bad channels git build_cmd",
     "The issues": "search most added last comment workers executor address gpus",
@@ -26,16 +27,21 @@ GROUPS = {
 }
 _SEARCH = {"find", "good", "channels", "git"}
 _SHRINKING = {"budget", "save_trajectory"}
-#: Options that a command accepts, so that a command line can be reused, and that change nothing there.
+_MEASURING = {"measure", "worse_by", "against"}
+#: Options that a command accepts, so that a command line can be reused, and that change nothing there; those of a
+#: measured search end it with an error.
 UNUSED = {
+    "run": _MEASURING,
+    "triage": _MEASURING,
     "check": _SEARCH | _SHRINKING,
-    "minimize": _SEARCH,
-    "explain": _SEARCH,
+    "minimize": _SEARCH | _MEASURING,
+    "explain": _SEARCH | _MEASURING,
     "bisect": _SHRINKING,
-    "verify": (_SEARCH - {"git"}) | _SHRINKING | {"test", "profile"},
+    "verify": (_SEARCH - {"git"}) | _SHRINKING | _MEASURING | {"test", "profile"},
     "watch": _SEARCH - {"channels"}
     | {"bad", "test", "profile", "nearest", "save_trajectory", "seed", "repeat", "jobs", "device"}
-    | {"slower_than", "max_compile_time", "max_recompiles", "max_graph_breaks", "allow_sdists"},
+    | {"slower_than", "max_compile_time", "max_recompiles", "max_graph_breaks", "allow_sdists"}
+    | _MEASURING,
 }
 _EXAMPLES = {
     "run": (

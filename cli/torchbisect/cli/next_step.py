@@ -26,6 +26,9 @@ def next_step(options: Options, report: Report, refused: Sequence[str] = ()) -> 
         return "--repeat 20 asks each question twenty times; a --seed or a fixed input may make it certain"
     if report.state == "partial":
         return "the same command tries again what is not finished"
+    if options.measure is not None:
+        other = [("bisect", "finds the build where it became worse")] if options.command == "check" else []
+        return "; ".join(f"{_command(options, name)} {words}" for name, words in other)
     steps = [f"{_command(options, name)} {words}" for name, words in _other_commands(options)]
     if options.command != "check":
         steps.append(f"read {options.out / files.MARKDOWN}, and paste it into an issue")

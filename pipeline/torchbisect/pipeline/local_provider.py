@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from torchbisect.containers.environment import Environment, check_gpu
 from torchbisect.containers.python.variants import find_gpus
 from torchbisect.core.build import Build
-from torchbisect.core.errors import MachineError
+from torchbisect.core.errors import InputError, InstallFailed, MachineError
 from torchbisect.core.repro import Repro
 from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import Notify
+from torchbisect.pipeline.search_scope import reference_build
 from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe.agent_client import Agent, AgentFailed
 from torchbisect.probe.journal import Journal
+from torchbisect.probe.measure.measuring_probe import MeasuringProbe
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe, ProbeOptions
 from torchbisect.probe.test_command import CommandProbe
@@ -40,6 +42,8 @@ class LocalProvider:
         self.sources = shared.sources(options, display) if shared else LocalBuildSources(options, display)
         # A Python that can't be used is reported before anything is written.
         _ = self.sources.interpreter
+        self._reference: Environment | None = None
+        self._leases = ExitStack()
 
     @property
     def journal(self) -> Journal | None:
@@ -72,7 +76,9 @@ class LocalProvider:
     def oracle(self, environment: Environment, journal: Journal, notify: Notify, agent: Agent | None = None) -> Oracle:
         """Return an oracle: the user's own test, else a probe, with ``agent`` as its warm process if there is one."""
         options = self._options
-        scope = " ".join((options.sandbox, options.image or "", options.runtime or "", *options.packages))
+        measuring, scope = options.measuring, options.scope
+        if measuring is not None:
+            return MeasuringProbe(environment, self._reference_environment(), journal, measuring)
         if options.test is not None:
             return CommandProbe(
                 environment,
@@ -95,6 +101,16 @@ class LocalProvider:
             agent=agent,
         )
 
+    def _reference_environment(self) -> Environment:
+        """Return the environment that others are measured against, leased until the end of the run."""
+        if self._reference is None:
+            build = reference_build(self._options, self.sources)
+            try:
+                self._reference = self._leases.enter_context(self.environment(build))
+            except InstallFailed as error:
+                raise InputError(f"torch {build}, which the others are measured against: {error}") from error
+        return self._reference
+
     def collect_env(self, oracle: Oracle) -> str | None:
         """Return the output of ``python -m torch.utils.collect_env`` in an environment, or ``None`` if it failed."""
         known = self._shared.collected if self._shared else {}
@@ -109,6 +125,7 @@ class LocalProvider:
 
     def close(self) -> None:
         """Release everything that no other run shares."""
+        self._leases.close()
         if self._shared is None:
             self.sources.close()
         else:

@@ -14,10 +14,14 @@ from torchbisect.core.scrub import scrub_secrets
 from torchbisect.minimizer.budget import Budget
 from torchbisect.probe.judge.slowness import Bounds
 from torchbisect.probe.limits import Limits
+from torchbisect.probe.measure.measure import Measure
+from torchbisect.probe.measure.measuring_probe import MeasuringOptions
 
 #: In the place of a package: those that the script imports.
 AUTO = "auto"
 CHANNELS = ("release", "nightly", "commit")
+#: The ratio from which on a measured build is worse, where the user names none.
+WORSE_BY = 1.2
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class Options:
         max_compile_time: the most seconds that compiling may take; ``None`` for any.
         max_recompiles: the most recompiles; ``None`` for any.
         max_graph_breaks: the most graph breaks; ``None`` for any.
+        measure: the number by which builds are compared, as in ``Measure.parsed``; ``None`` to compare with eager.
+        worse_by: the ratio from which on a build is worse; ``None`` for ``WORSE_BY``.
+        against: the build that others are measured against; ``None`` for that of ``good``.
         jobs: the number of questions asked at once; ``None`` for one build, or two candidates of the minimizer.
         timeout: the most seconds that a run of the script may take, or the test; ``None`` for the default limits.
         repeat: the number of runs behind each answer.
@@ -102,6 +109,9 @@ class Options:
     max_compile_time: float | None = None
     max_recompiles: int | None = None
     max_graph_breaks: int | None = None
+    measure: str | None = None
+    worse_by: float | None = None
+    against: str | None = None
     jobs: int | None = None
     timeout: float | None = None
     repeat: int = 1
@@ -125,6 +135,25 @@ class Options:
         return Bounds(self.slower_than, self.max_compile_time, self.max_recompiles, self.max_graph_breaks)
 
     @property
+    def scope(self) -> str:
+        """Whatever of the environments decides how a script runs there; part of the keys of answers."""
+        return " ".join((self.sandbox, self.image or "", self.runtime or "", *self.packages))
+
+    @property
+    def measuring(self) -> MeasuringOptions | None:
+        """The question of a measured search; ``None`` where compiled code is compared with eager."""
+        if self.measure is None:
+            return None
+        return MeasuringOptions(
+            Measure.parsed(self.measure),
+            WORSE_BY if self.worse_by is None else self.worse_by,
+            self.test,
+            str(Path.cwd()) if self.test is not None else None,
+            self.timeout,
+            self.scope,
+        )
+
+    @property
     def limits(self) -> Limits:
         """The limits of every run of a script."""
         if self.timeout is None:
@@ -142,7 +171,7 @@ class Options:
 
 _SINGLE = """
 torch good bad find index_url sandbox image runtime variant device git build_cmd budget test slower_than
-max_compile_time max_recompiles max_graph_breaks jobs timeout repeat seed cache_dir cache_limit
+max_compile_time max_recompiles max_graph_breaks measure worse_by against jobs timeout repeat seed cache_dir cache_limit
 """
 
 
@@ -215,6 +244,7 @@ def is_test(script: Path | None) -> bool:
 
 def _check_question(options: Options) -> None:
     """Check that there is a script, a test, or both."""
+    check_measuring(options)
     if options.test is None:
         if options.script is None:
             raise InputError("name the script that fails, or give a test of your own with --test CMD")
@@ -229,3 +259,29 @@ def _check_question(options: Options) -> None:
         raise InputError(
             "arguments after -- are for a script that torchbisect runs: write them into the --test command"
         )
+
+
+def check_measuring(options: Options) -> None:
+    """Check the options of a measured search. Raises ``InputError`` if they don't go together."""
+    if options.measure is None:
+        if options.worse_by is not None or options.against is not None:
+            raise InputError("--worse-by and --against are for --measure: add --measure time, say")
+        return
+    measure, worse_by = Measure.parsed(options.measure), options.worse_by
+    if options.command not in ("check", "bisect"):
+        raise InputError("--measure is for torchbisect check and torchbisect bisect: nothing is shrunk by a number")
+    if options.against is None and options.good is None:
+        raise InputError("--measure compares builds: name the other one with --against BUILD, or with --good BUILD")
+    if options.bounds:
+        raise InputError("--measure compares builds, and --slower-than and the --max-... options compare with eager")
+    if options.repeat > 1 or (options.jobs or 1) > 1:
+        raise InputError(
+            "--measure runs as often as the answer needs, one run at a time: leave out --repeat and --jobs"
+        )
+    if worse_by is not None and (worse_by == 1 or (worse_by < 1 and not measure.printed)):
+        raise InputError(
+            f"--worse-by {worse_by:g}: a build is worse from this ratio on, such as 1.2; below 1 only for a "
+            "metric:NAME that should be high"
+        )
+    if options.test is not None and not (measure.printed or measure.name == "time"):
+        raise InputError("--test with --measure: of a command only time and metric:NAME can be measured")

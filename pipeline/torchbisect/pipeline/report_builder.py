@@ -16,6 +16,7 @@ from torchbisect.core.build import Build
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.version import __version__
 from torchbisect.minimizer.explain.conditions import MeasuredCondition
+from torchbisect.pipeline.measurement_part import MeasuredSearch
 from torchbisect.pipeline.options import Options, is_test, repeat_command
 from torchbisect.pipeline.script_size import repro_size, script_size
 from torchbisect.pipeline.search_parts import bisect_part, commit_fields
@@ -29,10 +30,8 @@ from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.probe.standalone_run import PlainRun
 from torchbisect.reports import files
 from torchbisect.reports.model import report as shapes
-from torchbisect.reports.model.search_results import (
-    BisectReport,
-    BuildFacts,
-)
+from torchbisect.reports.model.measurement import MeasurementReport
+from torchbisect.reports.model.search_results import BisectReport, BuildFacts, BuildVerdict, builds_in_order
 from torchbisect.reports.sanitize import without_machine_paths
 
 
@@ -60,6 +59,7 @@ class ReportBuilder:
         self._builds: dict[str, BuildFacts] = {}
         self._unfinished: dict[str, str] = {}
         self._notices: list[str] = []
+        self._measured: MeasuredSearch | None = None
         self._remarks: list[str] = []
 
     @property
@@ -145,6 +145,10 @@ class ReportBuilder:
             more = tuple(confirmation_part(build.name, run, False) for build, run in runs)
             self._minimal = dataclasses.replace(self._minimal, confirmed=(*self._minimal.confirmed, *more))
 
+    def set_measured(self, search: MeasuredSearch) -> None:
+        """Set the measured search whose results the report takes from the journal."""
+        self._measured = search
+
     def report(self) -> shapes.Report:
         """Return the report of the results so far."""
         observed = self._observed
@@ -170,7 +174,20 @@ class ReportBuilder:
             versions=version_part(),
             started=self._started.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - self._began, 1),
+            measurement=self._measurement(),
         )
+
+    def _measurement(self) -> MeasurementReport | None:
+        if self._measured is None:
+            return None
+        names = [self._measured.against, *([self._failing.name] if self._failing else [])]
+        if self._bisect is not None:
+            found = {*names, *(one.build for one in self._bisect.tested)}
+            searched = dataclasses.replace(
+                self._bisect, tested=tuple(BuildVerdict(name, "good") for name in sorted(found))
+            )
+            names = [name for name in builds_in_order(searched, self._builds) if name in found]
+        return self._measured.part(list(dict.fromkeys(names)))
 
     def _bisect_with_remarks(self) -> BisectReport | None:
         if self._bisect is None or not self._remarks:

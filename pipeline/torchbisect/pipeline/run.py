@@ -17,6 +17,7 @@ from torchbisect.core.repro import Settings
 from torchbisect.core.timing import collected
 from torchbisect.pipeline.flaky_search import MismatchRate
 from torchbisect.pipeline.local_provider import LocalProvider
+from torchbisect.pipeline.measurement_part import MeasuredSearch
 from torchbisect.pipeline.options import Options, is_test
 from torchbisect.pipeline.profile import profile_lines
 from torchbisect.pipeline.progress import Display
@@ -24,7 +25,7 @@ from torchbisect.pipeline.provider import Provider
 from torchbisect.pipeline.report_builder import ReportBuilder
 from torchbisect.pipeline.script import opened_repro
 from torchbisect.pipeline.script_packages import with_found_packages
-from torchbisect.pipeline.search_scope import failing_build
+from torchbisect.pipeline.search_scope import failing_build, reference_build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds
 from torchbisect.pipeline.stages.confirm import confirm_on_builds
@@ -56,7 +57,7 @@ class Stages:
 def stages_of(options: Options) -> Stages:
     """Return the stages of the command that was typed."""
     # A test compiles as it likes, so there are no settings to vary.
-    compared = options.test is None
+    compared = options.test is None and options.measure is None
     return {
         "run": Stages(compared, options.minimize and options.script is not None, options.bisect, options.explain),
         "check": Stages(compared, False, False),
@@ -136,6 +137,7 @@ class Pipeline:
             failing = failing_build(self._options, self._session.sources, self._notify)
             for note in self._notes:
                 self._notify(note)
+            self._prepare_measuring()
             missing = unrunnable(self._options, self._session.sources.interpreter, failing, self._repro)
             if missing is not None:
                 self._builder.set_observed(missing)
@@ -172,6 +174,13 @@ class Pipeline:
             self._bisect(oracle, failing, subject, localized, shrunk)
         self._collect_versions(oracle)
         return Exit.PARTIAL if self._builder.has_unfinished_parts else Exit.FINISHED
+
+    def _prepare_measuring(self) -> None:
+        """Let the report take the comparisons of builds from the journal, where builds are compared by a number."""
+        measuring = self._options.measuring
+        if measuring is not None:
+            against = reference_build(self._options, self._session.sources)
+            self._builder.set_measured(MeasuredSearch(self._session.journal, measuring, self._repro, against.name))
 
     def _say_if_pytest_is_added(self, failing: Build) -> None:
         """Say that a test needs an environment of its own, before it is made."""

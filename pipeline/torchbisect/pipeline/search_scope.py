@@ -87,6 +87,11 @@ def named_build(options: Options, sources: BuildSources, text: str) -> Build:
     return find_build(sources.releases.builds, text)
 
 
+def reference_build(options: Options, sources: BuildSources) -> Build:
+    """Return the build that others are measured against. Raises ``InputError`` if there is none."""
+    return named_build(options, sources, options.against or options.good or "installed")
+
+
 def first_scope(options: Options, sources: BuildSources, failing: Build) -> Scope:
     """Return the scope that is searched first: the builds of the coarsest channel that was asked for.
 
@@ -103,10 +108,17 @@ def first_scope(options: Options, sources: BuildSources, failing: Build) -> Scop
     builds = listing.builds
     bad = _position(builds, named_build(options, sources, options.bad) if options.bad else failing)
     good = _position(builds, named_build(options, sources, options.good)) if options.good else None
+    if good is None and options.measure is not None:
+        good = _older_reference(builds[:bad], reference_build(options, sources))
     kind = BoundaryKind(options.find)
     if good is not None:
         check_ends(builds[good], builds[bad], kind)
     return Scope(channel, listing, bad, good, kind)
+
+
+def _older_reference(older: Sequence[Build], reference: Build) -> int | None:
+    """Return the position of the reference build among those older than the bad one; it is no worse than itself."""
+    return next((position for position, build in enumerate(older) if build.name == reference.name), None)
 
 
 def _nightlies(options: Options, sources: BuildSources, failing: Build) -> Listing:

@@ -102,7 +102,8 @@ class Session:
         """The bounds and the test that are part of every question; part of the keys of answers."""
         options = self.options
         folder = Path.cwd() if options.test is not None else None
-        return fingerprint(asdict(options.bounds), options.test, options.timeout, str(folder))
+        measured = (options.measure, options.worse_by, options.against or options.good) if options.measure else ()
+        return fingerprint(asdict(options.bounds), options.test, options.timeout, str(folder), *measured)
 
     @contextmanager
     def oracle(self, build: Build) -> Iterator[Oracle]:

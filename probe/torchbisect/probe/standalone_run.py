@@ -71,7 +71,7 @@ def run_plain(
     with temporary_folder("plain") as folder:
         try:
             extra = compiler_folders(environment, folder)
-            words = _place(Path(folder), source, name, files)
+            words = place_script(Path(folder), source, name, files)
         except OSError as error:
             raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
         if settings is None:
@@ -84,7 +84,7 @@ def run_plain(
     return PlainRun(done.status, text, last_words(text), done.seconds)
 
 
-def _place(folder: Path, source: str, name: str, files: Files | None) -> list[str]:
+def place_script(folder: Path, source: str, name: str, files: Files | None) -> list[str]:
     """Write a script, and beside it the files that it needs; return the words that run it from this folder."""
     if files is None or not files.folder:
         (folder / name).write_text(source, encoding="utf-8", errors="surrogatepass")

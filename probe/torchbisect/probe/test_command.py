@@ -192,11 +192,11 @@ class CommandProbe:
 
     def ask_in_fresh_process(self, question: Question) -> Verdict:
         """Answer a question by one more run of the test, never from the journal."""
-        return self._judged(self._execute(question.repro), question)
+        return self._judged(self.execute(question.repro), question)
 
     def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """Return what one more run of the test finds wrong."""
-        return self._mismatch_of(self._execute(repro), repro)
+        return self._mismatch_of(self.execute(repro), repro)
 
     def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
         """Return ``None``: every run of a test is a plain process."""
@@ -249,17 +249,18 @@ class CommandProbe:
         """Return the run of this number; from the journal if it was made before."""
         facts = self.environment.facts
         where = (self.environment.build.version, facts.torch, facts.git_version, facts.python, facts.platform)
-        what = (self.command, self._directory, _named_files(self.command, self._directory), self._timeout, self._scope)
+        what = (self.command, self._directory, named_files(self.command, self._directory), self._timeout, self._scope)
         script = (repro.source, repro.name, siblings_digest(repro.source, repro.directory))
         key = fingerprint(__version__, "command", what, where, script, number)
         kept = self.journal.get(key, partial(decode, Completed))
         if kept is not None:
             return kept
-        done = self._execute(repro)
+        done = self.execute(repro)
         self.journal.put(key, asdict(done))
         return done
 
-    def _execute(self, repro: Repro) -> Completed:
+    def execute(self, repro: Repro) -> Completed:
+        """Run the test once more, whatever the journal has."""
         self.asked += 1
         started = time.monotonic()
         try:
@@ -339,7 +340,7 @@ def _copied(path: str) -> bool:
     return not os.path.islink(path) and (os.path.isfile(path) or os.path.isdir(path))
 
 
-def _named_files(command: str, directory: str | None) -> list[str]:
+def named_files(command: str, directory: str | None) -> list[str]:
     """Return digests of the files that a command names, because a changed test is another test."""
     try:
         words = shlex.split(command)

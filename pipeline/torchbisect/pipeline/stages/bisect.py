@@ -181,8 +181,9 @@ class Bisection:
             rank=rank if builds[0].channel is Channel.NIGHTLY else None,
             recheck="good" if thin is None else "both",
         )
-        # A partial wheel needs no install, so none is prefetched.
-        with Prefetcher(fetch, lambda running: thin is None and self._has_room(running, builds[0])) as prefetcher:
+        # A partial wheel needs no install, so none is prefetched; an install beside a measured run would slow that.
+        quiet = thin is not None or self._session.options.measure is not None
+        with Prefetcher(fetch, lambda running: not quiet and self._has_room(running, builds[0])) as prefetcher:
             return find_boundaries(
                 builds,
                 ask,

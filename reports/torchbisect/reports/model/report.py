@@ -14,6 +14,7 @@ from torchbisect.core.decode import DecodeError, decode
 from torchbisect.core.errors import InputError
 from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.reports.model.json_codec import encode
+from torchbisect.reports.model.measurement import MeasurementReport
 from torchbisect.reports.model.search_results import BisectReport, BuildFacts
 
 SCHEMA = 1
@@ -249,6 +250,7 @@ class Report:
         minimal: ``None`` if it did not run.
         conditions: statements about when the minimal script fails; ``None`` if the measurement did not run.
         bisect: ``None`` if it did not run.
+        measurement: the builds compared by a number; ``None`` where compiled code was compared with eager.
         builds: facts about the builds in this report, by name.
         arguments: the script's command-line arguments.
         unfinished: parts of the run that could not finish.
@@ -281,6 +283,7 @@ class Report:
     started: str | None = None
     seconds: float = 0.0
     schema: int = SCHEMA
+    measurement: MeasurementReport | None = None
 
     @property
     def shown_mismatch(self) -> MismatchReport | None:

@@ -12,6 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from torchbisect.core.printable import clean, one_line
+from torchbisect.reports.model.measurement import MeasurementReport
 from torchbisect.reports.model.report import LocalizationReport, MinimalScript, MismatchReport, ReductionStep, Report
 from torchbisect.reports.model.search_results import (
     BisectReport,
@@ -27,6 +28,8 @@ from torchbisect.reports.render import charts
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
 from torchbisect.reports.render.markdown_sections import ANSWERS, figure, runs
+from torchbisect.reports.render.measurement_chart import ratio_chart
+from torchbisect.reports.render.measurement_section import answer_text, counts_text, row_texts
 from torchbisect.reports.sanitize import in_one_folder, short_line, without_machine_paths
 
 _TITLES = {"mismatch": "Mismatch", "none": "No mismatch", "flaky": "Flaky", "untestable": "Could not be tested"}
@@ -73,7 +76,8 @@ def _context(report: Report) -> dict[str, Any]:
         "summary": short_line(mismatch.summary if mismatch else report.reason or ""),
         "original": short_line(report.original_summary),
         "facts": _facts(report),
-        "sides": _sides(mismatch),
+        "sides": _sides(mismatch) if report.measurement is None else None,
+        "measurement": _measurement(report.measurement),
         "values": _values(mismatch),
         "localization": _localization(report.localization),
         "builds": _builds(report.bisect, report.builds),
@@ -105,6 +109,30 @@ def _sides(mismatch: MismatchReport | None) -> Mapping[str, Any] | None:
     return {
         **{name: short_line(getattr(mismatch, name) or "") for name in ("eager", "compiled", "place", "attribute")},
         **{name: getattr(mismatch, name) for name in ("kind", "runs", "shown")},
+    }
+
+
+def _measurement(found: MeasurementReport | None) -> Mapping[str, Any] | None:
+    if found is None:
+        return None
+    kinds = {"worse": "bad", "not-worse": "good"}
+    rows = [
+        {
+            "build": short_line(row.build, 80),
+            "cells": [short_line(cell) for cell in row_texts(row, found.unit)],
+            "kind": kinds.get(row.answer, "untestable"),
+            "answer": short_line(answer_text(row)),
+            "counts": short_line(counts_text(row)),
+        }
+        for row in found.builds
+    ]
+    return {
+        "measure": short_line(found.measure, 80),
+        "against": short_line(found.against, 80),
+        "rows": rows,
+        "chart": ratio_chart(found),
+        "words": short_line(found.words),
+        "how": [short_line(line) for line in found.how],
     }
 
 

@@ -16,6 +16,7 @@ from torchbisect.reports.model.search_results import BisectReport, ChangeRange, 
 from torchbisect.reports.render import markdown_sections as sections
 from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
+from torchbisect.reports.render.measurement_section import measurement
 from torchbisect.reports.sanitize import Markdown, fence, in_one_folder, without_machine_paths
 
 #: GitHub accepts 65,536 characters in a comment. The limit here counts UTF-8 bytes, which is safe for every alphabet.
@@ -114,7 +115,8 @@ def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
         "title": sections.title(report),
         "is_bug": int(shown is not None),
         "headline": sections.headline(report),
-        "sides": sections.sides(shown) if shown else [],
+        "sides": sections.sides(shown) if shown and report.measurement is None else [],
+        "measurement": measurement(report.measurement, report.builds, allowed.tested),
         "original": sections.text(report.original_summary) if report.original_summary else None,
         "script": _script(report, allowed),
         "necessary": sections.condition_lines([c for c in conditions if c.necessary][: allowed.lines]),

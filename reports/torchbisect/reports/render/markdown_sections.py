@@ -239,7 +239,9 @@ def title(report: Report) -> Markdown | None:
     if shown is None or report.verdict != "mismatch":
         return None
     component = report.localization.component if report.localization else None
-    return span(f"[{component or 'torch.compile'}] {shown.summary}", 160)
+    # Measured builds may differ in eager mode too.
+    component = component or ("torch" if report.measurement else "torch.compile")
+    return span(f"[{component}] {shown.summary}", 160)
 
 
 def headline(report: Report) -> Markdown:

@@ -9,8 +9,10 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from torchbisect.core.printable import clean, one_line
+from torchbisect.reports.model.measurement import MeasuredBuild, MeasurementReport, sparkline
 from torchbisect.reports.model.report import MinimalScript, Report
 from torchbisect.reports.model.search_results import proof_sentence, ranges, sentence
+from torchbisect.reports.render.measurement_section import row_texts
 
 _VERDICTS = {
     "mismatch": ("mismatch", "bold red"),
@@ -65,6 +67,7 @@ def _found(report: Report) -> Iterator[SummaryLine]:
             yield "part", f"{localization.compiler_bisector.text}, according to torch's compiler_bisector", "dim", ""
         if localization.fixed_by:
             yield "workaround", "; or ".join(localization.fixed_by), "dim", ""
+    yield from _measured(report.measurement)
     for found in ranges(report.bisect):
         yield "builds", sentence(found), "dim", ""
         for proof in found.result.proofs:
@@ -73,6 +76,25 @@ def _found(report: Report) -> Iterator[SummaryLine]:
         before = minimal.original
         size = f"{minimal.lines} lines, {minimal.bytes} bytes (from {before.lines} lines, {before.bytes} bytes)"
         yield "minimal", size, "dim", ""
+
+
+def _measured(found: MeasurementReport | None) -> Iterator[SummaryLine]:
+    if found is None:
+        return
+    rows = found.with_ratio
+    for row in rows:
+        if row.build == found.against:
+            yield "noise", f"torch {row.build} against itself: {' '.join(_interval(row, found.unit))}", "dim", ""
+    if len(rows) > 1:
+        line = sparkline([row.ratio or 0.0 for row in rows])
+        yield found.measure, f"{line}  torch {rows[0].build} to {rows[-1].build}", "dim", ""
+    if found.words:
+        yield "shape", found.words, "dim", ""
+
+
+def _interval(row: MeasuredBuild, unit: str) -> tuple[str, str]:
+    _, ratio, interval, pairs = row_texts(row, unit)
+    return ratio, f"({interval}), {pairs} pairs"
 
 
 def _script(minimal: MinimalScript, limit: int) -> Text:

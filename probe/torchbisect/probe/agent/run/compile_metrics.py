@@ -41,6 +41,11 @@ def collect() -> Dict[str, Any]:
     }
 
 
+def counts() -> Dict[str, int]:
+    """Return the numbers of recompiles and graph breaks, however many there are."""
+    return {"recompiles": len(_recompiles(_compiles())), "graph-breaks": len(_graph_breaks())}
+
+
 def _compiles() -> List[Any]:
     """Return one record for each frame that dynamo compiled; empty before torch 2.1."""
     utils: Any = torch._dynamo.utils

@@ -1,0 +1,310 @@
+"""Answer questions about a build by measuring it beside a reference build: is it worse by the ratio that was asked for?
+
+Before anything is compared, the reference build is measured against itself. If that has no clear answer, the noise is
+larger than the effect that was asked for, and every build is ``untestable``, reason ``too-noisy``.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from types import TracebackType
+
+from torchbisect.containers.environment import Environment
+from torchbisect.core.decode import decode
+from torchbisect.core.repro import Repro, Settings, fingerprint
+from torchbisect.core.trace import Trace
+from torchbisect.core.verdict import Answer, MismatchKind, Verdict
+from torchbisect.core.version import __version__
+from torchbisect.probe.agent_client import Agent, ToolAnswer
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.classify import Mismatch
+from torchbisect.probe.judge.environment_faults import Untestable
+from torchbisect.probe.judge.observation import Ending, Observation
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.limits import Limits
+from torchbisect.probe.measure.comparison import BuildMeasurement, Comparison, MeasuredAnswer, Pair
+from torchbisect.probe.measure.measure import Measure, format_value
+from torchbisect.probe.measure.measured_runs import MeasuredRuns
+from torchbisect.probe.module_sources import repro_identity
+from torchbisect.probe.oracle import Question
+from torchbisect.probe.test_command import named_files
+
+_DEFAULT_TIMEOUT = 1800.0
+TOO_NOISY = "too-noisy"
+
+
+@dataclass(frozen=True)
+class MeasuringOptions:
+    """The question of a measured search.
+
+    Attributes:
+        measure: the number that decides.
+        worse_by: the ratio from which on a build is worse; below 1 for a number that should be high.
+        command: the user's own test, which is run instead of the script.
+        directory: the working directory of that test.
+        timeout: seconds that a run may take; half an hour if left out.
+        scope: whatever else decides how a script runs here, as in ``Probe``.
+    """
+
+    measure: Measure
+    worse_by: float
+    command: str | None = None
+    directory: str | None = None
+    timeout: float | None = None
+    scope: str = ""
+
+    def key(self, repro: Repro) -> str:
+        """Return the part of the journal's keys that all builds share."""
+        files = named_files(self.command, self.directory) if self.command is not None else []
+        how = (self.measure.text, self.command, self.directory, files, self.timeout, self.scope)
+        return fingerprint(__version__, "measured", how, repro_identity(repro))
+
+
+def kept_measurement(
+    journal: Journal, options: MeasuringOptions, repro: Repro, against: str, build: str
+) -> BuildMeasurement | None:
+    """Return the finished measurement of a build by the names of both builds, or ``None`` if there is none."""
+    return journal.get(_result_key(options, repro, against, build), partial(decode, BuildMeasurement))
+
+
+def _result_key(options: MeasuringOptions, repro: Repro, against: str, build: str) -> str:
+    return fingerprint(options.key(repro), options.worse_by, against, build)
+
+
+class MeasuringProbe:
+    """Compares one environment with that of the reference build. See ``oracle.Oracle``.
+
+    Every pair of runs is a line of the journal, and so is the comparison that they lead to.
+
+    Args:
+        environment: the environment that is asked about.
+        reference: the environment of the reference build; it may be the same.
+        on_pair: told before each pair, by its number.
+    """
+
+    compares_eager = False  # Two builds are compared, each with the script's own settings.
+    runs_are_cheap = False  # Each answer is many runs already.
+    repeat = 1  # The error rate of an answer is part of the test.
+    subject = "the script on both builds in turns"
+
+    def __init__(
+        self,
+        environment: Environment,
+        reference: Environment,
+        journal: Journal,
+        options: MeasuringOptions,
+        *,
+        on_pair: Callable[[int], None] = lambda number: None,
+    ) -> None:
+        self.environment = environment
+        self.limits = Limits()
+        self._reference_environment, self._journal, self._options = reference, journal, options
+        self._on_pair = on_pair
+        self._same = _is_same(environment, reference)
+        self._asked, self._reference = self._runs(environment), self._runs(reference)
+        self._agent: Agent | None = None
+        self._number = 0
+        self._last = ""
+
+    def __enter__(self) -> MeasuringProbe:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pass_summary(self) -> str:
+        """What was measured where nothing is worse."""
+        return self._last or "it is not worse"
+
+    @property
+    def activity(self) -> str:
+        """The pair of runs in progress."""
+        return f"pair {self._number}" if self._number else ""
+
+    def clone(self) -> MeasuringProbe:
+        """Return another one with the same journal, for another thread."""
+        return MeasuringProbe(
+            self.environment, self._reference_environment, self._journal, self._options, on_pair=self._on_pair
+        )
+
+    def start(self) -> None:
+        """Do nothing: each run is a process of its own."""
+
+    def close(self) -> None:
+        """Remove what the runs compiled, and end the agent of torch's own tools."""
+        self._asked.close()
+        self._reference.close()
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            agent.close()
+
+    def measurement(self, repro: Repro, *, again: bool = False) -> BuildMeasurement:
+        """Return the comparison; ``again`` measures anew, whatever the journal has."""
+        names = (self._reference_environment.build.name, self.environment.build.name)
+        result = None if again else kept_measurement(self._journal, self._options, repro, *names)
+        if result is None:
+            result = self._refused(repro) or self._compare(repro, names, again=again)
+            self._journal.put(_result_key(self._options, repro, *names), asdict(result))
+        self._last = result.detail
+        return result
+
+    def _refused(self, repro: Repro) -> BuildMeasurement | None:
+        """Measure the reference against itself; return the reason if that is no clear "not worse"."""
+        if self._same or self._options.measure.counted:
+            return None
+        itself = MeasuringProbe(
+            self._reference_environment,
+            self._reference_environment,
+            self._journal,
+            self._options,
+            on_pair=self._on_pair,
+        )
+        with itself:
+            noise = itself.measurement(repro)
+        if noise.answer is MeasuredAnswer.NOT_WORSE:
+            return None
+        reason = noise.reason if noise.reason not in (None, "too-close") else TOO_NOISY
+        return BuildMeasurement(MeasuredAnswer.UNTESTABLE, reason, noise.detail)
+
+    def _compare(self, repro: Repro, names: tuple[str, str], *, again: bool) -> BuildMeasurement:
+        comparison = Comparison(
+            self._options.measure, self._options.worse_by, lambda number: self._pair(repro, number, again)
+        )
+        found = comparison.decide(names)
+        self._number = 0
+        if self._same and found.answer is not MeasuredAnswer.NOT_WORSE:
+            reason = TOO_NOISY if found.reason in (None, "too-close") else found.reason
+            words = f"torch {names[0]} against itself: {found.detail}"
+            return replace(found, answer=MeasuredAnswer.UNTESTABLE, reason=reason, detail=words)
+        return found
+
+    def _pair(self, repro: Repro, number: int, again: bool) -> Pair:
+        """Return a pair of runs; it is run if the journal does not have it."""
+        both = [
+            (one.build.name, one.facts.torch, one.facts.git_version, one.facts.python, one.facts.triton)
+            for one in (self._reference_environment, self.environment)
+        ]
+        key = fingerprint(self._options.key(repro), "pair", both, number)
+        kept = None if again else self._journal.get(key, partial(decode, Pair))
+        if kept is not None:
+            return kept
+        self._number = number
+        self._on_pair(number)
+        pair = self._run_pair(repro, key, cold=number == 0)
+        self._journal.put(key, asdict(pair))
+        return pair
+
+    def _run_pair(self, repro: Repro, key: str, *, cold: bool) -> Pair:
+        """Run both builds, in an order drawn for this pair, so that being first favors neither."""
+        reference_first = random.Random(key).random() < 0.5
+        if reference_first:
+            reference = self._reference.run(repro, cold=cold)
+            return Pair(reference, self._asked.run(repro, cold=cold))
+        asked = self._asked.run(repro, cold=cold)
+        return Pair(self._reference.run(repro, cold=cold), asked)
+
+    def _runs(self, environment: Environment) -> MeasuredRuns:
+        options = self._options
+        return MeasuredRuns(
+            environment,
+            options.measure,
+            timeout=options.timeout or _DEFAULT_TIMEOUT,
+            command=options.command,
+            directory=options.directory,
+        )
+
+    def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
+        """Return an observation with the comparison's words; there is no eager run."""
+        found = self.measurement(repro)
+        errors = "" if found.answer is not MeasuredAnswer.UNTESTABLE else found.detail
+        return Observation(Ending("not-run"), Ending("finished", errors=errors))
+
+    def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """Return the mismatch if the build is worse, else ``None``."""
+        return self._mismatch_of(self.measurement(repro))
+
+    def _mismatch_of(self, found: BuildMeasurement) -> Mismatch | None:
+        if found.answer is not MeasuredAnswer.WORSE or found.value is None or found.reference is None:
+            return None
+        name, unit = self._options.measure.text, self._options.measure.unit
+        signature = Signature(MismatchKind.SLOW, attribute=name)
+        return Mismatch(
+            MismatchKind.SLOW,
+            found.detail,
+            signature,
+            attribute=name,
+            eager=f"{format_value(found.reference, unit)} with torch {self._reference_environment.build.name}",
+            compiled=f"{format_value(found.value, unit)} with torch {self.environment.build.name}",
+        )
+
+    def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
+        """Return the reason why the build can't be compared; ``None`` if it can."""
+        found = self.measurement(repro)
+        if found.answer is not MeasuredAnswer.UNTESTABLE:
+            return None
+        return Untestable(found.reason or "untestable", found.detail)
+
+    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
+        """Return ``False``: nothing is run without ``torch.compile``."""
+        return False
+
+    def ask(self, question: Question) -> Verdict:
+        """Answer whether the build is worse than the reference."""
+        return self._verdict(question, again=False)
+
+    def ask_in_fresh_process(self, question: Question) -> Verdict:
+        """Answer a question by measuring anew."""
+        return self._verdict(question, again=True)
+
+    def ask_once(self, question: Question) -> Verdict:
+        """Answer a question by measuring anew: one run alone says nothing."""
+        return self._verdict(question, again=True)
+
+    def _verdict(self, question: Question, *, again: bool) -> Verdict:
+        began = time.monotonic()
+        found = self.measurement(question.repro, again=again)
+        seconds = time.monotonic() - began
+        if found.answer is MeasuredAnswer.UNTESTABLE:
+            return Verdict(Answer.UNTESTABLE, found.reason, found.detail, seconds)
+        answer = Answer.SAME if found.answer is MeasuredAnswer.WORSE else Answer.NONE
+        return Verdict(answer, None, found.detail, seconds)
+
+    def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
+        """Return the mismatch that measuring anew shows."""
+        return self._mismatch_of(self.measurement(repro, again=True))
+
+    def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
+        """Return ``None``: every run is a plain process."""
+        return None
+
+    def fresh_process_agrees(self, question: Question) -> bool:
+        """Return True: each run is a process of its own."""
+        return True
+
+    def reproduction_rate(self, question: Question, times: int) -> float:
+        """Return 1.0 where the build is worse: the test of its pairs has an error rate already."""
+        return float(self.ask(question).same)
+
+    def prepare_fresh_process(self) -> None:
+        """Do nothing: each run is a process of its own."""
+
+    def trace(self, repro: Repro) -> Trace:
+        """Return what an eager run of a script did."""
+        self._agent = self._agent or Agent(self.environment, self.limits)
+        return self._agent.trace(repro)
+
+    def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
+        """Return the answer of one of torch's own tools; see ``Oracle``."""
+        self._agent = self._agent or Agent(self.environment, self.limits)
+        return self._agent.run_tool(name, repro)
+
+
+def _is_same(first: Environment, second: Environment) -> bool:
+    return first.build.name == second.build.name and first.facts == second.facts

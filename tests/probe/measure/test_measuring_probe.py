@@ -1,0 +1,124 @@
+"""A probe measures real processes of two environments; only torch itself is a small module."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchbisect.containers.environment import Facts, Venv
+from torchbisect.core.build import Build
+from torchbisect.core.repro import Repro
+from torchbisect.core.verdict import Answer, MismatchKind
+from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.measure.measure import Measure
+from torchbisect.probe.measure.measuring_probe import MeasuringOptions, MeasuringProbe, kept_measurement
+from torchbisect.probe.oracle import Question
+
+pytestmark = pytest.mark.slow
+
+TORCH = """
+__version__ = {version!r}
+SPEED = {speed!r}
+def keep(copies=SPEED):
+    global kept
+    kept = [b"x" * (30 << 20) + bytes([number]) for number in range(int(copies))]
+"""
+PRINTS = "import torch\nprint('speed=%s' % torch.SPEED)\n"
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Venv, Venv]:
+    """Two environments: in the second one, a number is twice as high."""
+    return _venv(tmp_path_factory, "2.1.0", 1.0), _venv(tmp_path_factory, "2.2.0", 2.0)
+
+
+def _venv(factory: pytest.TempPathFactory, version: str, speed: float) -> Venv:
+    folder = factory.mktemp(f"torch-{version}")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    site = next((folder / "venv" / "lib").glob("python*/site-packages"))
+    (site / "torch.py").write_text(TORCH.format(version=version, speed=speed))
+    homes = folder / "homes"
+    homes.mkdir()
+    facts = Facts(version, None, platform.python_version(), platform.platform())
+    return Venv(Build(version), facts, folder / "venv" / "bin" / "python", homes)
+
+
+def options(measure: str, worse_by: float = 1.2, **more: str) -> MeasuringOptions:
+    return MeasuringOptions(Measure.parsed(measure), worse_by, timeout=60, **more)
+
+
+def question(source: str) -> Question:
+    return Question(Repro(source), Signature(MismatchKind.SLOW, attribute="time"))
+
+
+def test_what_a_script_prints_is_compared_and_kept(builds: tuple[Venv, Venv], tmp_path: Path) -> None:
+    reference, asked = builds
+    journal, what = Journal(tmp_path / "journal.jsonl"), options("metric:speed")
+    with MeasuringProbe(asked, reference, journal, what) as probe:
+        verdict = probe.ask(question(PRINTS))
+        mismatch = probe.mismatch(Repro(PRINTS))
+    assert (verdict.answer, verdict.detail) == (Answer.SAME, "metric:speed: 2 where torch 2.1.0 has 1")
+    assert mismatch is not None
+    assert (mismatch.eager, mismatch.compiled) == ("1 with torch 2.1.0", "2 with torch 2.2.0")
+    lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    pairs = [line["value"] for line in lines if "asked" in line["value"]]
+    assert len(pairs) == 8, "one pair that compiles and three more, of the reference with itself and of both builds"
+    assert {pair["reference"]["values"]["metric:speed"] for pair in pairs} == {1.0}
+
+    again = Journal(tmp_path / "journal.jsonl")
+    nobody = Venv(asked.build, asked.facts, Path("/nowhere"), asked.homes)
+    with MeasuringProbe(nobody, reference, again, what) as probe:
+        assert probe.ask(question(PRINTS)).answer is Answer.SAME
+    kept = kept_measurement(again, what, Repro(PRINTS), "2.1.0", "2.2.0")
+    assert kept is not None
+    assert kept.ratio == 2.0
+
+
+def test_a_build_is_not_worse_than_itself(builds: tuple[Venv, Venv]) -> None:
+    with MeasuringProbe(builds[0], builds[0], Journal(), options("metric:speed")) as probe:
+        assert probe.ask(question(PRINTS)).answer is Answer.NONE
+
+
+@pytest.mark.long
+def test_memory_that_is_kept_alive_counts(builds: tuple[Venv, Venv]) -> None:
+    with MeasuringProbe(builds[1], builds[0], Journal(), options("memory", 1.5)) as probe:
+        verdict = probe.ask(question("import torch\ntorch.keep()\n"))
+    assert verdict.answer is Answer.SAME, verdict.detail
+
+
+@pytest.mark.long
+def test_noise_larger_than_the_effect_is_refused(builds: tuple[Venv, Venv]) -> None:
+    script = "import math, os, torch\nprint('speed=%s' % math.exp(int.from_bytes(os.urandom(2), 'big') / 1e4))\n"
+    with MeasuringProbe(builds[1], builds[0], Journal(), options("metric:speed", 1.02)) as probe:
+        verdict = probe.ask(question(script))
+    # Once in a hundred times the reference's own noise looks quiet; the comparison then has no answer either.
+    assert verdict.answer is Answer.UNTESTABLE
+    assert verdict.reason in ("too-noisy", "too-close")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import torch\nassert torch.SPEED < 2, 'removed'\nprint('speed=1')\n", "fails"),
+        ("import torch\nassert torch.SPEED > 1, 'not yet there'\n", "fails-on-reference"),
+        ("import torch\n", "not-measured-on-reference"),
+        ("import os, torch\nprint('speed=1', flush=True)\nos._exit(0)\n", "not-measured-on-reference"),
+    ],
+)
+def test_a_script_that_fails_is_no_evidence(builds: tuple[Venv, Venv], source: str, reason: str) -> None:
+    with MeasuringProbe(builds[1], builds[0], Journal(), options("metric:speed")) as probe:
+        verdict = probe.ask(question(source))
+    assert (verdict.answer, verdict.reason) == (Answer.UNTESTABLE, reason), verdict.detail
+
+
+def test_a_test_command_is_measured(builds: tuple[Venv, Venv], tmp_path: Path) -> None:
+    command = "python -c 'import torch; print(\"speed:\", torch.SPEED)'"
+    what = options("metric:speed", command=command, directory=str(tmp_path))
+    with MeasuringProbe(builds[1], builds[0], Journal(), what) as probe:
+        assert probe.ask(Question(Repro("", name=""), Signature(MismatchKind.SLOW))).answer is Answer.SAME

@@ -1,0 +1,64 @@
+"""The renderings of a measured search: table, sparkline and chart."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from torchbisect.reports.model.measurement import CountChange, MeasuredBuild, MeasurementReport, sparkline
+from torchbisect.reports.model.report import Report
+from torchbisect.reports.render import html, markdown
+from torchbisect.reports.render.measurement_chart import ratio_chart
+from torchbisect.reports.render.terminal import summary
+
+MEASURED = MeasurementReport(
+    "time",
+    "s",
+    "2.1.0",
+    1.2,
+    0.01,
+    ("Each run is a fresh process.",),
+    (
+        MeasuredBuild("2.1.0", "not-worse", 1.0, 0.99, 1.01, 9, 0.00123, 0.00123),
+        MeasuredBuild("2.2.0", "untestable", reason="fails", detail="the script ended"),
+        MeasuredBuild(
+            "2.3.0", "worse", 1.31, 1.29, 1.33, 9, 0.0016, 0.00122, None, "", (CountChange("kernel-count", 3, 7),)
+        ),
+        MeasuredBuild("2.4.0", "worse", math.inf, math.inf, math.inf, 1, 1.0, 0.0),
+    ),
+    "step",
+    1.0,
+    "One step, from 2.1.0 to 2.3.0, is 100% of the change.",
+)
+
+
+def test_every_rendering_has_the_numbers(whole: Report) -> None:
+    report = dataclasses.replace(whole, measurement=MEASURED)
+    text = markdown.render(report)
+    assert "| `2.3.0` | 1.6 ms | 1.31 | 1.29 to 1.33 | 9 | worse; kernel-count 3 → 7 |" in text
+    assert "| `2.2.0` | - | - | - | - | untestable: fails |" in text
+    assert "▁█ One step" in text
+    assert "expected, as in eager mode" not in text
+    page = html.render(report)
+    assert "worse by 1.2" in page
+    assert "1.29 to 1.33" in page
+    assert "kernel-count 3 → 7" in page
+    assert "against itself: 1 (0.99 to 1.01), 9 pairs" in str(summary(report))
+
+
+def test_a_build_lies_where_its_ratio_is() -> None:
+    chart = ratio_chart(MEASURED)
+    assert chart is not None
+    good, bad = chart.points
+    assert good.top > chart.threshold - 8 > bad.top, "a higher ratio lies further up"
+    assert bad.high < bad.top + 8 < bad.low
+    assert (good.kind, bad.kind) == ("good", "bad")
+
+
+def test_no_ratio_is_no_chart() -> None:
+    assert ratio_chart(dataclasses.replace(MEASURED, builds=MEASURED.builds[1:2])) is None
+
+
+def test_a_sparkline_of_equal_numbers_is_flat() -> None:
+    assert sparkline([2.0, 2.0, 2.0]) == "▁▁▁"
+    assert sparkline([]) == ""
