@@ -80,12 +80,14 @@ class Value:
 class Trace:
     """Record of one eager run: the script's lines that ran, from 1, its calls, and the values of assigned names.
 
-    The calls are in the order they began, at most a fixed number for each function.
+    The calls are in the order they began, at most a fixed number for each function. ``reads`` has the attributes of
+    names that statements read and that always had one value, by their path, such as ``config.width``.
     """
 
     lines: frozenset[int]
     calls: tuple[Call, ...]
     values: tuple[Value, ...]
+    reads: tuple[Value, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that ``from_json`` reads."""

@@ -98,6 +98,7 @@ SCHEDULE = Schedule(
         ("imports.torch_by_name", imports.torch_by_name),
         ("isolate_call", isolate_call.run),
         ("remove_unexecuted", remove_unexecuted.run),
+        ("cut_data_flow.attributes", cut_data_flow.attributes),
         ("delete.decorators", delete.decorators),
         ("inline", _inline),
         ("delete.outermost_statements", delete.outermost_statements),
@@ -135,7 +136,11 @@ SCHEDULE = Schedule(
         ("remove_unused", remove_unused.run),
         ("idioms.names_together", idioms.names_together),
     ),
-    traced=(("cut_data_flow.upstream", cut_data_flow.upstream), ("fix_random_inputs", fix_random_inputs.run)),
+    traced=(
+        ("cut_data_flow.attributes", cut_data_flow.attributes),
+        ("cut_data_flow.upstream", cut_data_flow.upstream),
+        ("fix_random_inputs", fix_random_inputs.run),
+    ),
     final=(("idioms.inputs", idioms.inputs), ("idioms.names", idioms.names)),
 )
 

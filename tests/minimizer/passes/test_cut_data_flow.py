@@ -42,3 +42,31 @@ def test_no_random_numbers_are_drawn_inside_a_function() -> None:
     text = after("cut_data_flow.upstream", program, "keep", trace=Trace(frozenset(), (), values))
     assert "    h = torch.ones(2, 3)\n" in text
     assert "\nh = torch.randn(2)" in text
+
+
+def test_attributes_give_way_to_their_values_with_the_classes_that_held_them() -> None:
+    program = """
+import operator
+class Step:
+    def __init__(self, function, names):
+        self.function, self.names = function, names
+class Plan:
+    steps = [Step(operator.isub, ('a',))]
+plan = Plan()
+def f(x, step):
+    if plan.width > 3:
+        keep(x, step.function)
+    return x * plan.width
+f(y, plan.steps[0])
+"""
+    reads = (
+        Value(12, "f", "plan.width", "4", True),
+        Value(11, "f", "step.function", "operator.isub", True),
+        Value(13, "<module>", "plan.steps", "[1]", True),
+    )
+    text = after("cut_data_flow.attributes", program, "keep", "operator.isub", trace=Trace(frozenset(), (), (), reads))
+    assert "keep(x, operator.isub)" in text
+    assert "f(y, [1][0])" in text
+    assert "class Step" not in text
+    # The value is that of the condition's statement, which ends on the last line of its body.
+    assert "if plan.width > 3" in text

@@ -40,3 +40,10 @@ keep(Scale.apply(x, y, z))
     text = after("delete_parameters.autograd_functions", program, "keep", "g * b")
     assert "Scale.apply(x)" in text or "Scale.apply(x, z)" in text
     assert "(ctx, t, a, b)" not in text
+
+
+def test_a_parameter_that_is_bound_anew_before_it_is_read_is_deleted() -> None:
+    program = "def f(x, y):\n    y = g(x)\n    keep(y)\nf(a, b)\ndef h(x, y):\n    y = g(y)\n    keep(y)\nh(a, b)"
+    text = after("delete_parameters.functions", program, "keep(y)", "f(a", "h(a")
+    assert "def f(x):\n    y = g(x)" in text
+    assert "def h(x, y):" in text

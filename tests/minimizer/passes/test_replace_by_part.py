@@ -93,3 +93,8 @@ for p in n.parameters():
 """
     text = after("replace_by_part.blocks", program, "keep", "n.w")
     assert text.endswith("p = n.w\nkeep(p)")
+
+
+def test_an_item_of_an_iterator_gives_way_to_what_is_iterated() -> None:
+    text = after("replace_by_part.expressions", "y = keep(next(iter(x)))", "keep(x)")
+    assert text == "y = keep(x)"

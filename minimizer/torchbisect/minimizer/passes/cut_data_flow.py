@@ -14,6 +14,10 @@ does. So the end is found by bisection, and a long ``forward`` costs a few quest
 of the value that the trace recorded. It goes from the last assignment back, because a late cut removes everything
 before it. What becomes unused is removed in the same question.
 
+``attributes`` replaces ``config.width`` by the number that it had in every run of its statement, all attributes of
+the script in one question. Settings, steps of a plan and the like reach the culprit through objects, and their classes
+become unused with that.
+
 Functions without a result stay, and so do values that only operations can make, as the oracle tells.
 """
 
@@ -30,6 +34,8 @@ from torchbisect.minimizer.syntax.scope import bound_names, enclosing, reference
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression, parents, walk
 from torchbisect.minimizer.unused import attempt_and_clean, without_unused
 
+MOST_NODES = 16
+"""The most nodes of a value that may be larger than what it replaces."""
 _NO_VALUES = frozenset({"torch", "self", "cls", "ctx"})
 
 
@@ -115,6 +121,44 @@ def _root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) and node.id not in _NO_VALUES else None
 
 
+def attributes(search: ReductionSearch) -> None:
+    """Replace the attributes that the script reads by their values: all with what becomes unused, then fewer."""
+    if search.trace is None:
+        return
+    edits = list(_traced_attributes(search.tree, search.trace))
+    tree = apply_or_none(search.tree, edits) if edits else None
+    if tree is not None and not search.attempt(without_unused(tree, harmless=True)):
+        search.delta_debug([edit for edit in edits if _is_small(edit)])
+
+
+def _traced_attributes(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
+    """Return an edit for each attribute of a name, the longest path of each, that has one value in the trace."""
+    texts = {(value.line, value.name): value.text for value in trace.reads}
+    above = parents(tree)
+    for node in walk(tree):
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        if isinstance(above[id(node)], ast.Attribute) or not hasattr(node, "lineno"):
+            continue
+        statement: ast.AST = node
+        while not isinstance(statement, ast.stmt):
+            statement = above[id(statement)]
+        text = texts.get((statement.end_lineno or 0, ast.unparse(node)))
+        if text is None:
+            continue
+        try:
+            value = expression(text)
+        except SyntaxError:
+            continue
+        if count_nodes(value) <= MOST_NODES:
+            yield Edit.of(node, value)
+
+
+def _is_small(edit: Edit) -> bool:
+    """Tell whether an edit makes the script smaller by itself."""
+    return all(isinstance(new, (ast.Constant, ast.Name, ast.Attribute)) for _, new in edit.changes)
+
+
 def upstream(search: ReductionSearch) -> None:
     """Cut at each assignment from the back, and make more and more cuts in one question while they are accepted."""
     trace, row = search.trace, 0
@@ -171,7 +215,7 @@ def _cuts(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
             value = expression(text)
         except SyntaxError:
             continue
-        if count_nodes(value) <= max(count_nodes(node.value), 16):
+        if count_nodes(value) <= max(count_nodes(node.value), MOST_NODES):
             plain = _without_random_numbers(text) if id(node) in inside else None
             if plain is not None:
                 yield Edit.of(node.value, plain)

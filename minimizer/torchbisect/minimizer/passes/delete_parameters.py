@@ -121,7 +121,7 @@ def _edits_without(
     """Return the edit that deletes an unread parameter, or writes its one constant value in its place."""
     positional = [*function.args.posonlyargs, *function.args.args]
     name = positional[number].arg
-    reads = any(isinstance(node, ast.Name) and node.id == name for item in function.body for node in walk(item))
+    reads = _reads_parameter(function, name)
     arguments = without_parameter(function.args, number)
     removals = [(item, None) for item in given if item is not None]
     if not reads:
@@ -144,6 +144,16 @@ def _edits_without(
     new = copied(function)
     new.args, new.body = arguments, body
     yield Edit(((function, new), *removals))
+
+
+def _reads_parameter(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Tell whether a function may read what a call gives for a parameter: not if it binds the name anew first."""
+    for statement in function.body:
+        mentions = [node for node in walk(statement) if isinstance(node, ast.Name) and node.id == name]
+        if mentions:
+            plain = isinstance(statement, ast.Assign) and not any(isinstance(node.ctx, ast.Load) for node in mentions)
+            return not plain
+    return False
 
 
 def _default_of(arguments: ast.arguments, number: int) -> ast.expr | None:

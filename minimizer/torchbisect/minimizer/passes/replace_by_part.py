@@ -321,6 +321,7 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
                 yield node.func.value
             given = [item.value if isinstance(item, ast.Starred) else item for item in node.args]
             yield from (item for item in given if _may_replace_call(item, node.func))
+            yield from _iterated(node)
             yield from (keyword.value for keyword in node.keywords if isinstance(keyword.value, (ast.Name, ast.Call)))
             if method or _is_in_module(node.func, {"torch"}):
                 # The call may only have to make a new tensor, and a product is the plainest that does.
@@ -353,6 +354,18 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
         yield node.value
     elif isinstance(node, Comprehension) and not isinstance(node, ast.DictComp):
         yield node.generators[0].iter
+
+
+_ITERATION = frozenset({"enumerate", "iter", "list", "next", "reversed", "set", "sorted", "tuple"})
+
+
+def _iterated(node: ast.Call) -> Iterator[ast.expr]:
+    """Return ``x`` for ``next(iter(x))``: the call inside is there for the other one, and means nothing alone."""
+    inner = node.args[0] if len(node.args) == 1 else None
+    if not isinstance(inner, ast.Call) or len(inner.args) != 1:
+        return
+    if {ast.unparse(node.func), ast.unparse(inner.func)} <= _ITERATION:
+        yield inner.args[0]
 
 
 def _times(left: ast.expr, right: ast.expr) -> ast.BinOp:

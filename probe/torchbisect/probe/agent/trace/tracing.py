@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 
 import torch
 
+from .attribute_reads import AttributeReads
 from .value_source import ExpressionWriter
 
 MAX_CALLS_PER_FUNCTION = 8
@@ -52,6 +53,7 @@ class Tracer:
         self._scopes = _scopes_of(tree)
         self._assignments = _assignments_of(tree)
         self._writer = ExpressionWriter(namespace, private_folders)
+        self._reads = AttributeReads(tree, self._writer)
         self._lines: Set[int] = set()
         self._calls: List[Dict[str, Any]] = []
         self._call_counts: Dict[Any, int] = {}
@@ -76,7 +78,8 @@ class Tracer:
             if text is not None and len(values) < MAX_VALUES:
                 place = {"line": line, "function": function, "name": name}
                 values.append({**place, "text": text.text, "exact": text.exact})
-        return {"lines": sorted(self._lines), "calls": self._calls, "values": values}
+        reads = self._reads.result()
+        return {"lines": sorted(self._lines), "calls": self._calls, "values": values, "reads": reads}
 
     def enter_region(self, target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """Note that a compiled callable is about to be called."""
@@ -136,6 +139,7 @@ class Tracer:
                 raised[0] = ""
                 self._lines.add(frame.f_lineno)
                 self._record_assignment(frame, name, last[0], frame.f_lineno)
+                self._reads.record(frame, name)
                 last[0] = frame.f_lineno
             elif event == "return":
                 self._record_assignment(frame, name, last[0], None)

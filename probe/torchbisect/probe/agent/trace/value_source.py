@@ -196,9 +196,13 @@ class ExpressionWriter:
         for owner in _KNOWN_MODULES:
             if getattr(owner, name, None) is value:
                 return "{}.{}".format(owner.__name__, name)
-        for known, held in list(self._namespace.items()):
-            if held is value and not known.startswith("_"):
+        names = [item for item in list(self._namespace.items()) if not item[0].startswith("_")]
+        for known, held in names:
+            if held is value:
                 return str(known)
+        for known, held in names:
+            if isinstance(held, types.ModuleType) and name.isidentifier() and vars(held).get(name) is value:
+                return "{}.{}".format(known, name)
         return None
 
     def _constructor_call(self, kind: type, arguments: Dict[str, Any]) -> Optional[Expression]:
