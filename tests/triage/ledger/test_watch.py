@@ -22,6 +22,7 @@ from torchbisect.pipeline.progress import Display
 from torchbisect.triage.database import Database
 from torchbisect.triage.jobs import TaskResult
 from torchbisect.triage.ledger.bug import AskedScript, KnownBug
+from torchbisect.triage.ledger.page import History
 from torchbisect.triage.ledger.questions import Asks, Heard, WatchTask
 from torchbisect.triage.ledger.state import Edge, Seen, Standing, State
 from torchbisect.triage.ledger.store import Ledger, WatchedBug
@@ -178,6 +179,7 @@ def test_a_kill_loses_nothing_and_a_second_run_asks_nothing(shows: dict[str, tup
         with Database(path) as one, Database(other) as two:
             said = [[(c.bug, c.build, c.before, c.after) for c in Ledger(db).changes()] for db in (one, two)]
             assert sorted(said[0]) == sorted(said[1])
+            assert History.of(Ledger(one)).last_changes == Ledger(one).changes(), "a kill hides what has changed"
 
 
 @given(worlds, st.sampled_from(WATCHED[1:]))

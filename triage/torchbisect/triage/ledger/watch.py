@@ -81,6 +81,7 @@ class Watch:
 
     def ask(self, builds: Iterable[Build]) -> None:
         """Ask all bugs on these builds, one build after the other, as far as the budget reaches."""
+        ended = False
         try:
             # A newer build may bring another edge, so one that a killed run has left comes first.
             self._narrow_edges()
@@ -89,8 +90,9 @@ class Watch:
                     self._ask_build(build)
                     self._narrow_edges()
             self._age()
+            ended = True
         finally:
-            self._end()
+            self._end(ended=ended)
 
     def _ask_build(self, build: Build) -> None:
         display = self._context.display
@@ -265,10 +267,12 @@ class Watch:
             self._run = Run(self._ledger.begin_run(started), started, "", 0, 0.0)
         return self._run
 
-    def _end(self) -> None:
+    def _end(self, *, ended: bool) -> None:
+        """Store the figures of this run. What an interrupted one has changed is news still when the next one ends."""
         if self._run is not None:
             seconds = round(time.monotonic() - self._began, 1)
-            self._ledger.end_run(replace(self._run, finished=_now(), asked=self.asked, seconds=seconds))
+            finished = _now() if ended else ""
+            self._ledger.end_run(replace(self._run, finished=finished, asked=self.asked, seconds=seconds))
 
 
 def _control(heard: Heard) -> Control:
