@@ -86,6 +86,22 @@ def test_a_script_in_the_place_of_a_command(word: str, folder: Path) -> None:
     assert f"type torchbisect run {word} --n 6" in line_of(typed(word, "--n", "6"), 2)
 
 
+def test_an_option_of_a_command_before_it(folder: Path) -> None:
+    said = line_of(typed("--torch", "2.8.0", "check", "repro.py"), 2)
+    assert "--torch comes after the command: type torchbisect check --torch 2.8.0 repro.py" in said
+    assert "No such option '--bogus'" in line_of(typed("--bogus", "check", "repro.py"), 2)
+
+
+def test_a_word_that_is_no_number(folder: Path) -> None:
+    assert "'abc' is not a valid number" in line_of(typed("check", "--timeout", "abc", "repro.py"), 2)
+
+
+def test_help_as_a_command() -> None:
+    done = typed("help")
+    assert done.exit_code == 0
+    assert "Commands:" in done.output
+
+
 def test_errors_are_json_as_well_where_json_is_asked_for(folder: Path) -> None:
     for words, code in ((("check", "--json", "nowhere.py"), 2), (("check", "--json", "--nope"), 2)):
         result = typed(*words)

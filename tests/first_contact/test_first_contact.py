@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
-from user_folders import FOLDERS, Folder
+from project_folders import PROJECTS
+from user_folders import COMPILED, FOLDERS, Folder
 
 from torchbisect.cli.click_options import options_from
 from torchbisect.cli.commands import main
@@ -50,17 +52,25 @@ def listed(root: Path) -> dict[str, str]:
     }
 
 
+ALL = {**FOLDERS, **PROJECTS}
 SOME_OF_EACH_KIND = [
-    pytest.param(name, marks=[] if number % 5 == 0 else pytest.mark.long) for number, name in enumerate(FOLDERS)
+    pytest.param(name, marks=[] if number % 5 == 0 and name in FOLDERS else pytest.mark.long)
+    for number, name in enumerate(ALL)
 ]
+
+
+def test_there_are_at_least_forty() -> None:
+    assert len(ALL) >= 40
 
 
 @pytest.mark.parametrize("name", SOME_OF_EACH_KIND)
 def test_what_works_under_python_works_here(
     name: str, shared: SharedResources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = FOLDERS[name]
+    folder = ALL[name]
     monkeypatch.chdir(folder.make(tmp_path))
+    for variable, value in folder.shell.items():
+        monkeypatch.setenv(variable, value)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(folder.typed_input.encode())))
     before = listed(tmp_path)
     report = reported(shared, "check", *folder.words)
@@ -70,13 +80,13 @@ def test_what_works_under_python_works_here(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", ALL)
 def test_it_works_under_python(name: str, tmp_path: Path) -> None:
-    folder = FOLDERS[name]
+    folder = ALL[name]
     words = [sys.executable, *(folder.plain or folder.words)]
     where = folder.make(tmp_path)
     # A shell keeps the working directory in PWD.
-    variables = {**os.environ, "PWD": str(where)}
+    variables = {**os.environ, "PWD": str(where), **folder.shell}
     subprocess.run(words, cwd=where, env=variables, input=folder.typed_input, text=True, check=True)
 
 
@@ -98,6 +108,46 @@ def backend(graph, inputs):
 
 print(torch.compile(lambda x: x * 2, backend=backend)(torch.ones(2)))
 """
+
+
+def _wrong(folder: Folder) -> Folder | None:
+    """Return the folder with a backend that adds one in the place of a right one; ``None`` if that can't be."""
+    files = {name: text.replace(COMPILED, WRONG) for name, text in folder.files.items()}
+    return replace(folder, files=files) if files != folder.files else None
+
+
+RUN_WHOLE = [
+    "data beside the script, by a relative path",
+    "data by the folder of the script, from another folder",
+    "a module of a package",
+    "a file with relative imports",
+    "arguments as python takes them",
+    "an output file that is read again",
+    "data above the folder of a package",
+    "a folder src, resources and a configuration",
+    "subcommands, overrides and a configuration",
+    "a script that changes the working directory",
+    "a variable of the shell",
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", RUN_WHOLE)
+def test_a_whole_run_in_the_users_folder(
+    name: str, shared: SharedResources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search of builds is left out, which installs them; the rest of ``run`` is all there."""
+    folder = _wrong(ALL[name])
+    assert folder is not None
+    monkeypatch.chdir(folder.make(tmp_path))
+    for variable, value in folder.shell.items():
+        monkeypatch.setenv(variable, value)
+    before = listed(tmp_path)
+    report = reported(shared, "run", "--no-bisect", "--jobs", "1", "--budget", "25q", *folder.words)
+    assert report.verdict == "mismatch", (report.reason, report.logs, report.notices)
+    assert report.minimal is not None
+    assert report.minimal.stands_alone, report.notices
+    assert listed(tmp_path) == before
 
 
 @pytest.mark.long

@@ -32,6 +32,16 @@ def test_cells_are_joined_and_magics_left_out() -> None:
     assert notes == ("a.ipynb: left out what only a notebook can run: %time x = 1, %%bash, y = !ls",)
 
 
+def test_the_names_of_ipython_are_defined() -> None:
+    source, _ = notebook_source(
+        written(code("from __future__ import annotations\nx = 1"), code("display(x)")), "a.ipynb"
+    )
+    assert source.splitlines()[:2] == ["from __future__ import annotations", "display = print"]
+    assert "get_ipython" not in source
+    source, _ = notebook_source(written(code("print('google.colab' in str(get_ipython()))")), "a.ipynb")
+    exec(compile(source, "a", "exec"), {})
+
+
 def test_a_notebook_of_the_third_format() -> None:
     sheet = {"cells": [{"cell_type": "code", "input": ["a = 1\n", "b = 2"]}, {"cell_type": "heading", "source": "x"}]}
     assert notebook_source(json.dumps({"worksheets": [sheet]}).encode(), "a.ipynb") == ("a = 1\nb = 2\n", ())

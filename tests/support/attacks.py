@@ -31,7 +31,7 @@ os.wait()
 """
 LOOK = """
 import glob, os, sys
-found = [name for name in os.listdir("/tmp") if not name.startswith("torchbisect-agent-")] + os.listdir("/dev/shm")
+found = [name for name in os.listdir("/tmp") if not name.startswith("a-")] + os.listdir("/dev/shm")
 found += [path for path in sys.path[1:] if os.access(path or ".", os.W_OK)]
 for one in glob.glob("/proc/[0-9]*/cmdline"):
     if b"54321" in open(one, "rb").read(): found.append(one)

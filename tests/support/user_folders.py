@@ -25,6 +25,7 @@ class Folder:
         links: the target of each symbolic link, by its path.
         plain: the words for plain python where they are others.
         typed_input: standard input.
+        shell: variables of the shell.
     """
 
     files: Mapping[str, str]
@@ -33,6 +34,7 @@ class Folder:
     links: Mapping[str, str] = field(default_factory=dict)
     plain: tuple[str, ...] = ()
     typed_input: str = ""
+    shell: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, root: Path) -> Path:
         """Write it below ``root``; return the folder where the words are typed."""

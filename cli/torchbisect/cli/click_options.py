@@ -33,6 +33,8 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2
 class Number(click.FloatRange):
     """A number that a clock and a comparison can work with: finite, and with an upper limit."""
 
+    name = "number"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
@@ -110,7 +112,7 @@ _RUN_OPTIONS = (
     click.option("--timeout", type=Number(min=0, max=_LONGEST, min_open=True), metavar="SECONDS",
                  help="The most time that a run of the script may take, or the test. The default: 60 s without "
                       "torch.compile; with it 20 times as long as without, at least 90 s and at most 10 min."),
-    click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, show_default=True,
+    click.option("--repeat", type=click.IntRange(1, 1_000_000), metavar="N", default=1, show_default=True,
                  help="The number of runs behind each answer."),
     click.option("--seed", type=click.IntRange(-(2**63), 2**64 - 1), default=0, show_default="0", metavar="N",
                  help="The seed of every random generator."),

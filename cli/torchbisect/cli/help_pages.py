@@ -100,9 +100,24 @@ class GroupedCommand(click.Command):
 class CommandGroup(ConfiguredProgram):
     """The group of all commands; the name of a script in the place of a command is explained."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options of the group; an option of a command that stands before it is explained."""
+        typed = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = next((word for word in typed if word in self.commands), "run")
+            if any(error.option_name in param.opts for param in self.commands[name].params):
+                words = shlex.join(["torchbisect", name, *(word for word in typed if word != name)])
+                raise click.UsageError(f"{error.option_name} comes after the command: type {words}", ctx) from None
+            raise
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that was typed. Raises ``click.UsageError`` if there is none."""
         word = args[0] if args else ""
+        if word == "help":
+            click.echo(ctx.get_help())
+            ctx.exit()
         if word and self.get_command(ctx, word) is None and _is_script(word):
             raise click.UsageError(f"{word} is a script and no command: type torchbisect run {shlex.join(args)}", ctx)
         return super().resolve_command(ctx, args)

@@ -311,7 +311,8 @@ class Venv:
 
     def _home(self) -> Path:
         with disk_errors(self.homes):
-            return Path(tempfile.mkdtemp(prefix="home-", dir=self.homes))
+            # Short, as the sockets of a data loader's workers lie below it: their paths have at most 107 bytes.
+            return Path(tempfile.mkdtemp(prefix="h-", dir=self.homes))
 
     def _variables(self, home: Path, extra: Mapping[str, str] | None) -> dict[str, str]:
         users = {"PYTHONUSERBASE": self.user_base} if self.user_base else {}

@@ -16,6 +16,8 @@ from torchbisect.core.printable import one_line
 _MAGIC = re.compile(r"(\s*)(?:\w[\w.,\s]*=\s*)?([%!]{1,2}\w*|\?)(.*)")
 _TRANSPARENT_LINE = frozenset({"%time", "%timeit", "%prun"})
 _TRANSPARENT_CELL = frozenset({"%%time", "%%timeit", "%%capture", "%%prun", "%%python", "%%python3"})
+# Names that IPython has without an import.
+_OF_IPYTHON = {"display": "display = print", "get_ipython": "get_ipython = lambda: None"}
 # Pictures and tables that a notebook shows are in it too.
 _LIMITS = JsonLimits(values=10_000_000, digits=4000)
 _LINES = tuple[str, ...]
@@ -60,9 +62,25 @@ def notebook_source(data: bytes, name: str, most: int = 2_000_000) -> tuple[str,
     source = "\n".join(text.rstrip("\n") + "\n" for text in texts if text.strip())
     if not source:
         raise InputError(f"{name} has no code: name a notebook with the script that fails")
+    source = _with_names_of_ipython(source)
     shown = ", ".join(dict.fromkeys(one_line(text, 80) for text in dropped[:3])) + (", ..." if len(dropped) > 3 else "")
     notes = (f"{name}: left out what only a notebook can run: {shown}",) if dropped else ()
     return source, notes
+
+
+def _with_names_of_ipython(source: str) -> str:
+    """Define the names of IPython that a notebook uses; ``__future__`` imports stay first."""
+    used = [line for name, line in _OF_IPYTHON.items() if re.search(rf"\b{name}\s*\(", source)]
+    try:
+        statements = ast.parse(source).body if used else []
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+    if not used:
+        return source
+    future = [node for node in statements if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    lines = source.split("\n")
+    at = (future[-1].end_lineno or 0) if future else 0
+    return "\n".join([*lines[:at], *used, *lines[at:]])
 
 
 def _code_cells(notebook: Any) -> list[str]:

@@ -16,6 +16,7 @@ from torchbisect.core.errors import InputError
 from torchbisect.core.repro import Repro
 from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
+from torchbisect.pipeline.shell_variables import notes_on, setting_line, shell_variables
 from torchbisect.probe.inside import open_regular
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.script_files import ScriptPlace, take_snapshot
@@ -78,6 +79,8 @@ def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]
     if options.script is None:
         return NO_SCRIPT, ()
     script = open_script(options)
+    if options.workdir is None and options.test is None and options.sandbox == "venv":
+        script = _with_shell_variables(script)
     place = script.place
     source = with_default_device(script.source, options.device)
     repro = Repro(source, options.arguments, options.seed, str(place.search), place.name)
@@ -90,6 +93,14 @@ def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]
     )
     repro = replace(repro, directory=str(target / snapshot.files.search), files=snapshot.files)
     return repro, (*script.notes, *filter(None, [snapshot.left_out]))
+
+
+def _with_shell_variables(script: Script) -> Script:
+    """Return the user's own script with a line that sets the variables of the shell which it needs."""
+    texts = (script.source, *siblings(script.source, str(script.place.search)).values())
+    variables, secrets = shell_variables(texts, os.environ)
+    notes = (*script.notes, *notes_on(variables, secrets))
+    return replace(script, source=_with_beginning(script.source, setting_line(variables)), notes=notes)
 
 
 def open_script(options: Options) -> Script:

@@ -51,7 +51,7 @@ class MemoryImporter(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def get_code(self, name):
         return compile(sources[name], "<torchbisect " + name.rpartition(".")[2] + ">", "exec", dont_inherit=True)
 sys.meta_path.insert(0, MemoryImporter())
-with tempfile.TemporaryDirectory(prefix="torchbisect-agent-") as folder:
+with tempfile.TemporaryDirectory(prefix="a-") as folder:
     tempfile.tempdir = folder
     from {PACKAGE}.server import main
     main(key, folder)

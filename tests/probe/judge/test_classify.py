@@ -217,6 +217,7 @@ def test_an_exit_with_status_0_is_a_normal_ending(shown) -> None:
         (Observation(Ending("signalled", signal="SIGSEGV"), Ending("signalled", signal="SIGSEGV")), "crashes-in-eager"),
         (Observation(Ending("finished", waited_for_input=True), Ending("finished")), "reads-input"),
         (Observation(Ending("finished"), Ending("finished")), "not-compiled"),
+        (Observation(Ending("exited", output="no CUDA device: skipped\n"), Ending("exited")), "no-cuda"),
     ],
 )
 def test_runs_that_are_no_evidence(observation: Observation, reason: str) -> None:

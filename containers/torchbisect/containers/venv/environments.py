@@ -288,7 +288,7 @@ class VenvEnvironments:
         """Return the folder of the processes' home folders."""
         with self._guard:
             if self._homes is None:
-                self._homes = unique_folder("homes")
+                self._homes = unique_folder("h")
             return self._homes
 
 

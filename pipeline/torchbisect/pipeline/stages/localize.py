@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -11,12 +12,16 @@ from torchbisect.core.verdict import MismatchKind
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.observe import Observed, count_runs
+from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.localize.backends import LADDER, Localization, localize
 from torchbisect.probe.localize.compiler_bisector import PassFound, read_pass
-from torchbisect.probe.oracle import Oracle
+from torchbisect.probe.oracle import Oracle, Question
+from torchbisect.probe.pool import Pool
 
 # The backends with parts that torch's own bisector can switch off.
 _BACKENDS_WITH_PASSES = LADDER[2:]
+#: One for each backend: a run that hangs is mostly idle.
+_HANGS_AT_ONCE = len(LADDER)
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,9 @@ def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: 
     mismatch = observed.certain_mismatch
     if mismatch is None:
         return Localized(observed, Settings())
-    # A flag that avoids a hang is not worth the minutes that each of the others takes.
-    try_flags = oracle.runs_are_cheap and mismatch.kind is not MismatchKind.HANG
-    found = localize(oracle, repro, mismatch, session.display.status, try_flags=try_flags)
+    if mismatch.kind is MismatchKind.HANG:
+        return _localize_hang(session, oracle, repro, observed, mismatch)
+    found = localize(oracle, repro, mismatch, session.display.status, try_flags=oracle.runs_are_cheap)
     counted = count_runs(session, oracle, repro, observed, found.settings)
     if counted.verdict == "flaky":
         # The cheapest settings may be to blame, or the warm processes, which are not asked from here on.
@@ -49,12 +54,35 @@ def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: 
         if counted.verdict == "flaky":
             return Localized(counted, Settings())
         found = replace(localize(oracle, repro, mismatch, session.display.status), settings=Settings())
-    session.display.result(
-        f"backend {found.backend or 'as given'}"
-        + (f", component {found.component}" if found.component else "")
-        + (f"; goes away with {found.fixed_by[0]}" if found.fixed_by else "")
-    )
-    return Localized(counted, found.settings, found)
+    return _shown(session, Localized(counted, found.settings, found))
+
+
+def _localize_hang(session: Session, oracle: Oracle, repro: Repro, observed: Observed, mismatch: Mismatch) -> Localized:
+    """Localize a hang with its questions side by side, as each that hangs takes the whole time limit.
+
+    A flag that avoids it isn't worth the minutes that each of the others takes. The fresh process shows the script's
+    own settings, so it need not wait for the cheapest.
+    """
+    with Pool(oracle, _HANGS_AT_ONCE) as pool, ThreadPoolExecutor(1) as threads, oracle.clone() as fresh:
+        agrees = threads.submit(fresh.fresh_process_agrees, Question(repro, mismatch.signature))
+        found = localize(pool, repro, mismatch, session.display.status, try_flags=False, expect=pool.expect)
+        session.display.status("running it in a fresh process, to see if every run shows it")
+        agrees.result()
+    counted = count_runs(session, oracle, repro, observed, Settings())
+    if counted.verdict == "flaky":
+        return Localized(counted, Settings())
+    return _shown(session, Localized(counted, found.settings, found))
+
+
+def _shown(session: Session, localized: Localized) -> Localized:
+    found = localized.localization
+    if found is not None:
+        session.display.result(
+            f"backend {found.backend or 'as given'}"
+            + (f", component {found.component}" if found.component else "")
+            + (f"; goes away with {found.fixed_by[0]}" if found.fixed_by else "")
+        )
+    return localized
 
 
 @dataclass(frozen=True)

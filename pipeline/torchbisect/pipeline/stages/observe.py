@@ -115,9 +115,14 @@ def count_runs(session: Session, oracle: Oracle, repro: Repro, observed: Observe
     # A run of a script is a fork and costs little; a test may take half an hour, and a hang takes minutes.
     is_cheap = oracle.runs_are_cheap and mismatch.kind is not MismatchKind.HANG
     runs = max(RUNS, oracle.repeat) if is_cheap else oracle.repeat
-    session.display.status(f"running it {runs} times more, to see if every run shows it")
     question = Question(repro, mismatch.signature, settings)
-    shown = round(runs * oracle.reproduction_rate(question, runs))
+    if runs == 1 and mismatch.kind is MismatchKind.HANG:
+        # The fresh process is the second run that waits for the whole time limit; a third would tell nothing new.
+        session.display.status("running it in a fresh process, to see if every run shows it")
+        shown = 1
+    else:
+        session.display.status(f"running it {runs} times more, to see if every run shows it")
+        shown = round(runs * oracle.reproduction_rate(question, runs))
     if shown < runs:
         reason = f"flaky: {shown} of {runs} runs showed it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=reason, runs=runs, shown=shown)

@@ -15,6 +15,7 @@ from torchbisect.probe.judge.environment_faults import (
     missing_api,
     missing_module,
     needs_gpu,
+    says_that_a_gpu_is_missing,
 )
 from torchbisect.probe.judge.matching import Strictness, matches
 from torchbisect.probe.judge.normalize import global_name, happens_in_call
@@ -28,6 +29,7 @@ _ABORT_MESSAGE = re.compile(
     re.MULTILINE,
 )
 # The folders of a path: those of a kernel are the run's own, and longer than what is said about it.
+_NO_GPU = Untestable("no-cuda", "the script needs a GPU, and there is none that this build can use")
 _FOLDERS = re.compile(r"(?<![\w./:])/(?:[\w.+@-]+/)+")
 
 
@@ -290,7 +292,7 @@ def _failing_eager(observation: Observation) -> Untestable | None:
     if not ended_badly(eager):
         return None
     if needs_gpu(eager):
-        return Untestable("no-cuda", "the script needs a GPU, and there is none that this build can use")
+        return _NO_GPU
     module = missing_module(observation)
     if module is not None:
         return Untestable("missing-module", f"the script imports {module}, which is not installed: add --with {module}")
@@ -314,4 +316,6 @@ def _ends_alike(observation: Observation) -> bool:
 def _nothing_compiled(observation: Observation) -> Untestable | None:
     if observation.compiled.compiled or ended_badly(observation.compiled) or ended_badly(observation.eager):
         return None
+    if says_that_a_gpu_is_missing(observation.eager):
+        return _NO_GPU
     return Untestable("not-compiled", "the script never calls anything that torch.compile made")

@@ -176,6 +176,12 @@ def needs_gpu(ending: Ending) -> bool:
         return False
     if raised is None and ending.how != "exited":
         return False
+    return says_that_a_gpu_is_missing(ending)
+
+
+def says_that_a_gpu_is_missing(ending: Ending) -> bool:
+    """Return True if the last words of a run are that there is no GPU, or that one is needed."""
+    raised = ending.raised
     said = raised.message if raised is not None else f"{ending.errors[-500:]}\n{ending.output[-500:]}"
     return _NEEDS_GPU.search(said) is not None
 

@@ -7,14 +7,15 @@ compiler flags of the part that was named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.localize.compiler_flags import Flag, flag_text, flags_for
-from torchbisect.probe.oracle import Oracle, Question
+from torchbisect.probe.oracle import Question
 
 LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 """The backends, from the least work of the compiler to all of it."""
@@ -71,31 +72,48 @@ class Localization:
         return tuple(named + (["module: dynamic shapes"] if self.dynamic_shapes else []))
 
 
+class Answering(Protocol):
+    """Anything that answers questions: an oracle, or a pool of them."""
+
+    def ask(self, question: Question) -> Verdict:
+        """Answer a question."""
+
+
 def localize(
-    probe: Oracle,
+    probe: Answering,
     repro: Repro,
     mismatch: Mismatch,
     on_progress: Callable[[str], None] = lambda text: None,
     *,
     try_flags: bool = True,
+    expect: Callable[[Iterable[Question]], None] = lambda questions: None,
 ) -> Localization:
     """Find the part of the compiler that shows a mismatch of a script with its own settings.
 
     Args:
         on_progress: receives one line before each question.
         try_flags: look for compiler flags that avoid it.
+        expect: receives the questions that likely follow, which may be asked side by side.
     """
-    return _Localizer(probe, repro, mismatch, on_progress).run(try_flags)
+    return _Localizer(probe, repro, mismatch, on_progress, expect).run(try_flags)
 
 
 class _Localizer:
     """Asks the questions of a localization, one after the other."""
 
-    def __init__(self, probe: Oracle, repro: Repro, mismatch: Mismatch, on_progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        probe: Answering,
+        repro: Repro,
+        mismatch: Mismatch,
+        on_progress: Callable[[str], None],
+        expect: Callable[[Iterable[Question]], None],
+    ) -> None:
         self._probe = probe
         self._repro = repro
         self._mismatch = mismatch
         self._on_progress = on_progress
+        self._expect = expect
         self._table: list[SettingsAnswer] = []
 
     def run(self, try_flags: bool) -> Localization:
@@ -103,6 +121,7 @@ class _Localizer:
         settings = Settings(backend=backend)
         component = _COMPONENTS.get(backend or "")
         fixed_by: list[str] = []
+        self._expect(self._question(replace(settings, dynamic=dynamic)) for dynamic in (False, True))
         if self._uses_compiled_autograd() and self._avoided_by(replace(settings, compiled_autograd=False)):
             component = "compiled autograd"
             fixed_by.append("compiled_autograd=False")
@@ -119,6 +138,7 @@ class _Localizer:
         return Localization(backend, component, settings, tuple(fixed_by), tuple(self._table), dynamic_shapes)
 
     def _first_backend(self) -> str | None:
+        self._expect(self._question(Settings(backend=backend)) for backend in LADDER)
         for backend in LADDER:
             if self._ask(Settings(backend=backend)).same:
                 return backend
@@ -136,9 +156,12 @@ class _Localizer:
     def _ask(self, settings: Settings) -> Verdict:
         text = _settings_text(settings)
         self._on_progress(" ".join(part for part in (f"backend {settings.backend or 'of the script'}", text) if part))
-        verdict = self._probe.ask(Question(self._repro, self._mismatch.signature, settings))
+        verdict = self._probe.ask(self._question(settings))
         self._table.append(SettingsAnswer(settings, text, verdict))
         return verdict
+
+    def _question(self, settings: Settings) -> Question:
+        return Question(self._repro, self._mismatch.signature, settings)
 
     def _avoiding_flags(self, settings: Settings, flags: Sequence[Flag]) -> list[Flag]:
         """Return the single flags that avoid the mismatch; halves of them are tried only if all of them together help.
@@ -166,7 +189,7 @@ class _Localizer:
         text = flag_text(group[0]) if len(group) == 1 else f"{len(group)} settings at once"
         self._on_progress(text)
         chosen = replace(settings, knobs=tuple(group))
-        verdict = self._probe.ask(Question(self._repro, self._mismatch.signature, chosen))
+        verdict = self._probe.ask(self._question(chosen))
         if len(group) == 1:
             self._table.append(SettingsAnswer(chosen, text, verdict))
         return verdict

@@ -315,15 +315,15 @@ def test_open_files_have_a_limit(attacked: Agent, opens: str) -> None:
 def test_folders_that_nobody_may_read_are_removed(attacked: Agent, mode: str) -> None:
     leave = "import os\nos.chdir(os.environ['TMPDIR'])\nos.makedirs('a/b/c')\nopen('a/b/c/d', 'w').close()\n" + mode
     look = "import os\nplace = os.path.dirname(os.environ['TMPDIR'])\n"
-    look += "print([n for n in os.listdir(place) if n.startswith('torchbisect-run-')])\n"
+    look += "print([n for n in os.listdir(place) if n.startswith('r-')])\n"
     ask(attacked, COMPILED + leave)
-    assert ask(attacked, COMPILED + look).eager.output.count("torchbisect-run-") == 1
+    assert ask(attacked, COMPILED + look).eager.output.count("'r-") == 1
 
 
 PLANT = """
 import glob, os
 found = []
-for agent in glob.glob(os.path.join(os.environ["HOME"], "**", "torchbisect-agent-*"), recursive=True):
+for agent in glob.glob(os.path.join(os.environ["HOME"], "**", "a-*"), recursive=True):
     for name in ("inductor", "triton", "torchinductor_root", "torchinductor_nobody", "torchinductor_torchbisect"):
         os.makedirs(os.path.join(agent, name), exist_ok=True)
         found += os.listdir(os.path.join(agent, name))

@@ -35,6 +35,10 @@ _LINK_WORDS = (
 )
 #: The same where only versions stand.
 _LINE = re.compile(rf"[\s`'\"#>*-]{{0,8}}(?:versions?[\s:*=]{{1,4}})?{_V}[\s`'\"*.,]{{0,8}}$", re.IGNORECASE)
+#: A list of versions that begins a line, where only versions stand: ``2.5.1, 2.6.0 (both)``.
+_LINE_OF_SEVERAL = re.compile(
+    rf"[\s`'\"#>*-]{{0,8}}(?:versions?[\s:*=]{{1,4}})?{_V}(?=[\s`'\"*]{{0,3}}[,;(/&]|\s(?:and|or)\s)", re.I
+)
 _SEPARATORS = r"[\s`'\"=:|*()\[\]@~>,_–—-]{1,20}"
 _NAMED = re.compile(
     rf"(?<![\w.+/-])(?:py)?torch(?:(?=\d\.)|(?![\w-])(?!\.[a-z]){_SEPARATORS}(?:{_LINK_WORDS}{_SEPARATORS}){{0,4}}){_V}",
@@ -114,7 +118,7 @@ def stated_torch(versions: str, body: str, title: str = "") -> StatedTorch:
     trusted = [version for version in listed if not (broken and any(_same(version, other) for other in working))]
     failing = [*trusted, *broken, *(version for version, works in said if works is None)]
     if not failing:
-        failing = _alone(lines_of(versions))
+        failing = [one for one in _alone(lines_of(versions)) if not any(_same(one, other) for other in working)]
     if not failing:
         failing = [version for version in listed if not any(_same(version, other) for other in working)]
     if not failing:
@@ -149,8 +153,13 @@ def _listed(lines: Iterable[str]) -> list[str]:
 
 def _alone(lines: Iterable[str]) -> list[str]:
     """Return the versions that stand alone on a line where only versions stand; 3.11 is one of Python."""
-    found = (_LINE.match(line[:_MOST_CHARACTERS]) for line in lines)
-    written = [_written(match["version"]) for match in found if match]
+    written: list[str] = []
+    for line in (text[:_MOST_CHARACTERS] for text in lines):
+        if match := _LINE.match(line):
+            written.append(_written(match["version"]))
+        elif match := _LINE_OF_SEVERAL.match(line):
+            further = [version for _, version, _ in _further(line, match.end())]
+            written += map(_written, (match["version"], *further))
     return [version for version in written if _plausible(version) and not version.startswith("3")]
 
 

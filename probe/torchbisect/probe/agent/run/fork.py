@@ -150,7 +150,8 @@ def run_in_child(
             run has caches of its own, which are deleted with it.
         private: further folders that nothing but this run writes to.
     """
-    scratch = tempfile.mkdtemp(prefix="torchbisect-run-")
+    # A short name, as the sockets of a data loader's workers lie there: their paths have at most 107 bytes.
+    scratch = tempfile.mkdtemp(prefix="r-")
     tape = Tape(TAPE_BYTES)
     try:
         caches = shared_caches or os.path.join(scratch, "caches")

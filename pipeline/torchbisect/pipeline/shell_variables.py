@@ -1,0 +1,61 @@
+"""The variables of the user's shell that a script gets, as it would under ``python``.
+
+A run has a clean environment, so that a verdict does not depend on the shell by accident. The variables that the script
+names, and those that only torch reads, are written into the script instead. There they can be seen. Every build gets
+the same, and the shrunk script has those that it needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from torchbisect.containers.process.commands import PASSED_VARIABLES
+from torchbisect.core.printable import one_line
+from torchbisect.probe.script_variables import is_allowed, is_for_logs
+
+_READ = re.compile(r"\b(?:environ\s*(?:\[|\.(?:get|pop|setdefault)\()|getenv\()\s*[\"'](\w{1,100})[\"']")
+_SECRET = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION", re.IGNORECASE)
+# A run has its own, or they describe the terminal.
+_OWN = frozenset({
+    *PASSED_VARIABLES, "HOME", "USER", "LOGNAME", "PWD", "OLDPWD", "SHELL", "TERM", "LANG", "TMPDIR", "TEMP", "TMP",
+    "HOSTNAME", "VIRTUAL_ENV", "_",
+})  # fmt: skip
+_OWN_BEGINNINGS = ("LC_", "PYTHON", "PYTEST_", "XDG_", "TORCHBISECT_")
+_LONGEST_VALUE = 1_000
+
+
+def shell_variables(texts: Sequence[str], shell: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the variables that a script gets, and the names that it reads and does not get as they may be secrets.
+
+    Args:
+        texts: the script and the modules that it imports from its folder.
+        shell: the user's variables.
+    """
+    read = {name for text in texts if "environ" in text or "getenv" in text for name in _READ.findall(text)}
+    of_torch = {name for name, value in shell.items() if is_allowed(name, value) and not is_for_logs(name)}
+    usable = [
+        name
+        for name in sorted((read & shell.keys()) | of_torch)
+        if name not in _OWN and not name.startswith(_OWN_BEGINNINGS) and len(shell[name]) <= _LONGEST_VALUE
+    ]
+    # Torch's own are allowed by name and value; others of that kind name a folder or are set by the tool.
+    usable = [name for name in usable if name in of_torch or not name.startswith(("TORCH", "PYTORCH", "TRITON"))]
+    secrets = tuple(name for name in usable if name not in of_torch and _SECRET.search(name))
+    return {name: shell[name] for name in usable if name not in secrets}, secrets
+
+
+def setting_line(variables: Mapping[str, str]) -> str:
+    """Return the line of Python that sets variables; empty if there are none."""
+    if not variables:
+        return ""
+    return "import os; " + "; ".join(f"os.environ[{name!r}] = {value!r}" for name, value in variables.items()) + "\n"
+
+
+def notes_on(variables: Mapping[str, str], secrets: Sequence[str]) -> tuple[str, ...]:
+    """Return lines for the user about what the script gets and does not get."""
+    given = ", ".join(f"{name}={one_line(value, 60)}" for name, value in variables.items())
+    notes = [f"the script gets {given} of your shell, and sets it first"] if given else []
+    if secrets:
+        notes.append(f"the script does not get {', '.join(secrets)} of your shell, which may be secret")
+    return tuple(notes)
