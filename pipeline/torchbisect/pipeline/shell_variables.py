@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from torchbisect.containers.process.commands import PASSED_VARIABLES
+from torchbisect.containers.process.run_command import PASSED_VARIABLES
 from torchbisect.core.printable import one_line
 from torchbisect.probe.script_variables import is_allowed, is_for_logs
 
