@@ -51,8 +51,6 @@ def index(tmp_path: Path) -> str:
     ("measure", "worse_by", "script", "first"),
     [
         ("metric:speed", "0.8", "import torch\nprint('speed =', torch.SPEED)\n", FEWER),
-        ("memory", "1.5", "import torch\ntorch.keep()\n", LARGER),
-        ("time", "1.15", "import torch\n\n\ndef benchmark():\n    torch.work()\n", SLOWER),
     ],
 )
 def test_the_build_is_named(tool: Tool, index: str, measure: str, worse_by: str, script: str, first: int) -> None:
@@ -80,4 +78,4 @@ def test_a_build_that_is_not_worse(tool: Tool, index: str) -> None:
     words = ("--index-url", index, "--torch", "2.3.0", "--against", "2.1.0", "--measure", "metric:speed")
     done = tool.run("check", *words, "--worse-by", "0.8", script)
     assert done.returncode == 1, done.stderr
-    assert "metric:speed: 100 where torch 2.1.0 has 100" in done.stderr
+    assert "metric:speed: 100 where torch 2.1.0 has 100" in done.stdout
