@@ -40,6 +40,9 @@ STDERR_LIMIT = 64 * 1024
 LINE_LIMIT = 64 * 1024 * 1024
 
 _OWNER = re.compile(r"([^.]*)\.([^.]*)\.([0-9]{1,9})\.([^.]*)")
+# A process that waits for a line is looked at every so many seconds; found stopped so many times, it has ended.
+_LOOK_SECONDS = 2.0
+_STOPPED_LOOKS = 5
 _SEND_PATIENCE = 60.0
 _ROUNDS = 50
 _CHUNK = 1 << 16
@@ -102,9 +105,10 @@ class HostProcess:
     def read_line(self, timeout: float) -> bytes | None:
         """Return the next line of its standard output, ``b""`` at the end, ``None`` after ``timeout`` seconds.
 
-        Raise ``LineTooLong`` if it has no end within ``LINE_LIMIT`` bytes; nothing can be read after that.
+        Raise ``LineTooLong`` if it has no end within ``LINE_LIMIT`` bytes; nothing can be read after that. A process
+        that something keeps stopped (``SIGSTOP``) is at its end too.
         """
-        until = time.monotonic() + timeout
+        until, stopped = time.monotonic() + timeout, 0
         while True:
             line = self._line()
             if line is not None:
@@ -113,13 +117,22 @@ class HostProcess:
             if left <= 0 and timeout > 0:
                 return None
             try:
-                ready = select.select([self._output], [], [], max(left, 0.0))[0]
+                ready = select.select([self._output], [], [], min(max(left, 0.0), _LOOK_SECONDS))[0]
             except ValueError:  # closed by kill()
                 self._ended = True
                 continue
-            if not ready:
+            if ready:
+                self._read()
+            elif left <= _LOOK_SECONDS:
                 return None
-            self._read()
+            else:
+                stopped = stopped + 1 if self._is_stopped() else 0
+                self._ended |= stopped >= _STOPPED_LOOKS
+
+    def _is_stopped(self) -> bool:
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(self._process.pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        return False
 
     def errors(self) -> str:
         """Return the last part of its standard error."""

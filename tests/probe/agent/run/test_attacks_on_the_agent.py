@@ -10,7 +10,7 @@ import pytest
 from attacked_agent import COMPILED, LIMITS, agrees, ask
 
 from torchbisect.containers.environment import Venv
-from torchbisect.probe import agent_client, agent_stream
+from torchbisect.probe import agent_stream
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.judge.classify import find_untestable
 from torchbisect.probe.limits import Limits
@@ -181,12 +181,11 @@ STOPS = {
 
 
 @pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS)
-def test_a_stopped_agent_ends_the_question(attacked: Agent, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
-    monkeypatch.setattr(agent_client, "SILENCE_SECONDS", 6.0)
+def test_a_stopped_agent_ends_the_question(attacked: Agent, stop: str) -> None:
     attacked.start()
     begun = time.monotonic()
     seen = ask(attacked, COMPILED + stop)
-    assert time.monotonic() - begun < 40
+    assert time.monotonic() - begun < 60  # half of the silence that ends any agent
     untestable = find_untestable(seen)
     assert untestable is not None
     assert untestable.reason == "lost"
