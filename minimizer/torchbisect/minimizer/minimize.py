@@ -113,6 +113,7 @@ SCHEDULE = Schedule(
         ("fold", fold.run),
         ("resolve_lookups.paths", resolve_lookups.paths),
         ("resolve_lookups.first_parts", resolve_lookups.first_parts),
+        ("inline.generators", inline.generators),
         ("inline", _inline),
         ("remove_unused", remove_unused.run),
         ("cut_data_flow.downstream", cut_data_flow.downstream),

@@ -70,3 +70,12 @@ f(y, plan.steps[0])
     assert "class Step" not in text
     # The value is that of the condition's statement, which ends on the last line of its body.
     assert "if plan.width > 3" in text
+
+
+def test_an_object_goes_with_its_class_when_its_attribute_is_written_out() -> None:
+    program = (
+        "class Plan:\n    def __init__(self, steps):\n        self.steps = steps\nplan = Plan([1, 2])\nkeep(plan.steps)"
+    )
+    reads = (Value(5, "<module>", "plan.steps", "[1, 2]", True),)
+    text = after("cut_data_flow.attributes", program, "keep", trace=Trace(frozenset(), (), (), reads))
+    assert text == "keep([1, 2])"

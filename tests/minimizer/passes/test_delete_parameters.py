@@ -47,3 +47,11 @@ def test_a_parameter_that_is_bound_anew_before_it_is_read_is_deleted() -> None:
     text = after("delete_parameters.functions", program, "keep(y)", "f(a", "h(a")
     assert "def f(x):\n    y = g(x)" in text
     assert "def h(x, y):" in text
+
+
+def test_parameters_of_a_function_that_another_makes_are_deleted() -> None:
+    program = (
+        "def make():\n    def g(y, z):\n        keep()\n    return g\ntorch.compile(make(), backend='eager')(1, 2)"
+    )
+    text = after("delete_parameters.functions", program, "keep()", "compile(make()")
+    assert text == "def make():\n\n    def g():\n        keep()\n    return g\ntorch.compile(make(), backend='eager')()"

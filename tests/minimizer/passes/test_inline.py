@@ -26,3 +26,20 @@ from pass_runner import after
 )
 def test_a_function_gives_way_to_its_body(program: str, words: list[str], left: str) -> None:
     assert left in after("inline", program, *words)
+
+
+def test_a_generator_becomes_a_function_that_returns_its_first_item() -> None:
+    program = """
+def render(n):
+    for i in range(n):
+        yield keep(i)
+def other():
+    yield 1
+next(iter(render(3)))
+for item in other():
+    keep(item)
+"""
+    text = after("inline.generators", program, "keep(i)", "keep(item)")
+    assert "return keep(i)" in text
+    assert "\nrender(3)\n" in text
+    assert "for item in [other()]" in text

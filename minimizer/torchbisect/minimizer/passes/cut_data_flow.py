@@ -14,9 +14,9 @@ does. So the end is found by bisection, and a long ``forward`` costs a few quest
 of the value that the trace recorded. It goes from the last assignment back, because a late cut removes everything
 before it. What becomes unused is removed in the same question.
 
-``attributes`` replaces ``config.width`` by the number that it had in every run of its statement, all attributes of
-the script in one question. Settings, steps of a plan and the like reach the culprit through objects, and their classes
-become unused with that.
+``attributes`` replaces ``config.width`` by the number that it had in every run of its statement, all attributes of the
+script in one question, and the globals that functions read. Settings, steps of a plan and the like reach the culprit
+through objects, and their classes become unused with that.
 
 Functions without a result stay, and so do values that only operations can make, as the oracle tells.
 """
@@ -127,16 +127,20 @@ def attributes(search: ReductionSearch) -> None:
         return
     edits = list(_traced_attributes(search.tree, search.trace))
     tree = apply_or_none(search.tree, edits) if edits else None
-    if tree is not None and not search.attempt(without_unused(tree, harmless=True)):
+    if tree is None:
+        return
+    # What made an object is mostly only that, whatever its class may do: the oracle tells.
+    cleaned = (without_unused(tree, harmless=harmless) for harmless in (False, True))
+    if search.attempt_first(cleaned) is None:
         search.delta_debug([edit for edit in edits if _is_small(edit)])
 
 
 def _traced_attributes(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
-    """Return an edit for each attribute of a name, the longest path of each, that has one value in the trace."""
+    """Return an edit for each attribute or global that has one value in the trace, the longest path of each."""
     texts = {(value.line, value.name): value.text for value in trace.reads}
     above = parents(tree)
     for node in walk(tree):
-        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        if not isinstance(node, (ast.Attribute, ast.Name)) or not isinstance(node.ctx, ast.Load):
             continue
         if isinstance(above[id(node)], ast.Attribute) or not hasattr(node, "lineno"):
             continue

@@ -82,8 +82,16 @@ def _calls_of(tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
-    """Return the calls of a name, also as ``torch.compile(name, ...)(...)``."""
+    """Return the calls of a name, also as ``torch.compile(name, ...)(...)`` and ``make()(...)``, which returns it."""
     found = []
+    makers = {
+        node.name
+        for node in walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and isinstance(node.body[-1], ast.Return)
+        and isinstance(node.body[-1].value, ast.Name)
+        and node.body[-1].value.id == name
+    }
     aliases = {name} | {
         node.targets[0].id
         for node in walk(tree)
@@ -97,6 +105,8 @@ def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
             called = node.func
             if isinstance(called, ast.Call) and called.args:
                 called = called.args[0]
+            if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id in makers:
+                found.append(node)
             if (isinstance(called, ast.Name) and called.id in aliases) or (
                 isinstance(called, ast.Attribute) and called.attr == name
             ):

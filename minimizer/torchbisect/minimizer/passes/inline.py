@@ -13,7 +13,8 @@ first. Local names that would clash get a number. A method's name has to be uniq
 not tell whose object it is called on.
 
 Inlining may make the script larger at first, so each step may be finished by another pass before it is judged.
-Functions that are called in several places, return early, or are generators stay.
+Functions that are called in several places or return early stay. A generator first becomes a function that returns its
+first item, which is what a loop over it gets first.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.edits import Edit, apply
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
 from torchbisect.minimizer.syntax.names import all_names, fresh_name, substituted
 from torchbisect.minimizer.syntax.scope import (
     arguments_of,
     bound_names,
     enclosing,
+    in_own_scope,
     object_attributes,
     parameters,
     references,
@@ -54,6 +56,54 @@ def run(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> N
                 break
         else:
             return
+
+
+def generators(search: ReductionSearch) -> None:
+    """Turn one generator after the other into a function that returns its first item."""
+    for _ in range(sum(map(_is_generator, walk(search.tree)))):
+        if not any(search.attempt_rewrite(apply(search.tree, [edit])) for edit in _first_items(search.tree)):
+            return
+
+
+def _is_generator(node: ast.AST) -> bool:
+    """Tell whether a function has a ``yield`` of its own, and no decorator that may need it."""
+    return (
+        isinstance(node, ast.FunctionDef)
+        and not node.decorator_list
+        and any(isinstance(item, (ast.Yield, ast.YieldFrom)) for part in node.body for item in in_own_scope(part))
+    )
+
+
+def _first_items(tree: ast.Module) -> Iterator[Edit]:
+    """Return an edit for each generator: its first ``yield`` returns, and each call of it stands for the first item."""
+    above = parents(tree)
+    for function in walk(tree):
+        if not isinstance(function, ast.FunctionDef) or not _is_generator(function):
+            continue
+        own = [node for part in function.body for node in in_own_scope(part)]
+        yields = [node for node in own if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)]
+        others = [node for node in own if isinstance(node, (ast.Yield, ast.YieldFrom))]
+        if not yields or len(others) > len(yields):
+            continue
+        changes: list[tuple[ast.AST, Replacement]] = []
+        for node in yields:
+            assert isinstance(node.value, ast.Yield)
+            changes.append((node, ast.Return(value=node.value.value)))
+        for call in walk(tree):
+            if isinstance(call, ast.Call) and _named_by(call.func) == function.name:
+                taken: ast.AST = call
+                while isinstance(owner := above[id(taken)], ast.Call) and ast.unparse(owner.func) in ("iter", "next"):
+                    taken = owner
+                item = isinstance(taken, ast.Call) and ast.unparse(taken.func) == "next"
+                changes.append((taken, call if item else ast.List(elts=[call], ctx=ast.Load())))
+        yield Edit(tuple(changes))
+
+
+def _named_by(function: ast.expr) -> str | None:
+    """Return the last name of what is called: ``render`` for ``w.render``."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else None
 
 
 def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:

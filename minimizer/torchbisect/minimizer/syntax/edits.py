@@ -171,7 +171,9 @@ class _Tidy(ast.NodeTransformer):
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         self.generic_visit(node)
         node.values = [item if _fits_f_string(item) else ast.FormattedValue(item, -1) for item in node.values]
-        return node if node.values else ast.Constant("")
+        if all(isinstance(item, ast.Constant) for item in node.values):
+            return ast.Constant("".join(item.value for item in node.values if isinstance(item, ast.Constant)))
+        return node
 
 
 def _fits_f_string(node: ast.expr) -> bool:

@@ -10,7 +10,7 @@ from torchbisect.probe.probe import Probe
 pytestmark = pytest.mark.torch
 
 SCRIPT = """\
-import operator
+import collections, operator
 from dataclasses import dataclass
 from typing import NamedTuple
 import torch
@@ -40,6 +40,10 @@ for step in plan.steps * 2:
     step.function({1}, set(step.names))
     if size.rows > plan.width and plan.costly:
         pass
+NAMES, COUNTS = ["a"], collections.defaultdict(list, {0: [1]})
+def total(names):
+    return len(NAMES) + len(names) + len(COUNTS)
+total([1])
 print(torch.ones(size.rows).sum(), [plan.width for _ in range(2)])
 """
 
@@ -52,6 +56,8 @@ def test_reads_have_their_one_value_and_no_code_is_run_for_them(probe: Probe) ->
         (28, "step.names"): "('a',)",
         (30, "size.rows"): "3",
         (30, "plan.width"): "4",
-        (31, "size.rows"): "3",
-        (31, "plan.width"): "4",
+        (33, "NAMES"): "['a']",
+        (33, "COUNTS"): "collections.defaultdict(list, {0: [1]})",
+        (35, "size.rows"): "3",
+        (35, "plan.width"): "4",
     }

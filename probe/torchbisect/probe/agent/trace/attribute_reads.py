@@ -1,10 +1,13 @@
-"""The values of attributes that statements of the script read, such as ``config.width`` and ``step.function``."""
+"""The values of attributes and globals that statements of the script read, such as ``config.width`` or ``WIDTHS``."""
 
 from __future__ import annotations
 
 import ast
+import collections
 import types
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import torch
 
 from .value_source import ExpressionWriter
 
@@ -13,7 +16,7 @@ MAX_EVALUATIONS = 4  # of one read, so that a loop costs nothing
 
 
 class Read(NamedTuple):
-    """An attribute of a name that a statement reads: its path, and the last line of the statement."""
+    """What a statement reads: the path of an attribute, or of one name a global, and the statement's last line."""
 
     path: Tuple[str, ...]
     line: int
@@ -40,8 +43,9 @@ class AttributeReads:
                 seen.append(self._text(frame, read.path))
 
     def _text(self, frame: Any, path: Tuple[str, ...]) -> Optional[str]:
-        held = frame.f_locals.get(path[0], frame.f_globals.get(path[0]))
-        if isinstance(held, types.ModuleType):
+        is_global = path[0] not in frame.f_locals and frame.f_code.co_name != "<module>"
+        held = frame.f_globals.get(path[0]) if is_global else frame.f_locals.get(path[0])
+        if isinstance(held, types.ModuleType) or (len(path) == 1 and not (is_global and isinstance(held, _PLAIN))):
             return None
         for name in path[1:]:
             held = _stored(held, name)
@@ -59,6 +63,8 @@ class AttributeReads:
 
 
 _ABSENT = object()
+# Numbers and containers. A function that is read as a global is what a call in the script calls.
+_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, collections.deque, torch.dtype)
 
 
 def _stored(value: Any, name: str) -> Any:
@@ -99,11 +105,10 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _paths(node: ast.AST) -> Iterator[Tuple[str, ...]]:
-    """Yield the longest paths of attributes that an expression reads."""
+    """Yield the longest paths of attributes that an expression reads, and the names that it reads."""
     path = _path(node)
     if path is not None:
-        if len(path) > 1:
-            yield path
+        yield path
         return
     for child in ast.iter_child_nodes(node):
         yield from _paths(child)
@@ -114,4 +119,4 @@ def _path(node: ast.AST) -> Optional[Tuple[str, ...]]:
     while isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         names.append(node.attr)
         node = node.value
-    return (node.id, *reversed(names)) if isinstance(node, ast.Name) and names else None
+    return (node.id, *reversed(names)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else None

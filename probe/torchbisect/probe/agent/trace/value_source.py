@@ -106,10 +106,17 @@ class ExpressionWriter:
                 return None
             comma = "," if type(value) is tuple and len(value) == 1 else ""
             return Expression(formats[type(value)].format(inner.text + comma), inner.exact)
+        if type(value) is collections.defaultdict:
+            made, inner = self._write(value.default_factory, depth), self._container(dict(value), depth)
+            if made is None or inner is None:
+                return None
+            owner = self._name_of(type(value)) or "collections.defaultdict"
+            return Expression("{}({}, {})".format(owner, made.text, inner.text), inner.exact)
         if type(value) is collections.deque:
             inner = self._items(value, depth)
             bound = "" if value.maxlen is None else ", maxlen={}".format(value.maxlen)
-            return Expression("collections.deque([{}]{})".format(inner.text, bound), inner.exact) if inner else None
+            owner = self._name_of(type(value)) or "collections.deque"
+            return Expression("{}([{}]{})".format(owner, inner.text, bound), inner.exact) if inner else None
         return None
 
     def _items(self, values: Any, depth: int, separator: str = ", ") -> Optional[Expression]:
