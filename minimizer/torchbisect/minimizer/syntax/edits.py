@@ -172,7 +172,7 @@ class _Tidy(ast.NodeTransformer):
         self.generic_visit(node)
         node.values = [item if _fits_f_string(item) else ast.FormattedValue(item, -1) for item in node.values]
         if all(isinstance(item, ast.Constant) for item in node.values):
-            return ast.Constant("".join(item.value for item in node.values if isinstance(item, ast.Constant)))
+            return ast.Constant("".join(str(item.value) for item in node.values if isinstance(item, ast.Constant)))
         return node
 
 
