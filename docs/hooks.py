@@ -14,7 +14,7 @@ import grimp
 
 from torchbisect.cli.commands import main
 
-PARTS = ("cli", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core")
+PARTS = ("cli", "api", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ["cli", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core"]
+PARTS = ["cli", "api", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core"]
 
 
 @pytest.mark.parametrize("module", ["bisect", "random", "tempfile"])

@@ -14,7 +14,7 @@ import pytest
 import uv
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("cli", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core")
+PARTS = ("cli", "api", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core")
 SCRIPT = """
 import torch
 

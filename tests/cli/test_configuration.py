@@ -191,7 +191,7 @@ def test_a_run_inside_a_test_command_takes_its_own_python(monkeypatch: pytest.Mo
 
 def test_no_variable_of_an_option_has_another_meaning_too() -> None:
     """Every other variable with our prefix in the code; two are options, and their double use is solved above."""
-    parts = ["cli", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core"]
+    parts = ["cli", "api", "triage", "pipeline", "reports", "minimizer", "bisect", "probe", "containers", "core"]
     found: set[str] = set()
     for place in (path for part in parts for path in (ROOT / part / "torchbisect").rglob("*.py")):
         found.update(re.findall(r"""["'](TORCHBISECT_[A-Z_]+)["']""", place.read_text(encoding="utf-8")))

@@ -17,16 +17,15 @@ import os
 import platform
 import signal
 import sys
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 import torch
 
 from .compare.comparison import compare
-from .compare.snapshot_diff import Difference
+from .compare.evidence import Evidence, observation
 from .message_stream import MessageStream
 from .run import protection, script_processes
 from .run.cleaning import PrivateFolders
-from .run.eager_modes import may_have_ties
 from .run.fork import Run, RunLimits, run_in_child
 from .run.prewarm import PREWARM_SECONDS, Prewarmer
 from .run.tools import TOOLS
@@ -34,7 +33,6 @@ from .run.workplace import Workplaces
 
 MAX_KEPT_BYTES = 512 << 20
 MAX_KEPT_SCRIPTS = 64
-MAX_DIFFERENCES = 40
 TOOL_SECONDS = 120.0
 _CUT_SHORT = ("timed-out", "out-of-memory", "over-limit", "lost")
 
@@ -173,14 +171,14 @@ class Server:
         eager = runs.plain
         if eager.ending["how"] in _CUT_SHORT:
             note = "the script was not run compiled, because its eager run did not end"
-            return _observation(eager.ending, {"how": "lost"}, [], [*eager.notes, note])
+            return observation(eager.ending, {"how": "lost"}, [], [*eager.notes, note])
         if question.get("finishes") and (eager.ending["how"] != "finished" and eager.ending.get("status") != 0):
-            return _observation(eager.ending, {"how": "not-run"}, [], eager.notes)
+            return observation(eager.ending, {"how": "not-run"}, [], eager.notes)
         if not eager.ending.get("compiled"):
             # A run that failed did not get that far.
             ended_well = eager.ending["how"] == "finished" or eager.ending.get("status") == 0
             further = ["the script never calls what it compiles"] if ended_well else []
-            return _observation(eager.ending, eager.ending, [], [*eager.notes, *further])
+            return observation(eager.ending, eager.ending, [], [*eager.notes, *further])
         backends = [settings["backend"]] if settings.get("backend") else eager.backends
         self._prewarm(backends, include_cheap=bool(question.get("warm")) or self._has_compiled)
         self._has_compiled = True
@@ -191,7 +189,10 @@ class Server:
         def run_compiled(role: str) -> Run:
             return self._run(role, script, settings, seconds, shared_caches, eager.ending["seconds"])
 
-        return self._compare(runs, run_compiled, script)
+        def run_eager(role: str) -> Run:
+            return self._eager_run(runs, role, script)
+
+        return Evidence(run_eager, run_compiled, script.repro["source"]).observation()
 
     def _prewarm(self, backends: Sequence[str], include_cheap: bool) -> None:
         """Compile in the agent with those backends whose first compile is slow, or with all of them.
@@ -206,77 +207,14 @@ class Server:
         if any(compiled):
             _freeze_heap()
 
-    def _compare(self, runs: EagerRuns, run_compiled: Callable[[str], Run], script: ScriptToRun) -> Any:
-        """Run a script compiled, compare, and remove the differences that are no evidence against the compiler."""
-        eager, compiled = runs.plain, run_compiled("compiled")
-        notes = [*eager.notes, *compiled.notes]
-        comparison = compare(eager, compiled)
-        differences = comparison.differences
-        if differences:
-            noise = _places(compare(eager, self._eager_run(runs, "perturbed", script)).differences)
-            differences = _without(differences, noise)
-            # A double-precision run takes time, so it is made only if the first difference depends on it.
-            depends = differences and (differences[0].is_float or differences[0].is_secondary)
-            if comparison.needs_reference and depends:
-                reference = self._eager_run(runs, "float64", script)
-                differences = _without(compare(eager, compiled, reference).differences, noise)
-                if reference.ending["how"] != eager.ending["how"]:
-                    notes.append("there is no double-precision reference: that run {}".format(reference.ending["how"]))
-            if noise:
-                places = ", ".join(sorted(noise)[:5])
-                notes.append("the eager run does not repeat itself: {} differ between two eager runs".format(places))
-            differences = self._without_ties(differences, runs, compiled, script)
-        differences, depends_on_draws = self._without_draws(differences, runs, compiled, run_compiled, script)
-        dropped = eager.dropped_entries + compiled.dropped_entries
-        if dropped:
-            notes.append("the record of the runs was too large: {} entries were left out".format(dropped))
-        return {**_observation(eager.ending, compiled.ending, differences, notes), "drawn": depends_on_draws}
-
-    def _without_ties(
-        self, differences: List[Difference], runs: EagerRuns, compiled: Run, script: ScriptToRun
-    ) -> List[Difference]:
-        """Return the differences that remain if eager makes the other choice among equal elements."""
-        if not differences or not may_have_ties(script.repro["source"]):
-            return differences
-        reversed_ties = self._eager_run(runs, "reversed_ties", script)
-        if reversed_ties.ending["how"] != runs.plain.ending["how"]:
-            return differences
-        remaining = _places(compare(reversed_ties, compiled).differences)
-        return [item for item in differences if _place(item) in remaining]
-
-    def _without_draws(
-        self,
-        differences: List[Difference],
-        runs: EagerRuns,
-        compiled: Run,
-        run: Callable[[str], Run],
-        script: ScriptToRun,
-    ) -> Tuple[List[Difference], bool]:
-        """Return the differences that remain if random numbers do not depend on the order of draws.
-
-        The second result is True if a difference, or the difference between the endings, did depend on the draws.
-        """
-        eager = runs.plain
-        check_failed = compiled.ending["how"] != eager.ending["how"] and _is_failed_check(compiled.ending)
-        values = [item for item in differences if item.facts["attribute"] in ("value", "text")]
-        draws = any(entry.facts.get("drew") for entry in eager.entries)
-        if not draws or not (values or check_failed):
-            return differences, False
-        left = self._eager_run(runs, "deterministic_rng", script)
-        right = run("deterministic_rng-compiled")
-        endings_differ = left.ending["how"] != right.ending["how"] or left.ending["how"] != eager.ending["how"]
-        remaining = _places(compare(left, right).differences)
-        kept = [item for item in differences if item not in values or endings_differ or _place(item) in remaining]
-        return kept, len(kept) < len(differences) or (check_failed and not endings_differ)
-
     def _repeat(self, script: ScriptToRun) -> Any:
         """Compare the eager run with a second one, in which everything is changed that may differ between runs."""
         runs = self._eager_runs(script)
         eager = runs.plain
         if eager.ending["how"] in _CUT_SHORT:
-            return _observation(eager.ending, eager.ending, [], eager.notes)
+            return observation(eager.ending, eager.ending, [], eager.notes)
         again = self._eager_run(runs, "perturbed", script)
-        return _observation(eager.ending, again.ending, compare(eager, again).differences, eager.notes)
+        return observation(eager.ending, again.ending, compare(eager, again).differences, eager.notes)
 
     def _trace(self, script: ScriptToRun) -> Any:
         """Return the trace of an eager run: its lines, calls and values."""
@@ -298,34 +236,6 @@ def _freeze_heap() -> None:
     """Exclude all objects from garbage collection, so that children keep sharing their memory pages."""
     gc.collect()
     gc.freeze()
-
-
-def _is_failed_check(ending: Dict[str, Any]) -> bool:
-    """Return True if a script ended by a check of its own: an exit or a failed assertion."""
-    return ending["how"] == "exited" or (ending.get("raised") or {}).get("name") == "AssertionError"
-
-
-def _place(difference: Difference) -> str:
-    return str(difference.facts["place"])
-
-
-def _places(differences: List[Difference]) -> Set[str]:
-    return {_place(item) for item in differences}
-
-
-def _without(differences: List[Difference], places: Set[str]) -> List[Difference]:
-    return [item for item in differences if _place(item) not in places]
-
-
-def _observation(
-    eager: Dict[str, Any], compiled: Dict[str, Any], differences: List[Difference], notes: List[str]
-) -> Dict[str, Any]:
-    return {
-        "eager": eager,
-        "compiled": compiled,
-        "differences": [item.facts for item in differences][:MAX_DIFFERENCES],
-        "notes": list(dict.fromkeys(notes)),
-    }
 
 
 def environment_facts() -> Dict[str, Any]:

@@ -13,16 +13,24 @@ import torch
 from . import raw_tensor
 from .snapshot import class_name
 
+IsOwn = Callable[[type], bool]
 _CONTAINERS = (list, dict, set, collections.deque)
 
 
-def call_inputs(target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
+def is_in_main(kind: type) -> bool:
+    """Return True for a class of the script."""
+    return kind.__module__ == "__main__"
+
+
+def call_inputs(
+    target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_own: IsOwn = is_in_main
+) -> Iterator[Tuple[str, Any]]:
     """Yield everything that a call can read, by name: arguments, ``self``, cells and globals."""
     is_module = isinstance(target, torch.nn.Module)
     function = target.forward if is_module else target
     yield from _named_arguments(function, args, kwargs)
     found = {"self": target} if is_module else {}
-    for name, value in reachable_values(function):
+    for name, value in reachable_values(function, 0, is_own):
         found.setdefault(name, value)
     yield from found.items()
 
@@ -48,31 +56,31 @@ def _named_arguments(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any
             yield "argument {}".format(key), item
 
 
-def reachable_values(function: Any, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+def reachable_values(function: Any, depth: int = 0, is_own: IsOwn = is_in_main) -> Iterator[Tuple[str, Any]]:
     """Yield the values that a function reads without being given them: its ``self``, its cells, the globals it names.
 
-    The functions and the script's classes among these are followed two levels deep.
+    The functions among these, and the classes that ``is_own``, are followed two levels deep.
     """
     owner = getattr(function, "__self__", None)
     if owner is not None and not isinstance(owner, types.ModuleType):
         yield "self", owner
     inner = getattr(function, "__func__", function)
     for name, value in cell_values(inner):
-        functions = _functions_of(value)
+        functions = _functions_of(value, is_own)
         if functions is None:
             yield "closure " + name, value
         elif depth < 2:
             for further in functions:
-                yield from reachable_values(further, depth + 1)
+                yield from reachable_values(further, depth + 1, is_own)
     code, namespace = getattr(inner, "__code__", None), getattr(inner, "__globals__", None)
     if isinstance(code, types.CodeType) and isinstance(namespace, dict):
         for name in dict.fromkeys(_names_in(code)):
             value = namespace.get(name)
-            functions = _functions_of(value)
+            functions = _functions_of(value, is_own)
             if functions is not None:
                 for further in functions if depth < 2 else ():
                     if further.__globals__ is namespace:
-                        yield from reachable_values(further, depth + 1)
+                        yield from reachable_values(further, depth + 1, is_own)
             elif not isinstance(value, (types.ModuleType, type, type(None))) and not _is_torch_callable(value):
                 yield "global " + name, value
 
@@ -101,11 +109,11 @@ def _names_in(code: types.CodeType) -> Iterator[str]:
             yield from _names_in(constant)
 
 
-def _functions_of(value: Any) -> Optional[List[types.FunctionType]]:
+def _functions_of(value: Any, is_own: IsOwn) -> Optional[List[types.FunctionType]]:
     """Return a function itself, or the methods of a script's class; ``None`` for any other value."""
     if isinstance(value, types.FunctionType):
         return [value]
-    if isinstance(value, type) and value.__module__ == "__main__":
+    if isinstance(value, type) and is_own(value):
         return [item for item in vars(value).values() if isinstance(item, types.FunctionType)]
     return None
 
@@ -114,7 +122,9 @@ def _is_torch_callable(value: Any) -> bool:
     return callable(value) and not isinstance(value, torch.nn.Module) and class_name(value).startswith("torch")
 
 
-def tensors_in_value(name: str, value: Any, depth: int = 0) -> Iterator[Tuple[str, torch.Tensor]]:
+def tensors_in_value(
+    name: str, value: Any, depth: int = 0, is_own: IsOwn = is_in_main
+) -> Iterator[Tuple[str, torch.Tensor]]:
     """Yield the tensors in a value with their paths: in containers, modules and objects of the script's classes."""
     if isinstance(value, torch.Tensor):
         yield name, value
@@ -123,13 +133,13 @@ def tensors_in_value(name: str, value: Any, depth: int = 0) -> Iterator[Tuple[st
             yield "{}.{}".format(name, part), item
     elif depth < 4 and isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from tensors_in_value("{}[{}]".format(name, index), item, depth + 1)
+            yield from tensors_in_value("{}[{}]".format(name, index), item, depth + 1, is_own)
     elif depth < 4 and isinstance(value, dict):
         for key, item in value.items():
-            yield from tensors_in_value("{}[{!r}]".format(name, key), item, depth + 1)
-    elif depth < 4 and not isinstance(value, type) and type(value).__module__ == "__main__":
+            yield from tensors_in_value("{}[{!r}]".format(name, key), item, depth + 1, is_own)
+    elif depth < 4 and not isinstance(value, type) and is_own(type(value)):
         for key, item in vars(value).items() if hasattr(value, "__dict__") else ():
-            yield from tensors_in_value("{}.{}".format(name, key), item, depth + 1)
+            yield from tensors_in_value("{}.{}".format(name, key), item, depth + 1, is_own)
 
 
 def version_of(tensor: torch.Tensor) -> int:

@@ -23,7 +23,7 @@ import torch._dynamo
 import torch._dynamo.eval_frame
 
 from . import exceptions, raw_tensor
-from .reachable import HookWrites, call_inputs, cell_values, tensors_in_value, version_of, versions_of
+from .reachable import HookWrites, call_inputs, cell_values, is_in_main, tensors_in_value, version_of, versions_of
 from .snapshot import Snapshot
 from .tape import Tape
 
@@ -76,6 +76,7 @@ class Recorder:
         tape: receives the entries.
         folders: the folders of the script and of the modules beside it; classes from there are user classes.
         frame_to_json: returns a frame of an exception as JSON; see ``exceptions.exception_to_json``.
+        follow_folders: look for what a call can reach in classes of the folders too, and not of ``__main__`` alone.
 
     Attributes:
         compiled_sites: the numbers of the ``torch.compile`` sites whose result was called.
@@ -83,13 +84,16 @@ class Recorder:
         tracer: the ``Tracer`` of a traced run, else ``None``.
     """
 
-    def __init__(self, tape: Tape, folders: List[str], frame_to_json: exceptions.FrameToJson) -> None:
+    def __init__(
+        self, tape: Tape, folders: List[str], frame_to_json: exceptions.FrameToJson, follow_folders: bool = False
+    ) -> None:
         self.tape = tape
         self._frame_to_json = frame_to_json
         self.compiled_sites: Set[int] = set()
         self.call_seconds: List[float] = []
         self.tracer: Any = None
         self._folders = tuple(os.path.realpath(folder) + os.sep for folder in folders)
+        self._is_own = self.is_user_class if follow_folders else is_in_main
         self._process = os.getpid()
         self._thread = threading.get_ident()
         self._events = 0
@@ -117,6 +121,11 @@ class Recorder:
     def is_recording(self) -> bool:
         """Return True in the process and thread of the script, until the maximum number of events is reached."""
         return os.getpid() == self._process and threading.get_ident() == self._thread and self._events < MAX_EVENTS
+
+    @property
+    def is_in_call(self) -> bool:
+        """True while a recorded call is open; a call in it is part of it."""
+        return self._current_call is not None
 
     @skip_frame
     def call(self, site: int, label: str, target: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -147,7 +156,7 @@ class Recorder:
             return None
         number = self._current_call = self._events
         self._events += 1
-        inputs = list(call_inputs(target, args, kwargs))
+        inputs = list(call_inputs(target, args, kwargs, self._is_own))
         versions = versions_of(inputs)
         for name, value in inputs:
             self._watch_gradients(name, value)

@@ -18,18 +18,13 @@ from ..capture.tape import Tape
 from ..trace.tracing import Tracer
 from . import child_setup, compile_metrics
 from .compile_hook import CompileHook, watch_autograd, watch_hooks
-from .eager_modes import DeterministicRandom, DoublePrecision, ReversedTies
+from .eager_modes import MODES
 from .tools import TOOLS
 from .workplace import Place
 
 _exit = os._exit
 MAX_CALL_SECONDS = 200  # calls whose wall time is recorded
 AGENT_FAILED = 70  # EX_SOFTWARE of sysexits.h
-_MODES: Dict[str, Callable[[], Any]] = {
-    "float64": DoublePrecision,
-    "reversed_ties": ReversedTies,
-    "deterministic_rng": DeterministicRandom,
-}
 
 
 class Job(NamedTuple):
@@ -105,7 +100,7 @@ def _run_job(job: Job, tape: Tape) -> int:
     child_setup.seed_generators(int(job.repro.get("seed", 0)))
     namespace = child_setup.create_main_module(path, job.place.module)
     process = os.getpid()
-    mode = _MODES.get(job.role.partition("-")[0], contextlib.nullcontext)()
+    mode = MODES.get(job.role.partition("-")[0], contextlib.nullcontext)()
     source = job.repro["source"]
     private = (folders[-1], job.scratch)
     tracer = recorder.tracer = Tracer(path, source, namespace, private) if job.role == "trace" else None

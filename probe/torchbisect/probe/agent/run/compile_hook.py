@@ -37,11 +37,13 @@ class CompileHook:
     Attributes:
         notes: remarks for the reader of the report.
         backends: the names of the backends that the script itself asks for.
+        options: the options of each ``torch.compile`` call as the script wrote them, by the number of the site.
     """
 
     def __init__(self, recorder: Recorder, settings: Dict[str, Any], compiles: bool) -> None:
         self.notes: List[str] = []
         self.backends: Set[str] = set()
+        self.options: Dict[int, Dict[str, Any]] = {}
         self._recorder = recorder
         self._settings = settings
         self._compiles = compiles
@@ -115,7 +117,7 @@ class CompileHook:
             compiled = self._uncompiled(model)
         if isinstance(model, type) or (isinstance(model, torch.fx.GraphModule) and self._in_compiled_autograd()):
             return compiled
-        return self._recorded(model, compiled)
+        return self._recorded(model, compiled, options)
 
     def _note_backend(self, options: Dict[str, Any]) -> None:
         backend = options.get("backend", "inductor")
@@ -138,14 +140,15 @@ class CompileHook:
             forced = {name: self._settings.get(name) for name in ("backend", "dynamic")}
             given.update((name, value) for name, value in forced.items() if value is not None)
             real = self._real_optimize(**given)
-            return _OptimizeContext(real, lambda model: self._recorded(model, real(model)))
-        return _OptimizeContext(None, lambda model: self._recorded(model, self._uncompiled(model)))
+            return _OptimizeContext(real, lambda model: self._recorded(model, real(model), given))
+        return _OptimizeContext(None, lambda model: self._recorded(model, self._uncompiled(model), given))
 
-    def _recorded(self, model: Any, compiled: Any) -> Any:
+    def _recorded(self, model: Any, compiled: Any, options: Dict[str, Any]) -> Any:
         """Return the compiled callable, changed to record its calls as calls of ``model``."""
         if isinstance(model, types.FunctionType):
             model = getattr(model, "_torchbisect_target", model)
         site, label = next(self._sites), _label(model)
+        self.options[site] = options
         if isinstance(compiled, torch.nn.Module):
             inner = compiled.__dict__.get("forward", compiled.forward)
             compiled.__dict__["forward"] = self._recording(site, label, model, inner)

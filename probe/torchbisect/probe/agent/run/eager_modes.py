@@ -10,7 +10,7 @@ import contextlib
 import math
 import re
 import warnings
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -57,16 +57,16 @@ class DoublePrecision(TorchDispatchMode):
         if base.startswith(_RANDOM) or base.endswith("dropout"):
             return self._draw(function, base, args, kwargs)
         mutates = function._schema.is_mutable
-        if not mutates:
+        if not mutates and not _is_view(function):
             args, kwargs = tree_map(widen, args), tree_map(widen, kwargs)
-        elif args and isinstance(args[0], torch.Tensor) and args[0].dtype in (torch.float64, torch.complex128):
+        elif mutates and args and isinstance(args[0], torch.Tensor) and args[0].dtype in (torch.float64, torch.complex128):
             args = (args[0], *tree_map(widen, tuple(args[1:])))
         args = tuple(_WIDER.get(item, item) if isinstance(item, torch.dtype) else item for item in args)
         if isinstance(kwargs.get("dtype"), torch.dtype):
             kwargs["dtype"] = _WIDER.get(kwargs["dtype"], kwargs["dtype"])
         result = function(*args, **kwargs)
         # An in-place operation returns its argument, which must stay the same tensor object.
-        return result if mutates else tree_map(widen, result)
+        return result if mutates or _is_view(function) else tree_map(widen, result)
 
     def _draw(self, function: Any, base: str, args: Any, kwargs: Dict[str, Any]) -> Any:
         """Draw in the script's precision, or in single precision where that is unknown, and widen the result."""
@@ -78,6 +78,14 @@ class DoublePrecision(TorchDispatchMode):
         if base.endswith("_like") and kwargs.get("dtype") is None and args[0].dtype is torch.float64:
             kwargs["dtype"] = torch.float32
         return tree_map(widen, function(*args, **kwargs))
+
+
+def _is_view(function: Any) -> bool:
+    """Return True for an operation whose result shares memory with its argument.
+
+    A tensor that was made outside of the mode is not wide, and a view of a wide copy of it would lose what is written.
+    """
+    return any(found.alias_info is not None for found in function._schema.returns)
 
 
 def may_have_ties(source: str) -> bool:
@@ -124,14 +132,16 @@ def _with_reversed_elements(func: Any, name: str, tensor: torch.Tensor, given: D
 
 
 class DeterministicRandom:
-    """A context in which each random draw on the CPU gives the same numbers, until the end of the process.
+    """A context in which each random draw on the CPU gives the same numbers.
 
+    They stay until the end of the process, because the exit handlers of a script may still draw, unless ``restores``.
     Compiled code may omit a draw whose result is unused. Up to torch 2.8 inductor also reordered draws, even when told
     to draw as eager does. Neither is a mismatch, and with these draws neither shows.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, restores: bool = False) -> None:
         self._library: Any = None
+        self._restores = restores
 
     def __enter__(self) -> None:
         self._library = torch.library.Library("aten", "IMPL")
@@ -141,7 +151,9 @@ class DeterministicRandom:
                 self._library.impl(name, implementation, "CPU")
 
     def __exit__(self, *error: Any) -> None:
-        """Keep the implementations, because the script's exit handlers may still draw."""
+        """Remove the implementations, if they don't have to stay."""
+        if self._restores:
+            self._library._destroy()
 
 
 def _pseudo_random(like: torch.Tensor) -> torch.Tensor:
@@ -182,4 +194,11 @@ _IMPLEMENTATIONS = {
     "exponential_": _exponential,
     "random_.from": _integers,
     "random_.to": _integers_below,
+}
+
+#: The modes by the role of the run that is made in them (``child.Job``).
+MODES: Dict[str, Callable[[], Any]] = {
+    "float64": DoublePrecision,
+    "reversed_ties": ReversedTies,
+    "deterministic_rng": DeterministicRandom,
 }

@@ -1,0 +1,4 @@
+"""Write a live call as a script of its own: its code, its values and its options.
+
+Modules, in reading order: ``call_script``, ``writer``, ``modules``, ``definitions``.
+"""
