@@ -162,8 +162,14 @@ def _add_to(report: pytest.TestReport, compared: Comparison) -> None:
         return
     if report.outcome == "passed" and not hasattr(report, "wasxfail"):
         report.outcome, report.longrepr = "failed", f"{_TITLE}: {compared.text}"
+        report.sections = [section for section in report.sections if not _is_trace(section[1])]
     else:
         report.sections.append((_TITLE, compared.text))
+
+
+def _is_trace(text: str) -> bool:
+    """Return True for a captured log in which torch's structured trace is all there is, an empty line for each event."""
+    return all("torch.__trace:" in line for line in text.splitlines())
 
 
 def _fails_alike(judged: Judged) -> bool:
