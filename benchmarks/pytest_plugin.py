@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-_TEST = '''
+_TEST = """
 def test_{number}():
     torch._dynamo.reset()
     net = torch.nn.Sequential(torch.nn.Linear({width}, {width}), torch.nn.{layer}())
@@ -26,7 +26,7 @@ def test_{number}():
     output.square().mean().backward()
     assert net[0].weight.grad is not None
     assert output.shape == (8, {width})
-'''
+"""
 _LAYERS = ("ReLU", "Tanh", "GELU", "Sigmoid", "SiLU")
 _BACKENDS = ("eager", "aot_eager")
 

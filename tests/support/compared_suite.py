@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: Each test whose name begins with ``test_bug`` meets a bug of torch 2.13.
-SUITE = '''
+SUITE = """
 import collections
 import pytest
 import torch
@@ -101,4 +101,4 @@ def test_compiles_nothing():
 def test_known_to_fail():
     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     raise ValueError
-'''
+"""

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from torchbisect.api.in_process import RecordedCall, Recording, compare_runs, installed_recorder, recording
+from torchbisect.api.in_process import Recording, compare_runs, installed_recorder, recording
 from torchbisect.api.judged import Judged, judge, shows
 from torchbisect.api.script.call_script import CallScript, write_call
 from torchbisect.api.script.definitions import NotWritable
+from torchbisect.api.script.recorded_call import RecordedCall
 from torchbisect.probe.agent.run.fork import Run
 from torchbisect.probe.judge.classify import Mismatch
 
@@ -168,7 +169,7 @@ def _add_to(report: pytest.TestReport, compared: Comparison) -> None:
 
 
 def _is_trace(text: str) -> bool:
-    """Return True for a captured log in which torch's structured trace is all there is, an empty line for each event."""
+    """Return True for a captured log with nothing but torch's structured trace: an empty line an event."""
     return all("torch.__trace:" in line for line in text.splitlines())
 
 

@@ -12,11 +12,12 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from torchbisect.api.script.compiler_flags import first_flags
+from torchbisect.api.script.recorded_call import RecordedCall
 from torchbisect.probe.agent.capture import exceptions
 from torchbisect.probe.agent.capture.recording import Recorder, came_out_of_call, skip_frame
 from torchbisect.probe.agent.capture.tape import Tape
@@ -32,23 +33,6 @@ _MODES: dict[str, Callable[[], Any]] = {
     **MODES,
     "deterministic_rng": functools.partial(DeterministicRandom, restores=True),
 }
-
-
-@dataclass(frozen=True)
-class RecordedCall:
-    """A call of a compiled callable that is about to be made.
-
-    Attributes:
-        number: its number among the recorded calls of the run.
-        target: the function or module that was compiled.
-        options: the options of its ``torch.compile``.
-    """
-
-    number: int
-    target: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    options: dict[str, Any]
 
 
 class SwitchedRecorder:
@@ -93,9 +77,13 @@ class SwitchedRecorder:
             self.current.add_hook(hook)
 
 
+class _Installation(NamedTuple):
+    recorder: SwitchedRecorder
+    entry_points: tuple[Any, Any]  # what takes the places of ``torch.compile`` and ``torch._dynamo.optimize``
+
+
 @functools.cache
-def installed_recorder() -> SwitchedRecorder:
-    """Replace ``torch.compile`` and its like in this process, once, and return the recorder that they report to."""
+def _installation() -> _Installation:
     recorder: Any = SwitchedRecorder()
     hook = CompileHook(recorder, {}, compiles=True)
     first_flags()
@@ -103,8 +91,26 @@ def installed_recorder() -> SwitchedRecorder:
     recorder.options = hook.options
     watch_autograd(recorder)
     watch_hooks(recorder)
-    found: SwitchedRecorder = recorder
-    return found
+    return _Installation(recorder, (torch.compile, torch._dynamo.optimize))
+
+
+def installed_recorder() -> SwitchedRecorder:
+    """Replace ``torch.compile`` and its like in this process, once, and return the recorder that they report to."""
+    return _installation().recorder
+
+
+@contextlib.contextmanager
+def hooked_compiler() -> Iterator[None]:
+    """Replace ``torch.compile`` and its like in this context only, and leave the flags as they were."""
+    before = torch.compile, torch._dynamo.optimize
+    first_flags()
+    flag = torch._inductor.config.fallback_random
+    torch.compile, torch._dynamo.optimize = _installation().entry_points
+    try:
+        yield
+    finally:
+        torch.compile, torch._dynamo.optimize = before
+        torch._inductor.config.fallback_random = flag
 
 
 @dataclass

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from torchbisect.api.in_process import RecordedCall
 from torchbisect.api.script.compiler_flags import changed_flags
+from torchbisect.api.script.modules import ModelWriter
+from torchbisect.api.script.recorded_call import RecordedCall
 from torchbisect.api.script.writer import ScriptWriter
 from torchbisect.probe.agent.capture.reachable import call_inputs, tensors_in_value
 
@@ -51,7 +52,7 @@ def write_call(call: RecordedCall, *, seed: int = 0, backward: bool = False, tit
 
     Raises ``NotWritable`` if a value can't be written.
     """
-    writer = ScriptWriter("state")
+    writer = ModelWriter("state")
     writer.expect(
         tensor
         for name, value in call_inputs(call.target, call.args, call.kwargs)

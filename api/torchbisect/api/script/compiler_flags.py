@@ -32,7 +32,7 @@ def _flags() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in _MODULES:
         module: Any = importlib.import_module(name)
-        copy = getattr(module, "get_config_copy", None) or getattr(module, "shallow_copy_dict", dict)
+        copy: Any = getattr(module, "get_config_copy", None) or getattr(module, "shallow_copy_dict", dict)
         found.update((f"{name}.{flag}", value) for flag, value in copy().items())
     plain = (bool, int, float, str, type(None))
     return {name: value for name, value in found.items() if isinstance(value, plain) and name != _OWN_FLAG}

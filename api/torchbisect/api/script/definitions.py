@@ -42,7 +42,9 @@ class Definition:
 
 def is_installed(value: Any) -> bool:
     """Return True for a module, class or function of a library, which a script can import."""
-    module: Any = value if isinstance(value, types.ModuleType) else sys.modules.get(getattr(value, "__module__", "") or "")
+    module: Any = (
+        value if isinstance(value, types.ModuleType) else sys.modules.get(getattr(value, "__module__", "") or "")
+    )
     if module is None:
         return True
     file = getattr(module, "__file__", None)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from torchbisect.api.script.definitions import NotWritable, is_installed
+from torchbisect.api.script.writer import ScriptWriter
 from torchbisect.probe.agent.capture.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from torchbisect.api.script.writer import ScriptWriter
 
 _HOOKS = {
     "_forward_hooks": "register_forward_hook",
@@ -21,6 +19,14 @@ _HOOKS = {
     "_backward_pre_hooks": "register_full_backward_pre_hook",
 }
 _PARTS = ("_parameters", "_buffers", "_modules")
+
+
+class ModelWriter(ScriptWriter):
+    """Writer of the statements that make values, modules too."""
+
+    def module(self, module: torch.nn.Module, name: str) -> str:
+        """Write a module and return its name."""
+        return write_module(self, module, name)
 
 
 def write_module(writer: ScriptWriter, module: torch.nn.Module, name: str) -> str:

@@ -131,14 +131,16 @@ class ScriptWriter:
         if isinstance(value, torch.Tensor):
             return self._tensor(value, name)
         if isinstance(value, torch.nn.Module):
-            from torchbisect.api.script.modules import write_module
-
-            return write_module(self, value, name)
+            return self.module(value, name)
         if isinstance(value, enum.Enum):
             return f"{self.expression(type(value))}.{value.name}"
         if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.MethodType):
             return self._callable(value)
         return self._container(value, name) or self._object(value, name)
+
+    def module(self, module: torch.nn.Module, name: str) -> str:
+        """Write a module and return its name; see ``modules.ModelWriter``. Raises ``NotWritable`` if it can't be."""
+        raise NotWritable(f"{name} is a module")
 
     def _tensor(self, tensor: torch.Tensor, name: str) -> str:
         written = None
@@ -176,7 +178,8 @@ class ScriptWriter:
                 self.add(f"{name}.{attribute} = {self.expression(getattr(module, attribute), attribute)}")
 
     def _callable(self, value: Any) -> str:
-        if isinstance(value, types.MethodType):
+        owner = getattr(value, "__self__", None)
+        if isinstance(value, types.MethodType) or not isinstance(owner, types.ModuleType | type | None):
             return f"{self.expression(value.__self__, 'owner')}.{value.__name__}"
         if is_installed(value):
             return self._imported(value)
