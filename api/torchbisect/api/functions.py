@@ -56,7 +56,9 @@ def _run(command: str, function: Any, args: Any, kwargs: Any, options: CheckOpti
     if checked.script is None:
         return checked.report
     wanted = check_options(
-        Options(checked.script, command=command, out=options.folder, torch="installed", seed=options.seed, **options.run)
+        Options(
+            checked.script, command=command, out=options.folder, torch="installed", seed=options.seed, **options.run
+        )
     )
     pipeline = Pipeline(wanted, Display(wanted.verbosity))
     pipeline.execute()

@@ -59,7 +59,7 @@ class DoublePrecision(TorchDispatchMode):
         mutates = function._schema.is_mutable
         if not mutates and not _is_view(function):
             args, kwargs = tree_map(widen, args), tree_map(widen, kwargs)
-        elif mutates and args and isinstance(args[0], torch.Tensor) and args[0].dtype in (torch.float64, torch.complex128):
+        elif mutates and args and _is_wide(args[0]):
             args = (args[0], *tree_map(widen, tuple(args[1:])))
         args = tuple(_WIDER.get(item, item) if isinstance(item, torch.dtype) else item for item in args)
         if isinstance(kwargs.get("dtype"), torch.dtype):
@@ -78,6 +78,10 @@ class DoublePrecision(TorchDispatchMode):
         if base.endswith("_like") and kwargs.get("dtype") is None and args[0].dtype is torch.float64:
             kwargs["dtype"] = torch.float32
         return tree_map(widen, function(*args, **kwargs))
+
+
+def _is_wide(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.float64, torch.complex128)
 
 
 def _is_view(function: Any) -> bool:
