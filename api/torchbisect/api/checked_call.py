@@ -64,6 +64,8 @@ class _Call:
     def run(self, role: str) -> Run:
         """Make the call once, with copies of its arguments."""
         function, args, kwargs = self._copied()
+        # As in a process of its own: what was compiled for earlier calls decides how this one is compiled.
+        torch._dynamo.reset()
         with recording(role, self._folders, self._options.seed) as made, made.mode():
             try:
                 output = torch.compile(function, **self._options.compile)(*args, **kwargs)
