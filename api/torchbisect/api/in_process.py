@@ -155,7 +155,7 @@ def recording(role: str, folders: Sequence[str], seed: int = 0) -> Iterator[Reco
         recorder.finish({}, {})
         ending = {**_ending(found.error, classifier), "seconds": round(time.monotonic() - began, 4)}
         ending.update(compiled=len(recorder.compiled_sites), call_seconds=recorder.call_seconds[:200])
-        found.run = Run(ending, tape.entries(), "", [], [], tape.dropped)
+        found.run = Run(ending, tape.entries(), "", [], [], tape.dropped, is_ended=True)
         tape.close()
 
 
