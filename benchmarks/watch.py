@@ -71,9 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         killed = _watch(folder, second, typed, until=lambda: _answered(folder) >= count + count // 2)
         kept = _answered(folder) - count
         rest = _watch(folder, second, typed)
-        asked = _answered(folder) - count
+        whole_count, asked = _answered(folder) - count, _asked_by_last_run(folder)
         print(
-            f"{' '.join(second)}: killed with {kept} answers of {count}; then {count - kept} asked, {asked} in the end"
+            f"{' '.join(second)}: killed with {kept} answers of {count}; then {asked} asked, {whole_count} in the end"
         )
         wall, memory = killed.wall + rest.wall, max(killed.memory, rest.memory)
         print(f"  with the kill {wall / count:.2f} s of wall a bug, most memory {memory / 2**30:.2f} GiB")
@@ -110,6 +110,11 @@ def _copied(one: WatchedBug, number: int) -> WatchedBug:
 def _answered(folder: Path) -> int:
     with Database(folder / "triage.sqlite") as database:
         return len(Ledger(database).answers())
+
+
+def _asked_by_last_run(folder: Path) -> int:
+    with Database(folder / "triage.sqlite") as database:
+        return Ledger(database).runs()[-1].asked
 
 
 def _watch(folder: Path, build: Sequence[str], typed: Sequence[str], until: Callable[[], bool] | None = None) -> Cost:
