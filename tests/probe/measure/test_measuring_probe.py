@@ -87,7 +87,7 @@ def test_a_build_is_not_worse_than_itself(builds: tuple[Venv, Venv]) -> None:
 
 @pytest.mark.long
 def test_memory_that_is_kept_alive_counts(builds: tuple[Venv, Venv]) -> None:
-    with MeasuringProbe(builds[1], builds[0], Journal(), options("memory", 1.5)) as probe:
+    with MeasuringProbe(builds[1], builds[0], Journal(), options("memory", 1.2)) as probe:
         verdict = probe.ask(question("import torch\ntorch.keep()\n"))
     assert verdict.answer is Answer.SAME, verdict.detail
 
