@@ -119,14 +119,6 @@ def _wrong(folder: Folder) -> Folder | None:
 RUN_WHOLE = [
     "data beside the script, by a relative path",
     "data by the folder of the script, from another folder",
-    "a module of a package",
-    "a file with relative imports",
-    "arguments as python takes them",
-    "an output file that is read again",
-    "data above the folder of a package",
-    "a folder src, resources and a configuration",
-    "subcommands, overrides and a configuration",
-    "a script that changes the working directory",
     "a variable of the shell",
 ]
 
