@@ -51,6 +51,7 @@ def index(tmp_path: Path) -> str:
     ("measure", "worse_by", "script", "first"),
     [
         ("metric:speed", "0.8", "import torch\nprint('speed =', torch.SPEED)\n", FEWER),
+        ("time", "1.15", "import torch\n\n\ndef benchmark():\n    torch.work()\n", SLOWER),
     ],
 )
 def test_the_build_is_named(tool: Tool, index: str, measure: str, worse_by: str, script: str, first: int) -> None:
