@@ -201,3 +201,21 @@ torch.compile(Net())(torch.ones(2))
     )
     text = after("isolate_call", program, "relu", "compile", trace=Trace(frozenset(), calls, ()))
     assert text.endswith("torch.compile(refine)(torch.ones(2))")
+
+
+def test_arguments_that_share_memory_share_it_in_the_isolated_call() -> None:
+    program = """
+import torch
+def step(line, tap):
+    line.add_(1)
+    return tap[0]
+def train(run):
+    for line in (torch.zeros(4), torch.ones(4) * 2):
+        for start in range(3):
+            print(start, run(line, line[1:]))
+train(torch.compile(step))
+"""
+    arguments = (Argument("line", "(shared0 := torch.zeros(4))", False), Argument("tap", "shared0[1:]", False))
+    calls = (Call(0, None, "step", 3, arguments, None, None, True, True, 0.1),)
+    text = after("isolate_call", program, "add_", "compile", trace=Trace(frozenset(), calls, ()))
+    assert text.endswith("shared0 = torch.zeros(4)\ntorch.compile(step)(shared0, shared0[1:])")

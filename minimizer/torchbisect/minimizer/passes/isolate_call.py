@@ -151,9 +151,10 @@ def _scripts_with_callee(
         wrapper = _with_tensor_operation(called, args, keywords, all_names(tree))
         definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
         args = [expression("torch.ones(1)"), *args]
+    shared, args, keywords = _assigned_first(args, keywords)
     value = _compile(called, options) if call.compiled else called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
-    preamble = [*_global_statements(tree), *definitions]
+    preamble = [*_global_statements(tree), *definitions, *shared]
     for ending in _endings(invocation, call.compiled and _uses_gradients(tree), call.raised):
         yield without_unused(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
 
@@ -231,6 +232,23 @@ def _arguments(call: Call, roots: set[str], options: list[ast.keyword]) -> tuple
         else:
             args.append(value)
     return args, keywords
+
+
+def _assigned_first(
+    args: list[ast.expr], keywords: list[ast.keyword]
+) -> tuple[list[ast.stmt], list[ast.expr], list[ast.keyword]]:
+    """Return the assignments that arguments make by ``:=``, as tensors of one storage do, and what is left of them."""
+    assignments: list[ast.stmt] = []
+
+    class Names(ast.NodeTransformer):
+        def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+            target = ast.Name(id=node.target.id, ctx=ast.Store())
+            assignments.append(ast.Assign(targets=[target], value=node.value))
+            return ast.Name(id=node.target.id, ctx=ast.Load())
+
+    names = Names()
+    given = [names.visit(value) for value in args]
+    return assignments, given, [ast.keyword(arg=item.arg, value=names.visit(item.value)) for item in keywords]
 
 
 def _compile(value: ast.expr, options: list[ast.keyword]) -> ast.expr:

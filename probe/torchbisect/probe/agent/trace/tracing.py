@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 import torch
 
 from .attribute_reads import AttributeReads
+from .shared_storage import with_shared_storage
 from .value_source import ExpressionWriter
 
 MAX_CALLS_PER_FUNCTION = 8
@@ -179,7 +180,9 @@ class Tracer:
         count = self._call_counts[key] = self._call_counts.get(key, 0) + 1
         if count > MAX_CALLS_PER_FUNCTION or len(self._calls) >= MAX_CALLS:
             return None
-        texts = [(parameter, self._writer.write(value)) for parameter, value in arguments]
+        values = [value for _, value in arguments]
+        written = with_shared_storage(values, [self._writer.write(value) for value in values])
+        texts = [(parameter, text) for (parameter, _), text in zip(arguments, written)]
         owner_expression = self._writer.write(owner) if owner is not None else None
         number = len(self._calls)
         self._calls.append(

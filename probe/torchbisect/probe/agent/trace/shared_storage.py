@@ -1,0 +1,56 @@
+"""Write tensors that share their storage as views of one, so that what changes one changes the others too."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence
+
+import torch
+
+from ..capture import raw_tensor
+from .value_source import Expression
+
+
+def with_shared_storage(values: Sequence[Any], texts: Sequence[Optional[Expression]]) -> List[Optional[Expression]]:
+    """Return the texts, with those of tensors of one storage in terms of the largest, named by ``:=`` at the first.
+
+    A storage of which no tensor is the whole, from its start and without gaps, is left as it is.
+    """
+    found = list(texts)
+    try:
+        with raw_tensor.without_dispatch():
+            for number, places in enumerate(_groups(values)):
+                _write_group(values, found, places, "shared{}".format(number))
+    except Exception:  # a tensor without storage, or a subclass with its own rules
+        return list(texts)
+    return found
+
+
+def _groups(values: Sequence[Any]) -> List[List[int]]:
+    """Return the positions of the tensors that share a storage, for each storage of several."""
+    places: Dict[int, List[int]] = {}
+    for place, value in enumerate(values):
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.numel():
+            places.setdefault(value.untyped_storage().data_ptr(), []).append(place)
+    return [group for storage, group in places.items() if storage and len(group) > 1]
+
+
+def _write_group(values: Sequence[Any], texts: List[Optional[Expression]], places: List[int], name: str) -> None:
+    whole = max(places, key=lambda place: values[place].numel())
+    base, text = values[whole], texts[whole]
+    same_type = all(values[place].dtype == base.dtype for place in places)
+    if text is None or not same_type or base.storage_offset() or not base.is_contiguous():
+        return
+    for place in places:
+        named = name if place != places[0] else "({} := {})".format(name, text.text)
+        texts[place] = Expression(named + _view(values[place], base), False)
+
+
+def _view(value: torch.Tensor, base: torch.Tensor) -> str:
+    """Return what has to follow the base's name to give a view of it with the same elements."""
+    size, stride, offset = tuple(value.size()), tuple(value.stride()), value.storage_offset()
+    if (size, stride, offset) == (tuple(base.size()), tuple(base.stride()), 0):
+        return ""
+    if base.dim() == value.dim() == 1 and stride == (1,):
+        end = "" if offset + size[0] == base.numel() else str(offset + size[0])
+        return "[{}:{}]".format(offset or "", end)
+    return ".as_strided({}, {}, {})".format(size, stride, offset)
