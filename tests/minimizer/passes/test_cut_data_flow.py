@@ -79,3 +79,10 @@ def test_an_object_goes_with_its_class_when_its_attribute_is_written_out() -> No
     reads = (Value(5, "<module>", "plan.steps", "[1, 2]", True),)
     text = after("cut_data_flow.attributes", program, "keep", trace=Trace(frozenset(), (), (), reads))
     assert text == "keep([1, 2])"
+
+
+def test_a_global_goes_with_the_statements_that_fill_it() -> None:
+    program = "b = dict(x=[])\nb['x'].append(1)\nb['y'] = 2\ndef f():\n    for a in b:\n        keep(a)\nf()"
+    reads = (Value(6, "f", "b", "{'x': [1], 'y': 2}", True),)
+    text = after("cut_data_flow.attributes", program, "keep", trace=Trace(frozenset(), (), (), reads))
+    assert text == "def f():\n    for a in {'x': [1], 'y': 2}:\n        keep(a)\nf()"

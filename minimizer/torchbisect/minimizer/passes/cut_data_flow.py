@@ -126,7 +126,10 @@ def attributes(search: ReductionSearch) -> None:
     if search.trace is None:
         return
     edits = list(_traced_attributes(search.tree, search.trace))
-    tree = apply_or_none(search.tree, edits) if edits else None
+    makers = list(_makers(search.tree, edits))
+    removed = {id(node) for edit in makers for old, _ in edit.changes for node in walk(old)}
+    kept = [edit for edit in edits if not any(id(old) in removed for old, _ in edit.changes)]
+    tree = apply_or_none(search.tree, [*kept, *makers]) if edits else None
     if tree is None:
         return
     # What made an object is mostly only that, whatever its class may do: the oracle tells.
@@ -156,6 +159,26 @@ def _traced_attributes(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
             continue
         if count_nodes(value) <= MOST_NODES:
             yield Edit.of(node, value)
+
+
+def _makers(tree: ast.Module, edits: list[Edit]) -> Iterator[Edit]:
+    """Return edits that remove the module's statements which only make or fill a global that is written out."""
+    gone = {id(old) for edit in edits for old, _ in edit.changes}
+    names = {old.id for edit in edits for old, _ in edit.changes if isinstance(old, ast.Name)}
+    fill: dict[str, list[ast.stmt]] = {name: [] for name in names}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            name = _root(statement.targets[0]) if len(statement.targets) == 1 else None
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            name = _root(statement.value.func)
+        else:
+            name = None
+        if name in fill:
+            fill[name].append(statement)
+    for name, statements in fill.items():
+        gone.update(id(node) for statement in statements for node in walk(statement))
+        if all(id(node) in gone for node in walk(tree) if isinstance(node, ast.Name) and node.id == name):
+            yield from map(Edit.remove, statements)
 
 
 def _is_small(edit: Edit) -> bool:
