@@ -45,7 +45,7 @@ test-long: setup
 # Hours: every bug of a corpus over all releases. docs/corpus.md keeps the result.
 CORPUS ?= ../shared/corpus
 test-corpus: setup
-	TORCHBISECT_CORPUS=$(abspath $(CORPUS)) $(PYTEST) -m long tests/corpus
+	TORCHBISECT_CORPUS=$(abspath $(CORPUS)) $(PYTEST) -m long tests/corpus tests/e2e/test_watch.py
 
 # The documentation, with every link checked.
 docs: setup

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -64,6 +65,9 @@ def check_edge(edge: Edge, truth: dict[str, str], asked: tuple[str, ...]) -> Non
             assert result == newer, (build, edge)
 
 
+@pytest.mark.skipif(
+    "TORCHBISECT_CORPUS" not in os.environ, reason="installs five releases of torch and more: make test-corpus"
+)
 @pytest.mark.timeout(7200)
 def test_five_releases_in_order(tool: Tool) -> None:
     scripts = tool.folder / "scripts"
