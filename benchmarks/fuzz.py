@@ -47,7 +47,7 @@ class Failure:
 
 @dataclass
 class Tried:
-    """What was seen of one parser; ``failures`` has the shortest text of each kind of failure."""
+    """The results of one parser; ``failures`` has the shortest text of each kind of failure."""
 
     count: int = 0
     seconds: float = 0.0

@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 from hypothesis import strategies as st
+from sample_answers import ANSWERS, FACTS, GPU, PYTHON, TRACE
 from spoiled import spoiled, spoiled_json
 
 from torchbisect.bisect.sources.history import _commits, reverted_commit
@@ -99,33 +100,8 @@ def file_with(name: str, text: str) -> Path:
 
 # What agents and environments say.
 
-_RAISED = {
-    "name": "torch._dynamo.exc.Unsupported", "bases": ["RuntimeError"], "message": "call_function x\nfrom user code:\n",
-    "frames": [{"file": "/x/site-packages/torch/a.py", "function": "f", "line": 3, "where": "torch"}], "cause": None,
-}  # fmt: skip
-_FINISHED = {"how": "finished", "compiled": 1, "call_seconds": [0.5], "recompiles": ["x"], "seconds": 1.0}
-_DIFFERENCE = {
-    "kind": "metadata", "place": "call 0 output[1]", "attribute": "requires_grad", "eager": "True", "compiled": "False",
-    "detail": {"index": [0], "error": 1.5, "bound": "nan", "numel": 3},
-}  # fmt: skip
-_OBSERVATIONS = [
-    {"eager": _FINISHED, "compiled": _FINISHED, "differences": [_DIFFERENCE], "notes": ["x"], "drawn": True},
-    {"eager": _FINISHED, "compiled": {**_FINISHED, "how": "raised", "raised": _RAISED}},
-    {"eager": {**_FINISHED, "how": "raised", "raised": {**_RAISED, "cause": _RAISED}}, "compiled": _FINISHED},
-]
-_ANSWERS = [{"id": 1, "answer": one, "begun": None, "seconds": 0.0} for one in _OBSERVATIONS]
-_TRACE = {
-    "lines": [1, 2], "calls": [{"number": 0, "function": "f", "line": 3}],
-    "values": [{"line": 1, "function": "f", "name": "x", "text": "3", "exact": True}],
-}  # fmt: skip
-_FACTS = {"torch": "2.8.0+cpu", "git_version": "abc", "python": "3.11.7", "platform": "Linux", "cuda": None}
-_GPU = {"built": "12.6", "available": True, "capability": [9, 0], "architectures": ["sm_80"], "sum": 4.0}
-_PYTHON = {
-    "version": [3, 11, 7], "implementation": "cpython", "platform": "linux-x86_64", "libc": "glibc 2.36", "mac": "",
-    "free_threaded": False, "debug": False, "base": "/usr/bin/python3", "user_base": None, "torch": "2.8.0",
-}  # fmt: skip
-_MAC = {**_PYTHON, "platform": "macosx-14.0-arm64", "mac": "14.1", "libc": None}
-_INTERPRETER = Interpreter.from_answer(Path("python3"), json.dumps(_PYTHON))
+_MAC = {**PYTHON, "platform": "macosx-14.0-arm64", "mac": "14.1", "libc": None}
+_INTERPRETER = Interpreter.from_answer(Path("python3"), json.dumps(PYTHON))
 
 
 def parse_answer(line: str) -> None:
@@ -342,15 +318,15 @@ _NEEDS = [
 _ADDRESSES = ["pytorch/pytorch#12", "https://github.com/a/b/issues/7#issuecomment-1", "https:/github.com/a/b/pull/3?x"]
 
 PARSERS: dict[str, Parser] = {
-    "agent-answer": Parser(parse_answer, spoiled_json(_ANSWERS), (DecodeError,)),
-    "trace": Parser(lambda text: Trace.from_json(read_json(text)), spoiled_json([_TRACE]), (DecodeError,)),
+    "agent-answer": Parser(parse_answer, spoiled_json(ANSWERS), (DecodeError,)),
+    "trace": Parser(lambda text: Trace.from_json(read_json(text)), spoiled_json([TRACE]), (DecodeError,)),
     "journal": Parser(
         parse_journal,
         spoiled(['{"key": "a", "value": {"answer": "same"}}\n{"key": "b", "value": {"answer": "none"}}\n']),
     ),
-    "facts": Parser(parse_environment_facts, spoiled_json([_FACTS]), (DecodeError,)),
-    "gpu-facts": Parser(lambda text: gpu_failure(text, BUILD), spoiled_json([_GPU])),
-    "interpreter": Parser(parse_interpreter, spoiled_json([_PYTHON, _MAC]), (InputError,)),
+    "facts": Parser(parse_environment_facts, spoiled_json([FACTS]), (DecodeError,)),
+    "gpu-facts": Parser(lambda text: gpu_failure(text, BUILD), spoiled_json([GPU])),
+    "interpreter": Parser(parse_interpreter, spoiled_json([PYTHON, _MAC]), (InputError,)),
     "nvidia-smi": Parser(
         lambda text: choose_variant(["cpu", "cu126"], parse_gpus(text)),
         spoiled(["NVIDIA H100 80GB HBM3, 550.54.15, 9.0\nNVIDIA A100, PCIe, 535.1, 8.0\n"]),

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """How a callable is compiled and called.
+    """The way in which a callable is compiled and called.
 
     Attributes:
         compile: the options of ``torch.compile``: ``{"backend": "eager", "dynamic": True}``.

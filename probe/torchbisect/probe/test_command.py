@@ -9,8 +9,7 @@ measurement. A shell runs it on the environment's side, and there it finds, besi
     TORCHBISECT_SCRIPT          the script that is asked about, where there is one
     CMAKE_PREFIX_PATH           where CMake finds that torch: what ``torch.utils.cmake_prefix_path`` says
 
-On this machine it runs in the user's own folder; a container gets a copy of it, and nothing that is written there
-comes back.
+On this machine it runs in the user's own folder. A container gets a copy, and nothing that is written there comes back.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def test_the_interval_holds_the_ratio_as_often_as_it_says(kind: str) -> None:
 
 @given(st.lists(st.floats(0.5, 2.0), max_size=80))
 def test_a_clear_answer_stays(ratios: list[float]) -> None:
-    """What the first pairs decide, later ones don't change: an interrupted search gives the same answer."""
+    """Later pairs do not change what the first ones decide: an interrupted search gives the same answer."""
     test = PairedTest(1.1, 0.05)
     decisions = [test.decide(ratios[:count]) for count in range(len(ratios) + 1)]
     clear = [decision for decision in decisions if decision in (Decision.WORSE, Decision.NOT_WORSE)]

@@ -120,7 +120,7 @@ class MeasuringProbe:
 
     @property
     def pass_summary(self) -> str:
-        """What was measured where nothing is worse."""
+        """A phrase for the measurement where nothing is worse."""
         return self._last or "it is not worse"
 
     @property

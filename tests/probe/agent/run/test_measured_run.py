@@ -1,4 +1,4 @@
-"""What a run of the installed torch costs, as the file that is sent to an environment measures it."""
+"""The cost of a run of the installed torch, as the file that is sent to an environment measures it."""
 
 from __future__ import annotations
 

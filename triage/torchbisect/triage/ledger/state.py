@@ -52,7 +52,7 @@ class Control(TextEnum):
 
 @dataclass(frozen=True)
 class Sighting:
-    """What one build showed of one bug.
+    """The answer of one build about one bug.
 
     Attributes:
         build: the name of the build.
@@ -100,7 +100,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known about one bug.
+    """The knowledge about one bug.
 
     Attributes:
         state: its state.

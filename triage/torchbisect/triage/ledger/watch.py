@@ -46,7 +46,7 @@ def bug_folder(name: str) -> str:
 
 @dataclass(frozen=True)
 class Context:
-    """What a watch works with.
+    """The things that a watch works with.
 
     Attributes:
         options: the options of every question; ``out`` is the folder of the ledger.

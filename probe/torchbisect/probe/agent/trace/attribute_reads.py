@@ -16,7 +16,7 @@ MAX_EVALUATIONS = 4  # of one read, so that a loop costs nothing
 
 
 class Read(NamedTuple):
-    """What a statement reads: the path of an attribute, or of one name a global, and the statement's last line."""
+    """A read of a statement: the path of an attribute, or of one name a global, and the statement's last line."""
 
     path: Tuple[str, ...]
     line: int
