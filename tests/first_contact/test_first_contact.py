@@ -119,6 +119,13 @@ def _wrong(folder: Folder) -> Folder | None:
 RUN_WHOLE = [
     "data beside the script, by a relative path",
     "data by the folder of the script, from another folder",
+    "data of the working directory, script elsewhere",
+    "a package with __main__",
+    "arguments as python takes them",
+    "an output file that is read again",
+    "the project's root by the script's path",
+    "data above the folder of a package",
+    "a folder src, resources and a configuration",
     "a variable of the shell",
 ]
 

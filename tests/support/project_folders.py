@@ -218,9 +218,12 @@ PROJECTS = {
                 step = torch.compile(lambda x: x * 2, backend="eager")
                 with concurrent.futures.ThreadPoolExecutor(2) as pool:
                     assert [t.item() for t in pool.map(step, [torch.ones(1), torch.zeros(1)])] == [2, 0]
-                with tempfile.TemporaryDirectory() as folder:
-                    open(folder + "/x", "wb").write(pickle.dumps(step(torch.ones(2))))
-                    assert pickle.load(open(folder + "/x", "rb")).sum() == 4
+                # A global with the random name would be a value that is another one in each run.
+                def there_and_back(value):
+                    with tempfile.TemporaryDirectory() as folder:
+                        open(folder + "/x", "wb").write(pickle.dumps(value))
+                        return pickle.load(open(folder + "/x", "rb"))
+                assert there_and_back(step(torch.ones(2))).sum() == 4
                 assert subprocess.check_output([sys.executable, "-c", "print(1)"], text=True) == "1\\n"
                 """, compiled=False)
         }
