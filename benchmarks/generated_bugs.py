@@ -60,19 +60,6 @@ assert x.grad == 2
 """
 
 
-_SLICES = """\
-import torch
-def g(x):
-    y = torch.zeros(1, 2)
-    y[:, 1] += x[:, 0]
-    y[:, 1] += x[:, 0]
-    return y.sum()
-@torch.compile
-def f(x):
-    return torch.func.grad(g)(x)
-assert f(torch.ones(1, 2))[0, 0] == 2
-"""
-
 _CELU = """\
 import torch
 @torch.compile(backend="aot_eager_decomp_partition")
@@ -84,14 +71,6 @@ except RuntimeError:
     pass
 else:
     raise AssertionError("compiled raises nothing")
-"""
-
-_BCE = """\
-import torch
-@torch.compile(backend="aot_eager_decomp_partition")
-def f(x):
-    return torch.nn.functional.binary_cross_entropy_with_logits(x, x, torch.ones(1))
-assert f(torch.ones(1, dtype=torch.bfloat16)).dtype == torch.bfloat16
 """
 
 
@@ -159,29 +138,10 @@ BUGS = {
             "padded = h.detach() + 1.0\npadded.unfold(1, 1, 2).mul_(2.0)\nout = h + padded",
         ),
         Bug(
-            "slices",
-            _SLICES,
-            "inductor",
-            "out = h + torch.func.grad(spread)(h.detach())",
-            "def spread(values):\n"
-            "    columns = torch.zeros_like(values)\n"
-            "    columns[:, 1] += values[:, 0]\n"
-            "    columns[:, 1] += values[:, 0]\n"
-            "    return columns.sum()",
-        ),
-        Bug(
             "celu",
             _CELU,
             "aot_eager_decomp_partition",
             "activated = h.detach() - 0.5\ntorch.celu_(activated, 0.0)\nout = h + activated",
-        ),
-        Bug(
-            "bce",
-            _BCE,
-            "aot_eager_decomp_partition",
-            "chances = torch.rand(h.shape[-1])\n"
-            "score = nn.functional.binary_cross_entropy_with_logits(h.bfloat16(), h.sigmoid().bfloat16(), chances)\n"
-            "out = h * 0.5 if score.dtype == torch.bfloat16 else h + score",
         ),
     )
 }
