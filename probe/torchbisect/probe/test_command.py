@@ -24,7 +24,6 @@ import time
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.process.run_command import Completed
@@ -33,10 +32,8 @@ from torchbisect.core.decode import decode
 from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.folders import MOST_DEPTH, walk_folder
 from torchbisect.core.repro import Repro, Settings, fingerprint
-from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.core.version import __version__
-from torchbisect.probe.agent_client import Agent, ToolAnswer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
@@ -45,9 +42,9 @@ from torchbisect.probe.judge.matching import matches
 from torchbisect.probe.judge.normalize import normalize
 from torchbisect.probe.judge.observation import Ending, How, Observation
 from torchbisect.probe.judge.signature import Signature
-from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import siblings_digest, write_siblings
 from torchbisect.probe.oracle import Question
+from torchbisect.probe.separate_runs import DEFAULT_TIMEOUT, SeparateRuns
 from torchbisect.probe.standalone_run import check_disk, last_words
 
 SKIP = 125
@@ -56,7 +53,6 @@ NO_SCRIPT = Repro("", name="")
 """The repro of a test that needs no script."""
 
 _NOT_EXECUTABLE, _NOT_FOUND, _SIGNALLED = 126, 127, 128
-_DEFAULT_TIMEOUT = 1800.0
 _KEPT_OUTPUT = 4000
 # A file that the command names is part of the question, unless it is so large that it must be data.
 _LARGEST_NAMED = 1 << 20
@@ -75,7 +71,7 @@ os.execvp("sh", ["sh", "-c", sys.argv[1]])
 """
 
 
-class CommandProbe:
+class CommandProbe(SeparateRuns):
     """Answers questions about one environment by the user's own test. See ``oracle.Oracle``.
 
     Settings are not part of a test's question: it compiles as it likes. ``asked`` counts the runs of the command.
@@ -105,24 +101,17 @@ class CommandProbe:
         repeat: int = 1,
         scope: str = "",
     ) -> None:
-        self.environment = environment
+        super().__init__(environment)
         self.journal = journal
         self.command = command
-        self.limits = Limits()
         self.repeat = max(1, repeat)
         self.asked = 0
         self._directory = directory
-        self._timeout = timeout or _DEFAULT_TIMEOUT
+        self._timeout = timeout or DEFAULT_TIMEOUT
         self._scope = scope
-        self._agent: Agent | None = None
 
     def __enter__(self) -> CommandProbe:
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
-    ) -> None:
-        self.close()
 
     def clone(self) -> CommandProbe:
         """Return another one with the same journal, for another thread."""
@@ -135,9 +124,6 @@ class CommandProbe:
             repeat=self.repeat,
             scope=self._scope,
         )
-
-    def start(self) -> None:
-        """Do nothing: each run of the test is a process of its own."""
 
     def run(self, repro: Repro) -> Completed:
         """Return how the test ended; it is run if the journal does not have it."""
@@ -197,42 +183,15 @@ class CommandProbe:
         """Return what one more run of the test finds wrong."""
         return self._mismatch_of(self.execute(repro), repro)
 
-    def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
-        """Return ``None``: every run of a test is a plain process."""
-        return None
-
     def ask_once(self, question: Question) -> Verdict:
         """Answer a question by one more run of the test; no two runs share anything."""
         return self.ask_in_fresh_process(question)
-
-    def fresh_process_agrees(self, question: Question) -> bool:
-        """Return True: each run of a test is a process of its own."""
-        return True
 
     def reproduction_rate(self, question: Question, times: int) -> float:
         """Return the share of ``times`` runs that show the failure: 1.0 for one that every run shows."""
         runs = [self._run(question.repro, number) for number in range(1, times + 1)]
         verdicts = [self._judged(done, question) for done in runs]
         return sum(verdict.same for verdict in verdicts) / times
-
-    def prepare_fresh_process(self) -> None:
-        """Do nothing: each run of a test is a process of its own."""
-
-    def trace(self, repro: Repro) -> Trace:
-        """Return what an eager run of a script did; empty for one that only the test can run."""
-        self._agent = self._agent or Agent(self.environment, self.limits)
-        return self._agent.trace(repro)
-
-    def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
-        """Return the answer of one of torch's own tools; see ``Oracle``."""
-        self._agent = self._agent or Agent(self.environment, self.limits)
-        return self._agent.run_tool(name, repro)
-
-    def close(self) -> None:
-        """End the agent that traces scripts; the test's own processes end with each run."""
-        agent, self._agent = self._agent, None
-        if agent is not None:
-            agent.close()
 
     def _judged(self, done: Completed, question: Question) -> Verdict:
         found = _signature(done, question.repro)

@@ -153,12 +153,17 @@ def _traced_attributes(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
         text = texts.get((statement.end_lineno or 0, ast.unparse(node)))
         if text is None:
             continue
-        try:
-            value = expression(text)
-        except SyntaxError:
-            continue
-        if count_nodes(value) <= MOST_NODES:
+        value = _parsed(text)
+        if value is not None and count_nodes(value) <= MOST_NODES:
             yield Edit.of(node, value)
+
+
+def _parsed(text: str) -> ast.expr | None:
+    """Return the expression of a traced value, or ``None`` if this Python can't parse it."""
+    try:
+        return expression(text)
+    except SyntaxError:
+        return None
 
 
 def _makers(tree: ast.Module, edits: list[Edit]) -> Iterator[Edit]:
@@ -238,11 +243,8 @@ def _cuts(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
         written = ast.unparse(node.value)
         if text is None or text == written or ".compile(" in written:
             continue
-        try:
-            value = expression(text)
-        except SyntaxError:
-            continue
-        if count_nodes(value) <= max(count_nodes(node.value), MOST_NODES):
+        value = _parsed(text)
+        if value is not None and count_nodes(value) <= max(count_nodes(node.value), MOST_NODES):
             plain = _without_random_numbers(text) if id(node) in inside else None
             if plain is not None:
                 yield Edit.of(node.value, plain)
@@ -257,10 +259,7 @@ def _numbers_in_place(node: ast.Assign, scope: ast.AST, texts: list[str]) -> Edi
     target, changes = node.targets[0], list[tuple[ast.AST, Replacement]]()
     assert isinstance(target, (ast.Tuple, ast.List))
     for item, text in zip(target.elts, texts):
-        try:
-            value = expression(text)
-        except SyntaxError:
-            return None
+        value = _parsed(text)
         mentions = references(scope, item.id) if isinstance(item, ast.Name) else []
         stored = sum(not isinstance(mention.ctx, ast.Load) for mention in mentions)
         if stored != 1 or not isinstance(value, ast.Constant):

@@ -11,29 +11,25 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from types import TracebackType
 
 from torchbisect.containers.environment import Environment
 from torchbisect.core.decode import decode
 from torchbisect.core.repro import Repro, Settings, fingerprint
-from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.core.version import __version__
-from torchbisect.probe.agent_client import Agent, ToolAnswer
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.judge.signature import Signature
-from torchbisect.probe.limits import Limits
 from torchbisect.probe.measure.comparison import BuildMeasurement, Comparison, MeasuredAnswer, Pair
 from torchbisect.probe.measure.measure import Measure, format_value
 from torchbisect.probe.measure.measured_runs import MeasuredRuns
 from torchbisect.probe.module_sources import repro_identity
 from torchbisect.probe.oracle import Question
+from torchbisect.probe.separate_runs import DEFAULT_TIMEOUT, SeparateRuns
 from torchbisect.probe.test_command import named_files
 
-_DEFAULT_TIMEOUT = 1800.0
 TOO_NOISY = "too-noisy"
 
 
@@ -75,7 +71,7 @@ def _result_key(options: MeasuringOptions, repro: Repro, against: str, build: st
     return fingerprint(options.key(repro), options.worse_by, against, build)
 
 
-class MeasuringProbe:
+class MeasuringProbe(SeparateRuns):
     """Compares one environment with that of the reference build. See ``oracle.Oracle``.
 
     Every pair of runs is a line of the journal, and so is the comparison that they lead to.
@@ -100,23 +96,16 @@ class MeasuringProbe:
         *,
         on_pair: Callable[[int], None] = lambda number: None,
     ) -> None:
-        self.environment = environment
-        self.limits = Limits()
+        super().__init__(environment)
         self._reference_environment, self._journal, self._options = reference, journal, options
         self._on_pair = on_pair
         self._same = _is_same(environment, reference)
         self._asked, self._reference = self._runs(environment), self._runs(reference)
-        self._agent: Agent | None = None
         self._number = 0
         self._last = ""
 
     def __enter__(self) -> MeasuringProbe:
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def pass_summary(self) -> str:
@@ -134,16 +123,11 @@ class MeasuringProbe:
             self.environment, self._reference_environment, self._journal, self._options, on_pair=self._on_pair
         )
 
-    def start(self) -> None:
-        """Do nothing: each run is a process of its own."""
-
     def close(self) -> None:
         """Remove what the runs compiled, and end the agent of torch's own tools."""
         self._asked.close()
         self._reference.close()
-        agent, self._agent = self._agent, None
-        if agent is not None:
-            agent.close()
+        super().close()
 
     def measurement(self, repro: Repro, *, again: bool = False) -> BuildMeasurement:
         """Return the comparison; ``again`` measures anew, whatever the journal has."""
@@ -215,7 +199,7 @@ class MeasuringProbe:
         return MeasuredRuns(
             environment,
             options.measure,
-            timeout=options.timeout or _DEFAULT_TIMEOUT,
+            timeout=options.timeout or DEFAULT_TIMEOUT,
             command=options.command,
             directory=options.directory,
         )
@@ -280,30 +264,9 @@ class MeasuringProbe:
         """Return the mismatch that measuring anew shows."""
         return self._mismatch_of(self.measurement(repro, again=True))
 
-    def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
-        """Return ``None``: every run is a plain process."""
-        return None
-
-    def fresh_process_agrees(self, question: Question) -> bool:
-        """Return True: each run is a process of its own."""
-        return True
-
     def reproduction_rate(self, question: Question, times: int) -> float:
         """Return 1.0 where the build is worse: the test of its pairs has an error rate already."""
         return float(self.ask(question).same)
-
-    def prepare_fresh_process(self) -> None:
-        """Do nothing: each run is a process of its own."""
-
-    def trace(self, repro: Repro) -> Trace:
-        """Return what an eager run of a script did."""
-        self._agent = self._agent or Agent(self.environment, self.limits)
-        return self._agent.trace(repro)
-
-    def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
-        """Return the answer of one of torch's own tools; see ``Oracle``."""
-        self._agent = self._agent or Agent(self.environment, self.limits)
-        return self._agent.run_tool(name, repro)
 
 
 def _is_same(first: Environment, second: Environment) -> bool:
