@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long
 
 TORCH = """
 __version__ = {version!r}
-COST, COPIES, SPEED = {cost}, {copies}, {speed}
+COST, SPEED = {cost}, {speed}
 
 
 class version:
@@ -25,14 +25,9 @@ def work():
     for number in range(int(20000 * COST)):
         total += number
     return total
-
-
-def keep():
-    global kept
-    kept = [b"x" * (30 << 20) + bytes([number]) for number in range(COPIES)]
 """
 #: The first of ten releases with each planted change: another build for each.
-SLOWER, LARGER, FEWER = 7, 5, 9
+SLOWER, FEWER = 7, 9
 
 
 @pytest.fixture
@@ -41,9 +36,8 @@ def index(tmp_path: Path) -> str:
     tree = with_requirements(WheelTree(tmp_path / "index"))
     for number in range(1, 11):
         version = f"2.{number}.0"
-        cost, copies = (1.3 if number >= SLOWER else 1.0), (2 if number >= LARGER else 1)
-        speed = 70 if number >= FEWER else 100
-        tree.add("torch", version, source=TORCH.format(version=version, cost=cost, copies=copies, speed=speed))
+        cost, speed = (1.3 if number >= SLOWER else 1.0), (70 if number >= FEWER else 100)
+        tree.add("torch", version, source=TORCH.format(version=version, cost=cost, speed=speed))
     return tree.url
 
 

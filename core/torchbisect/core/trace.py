@@ -80,8 +80,8 @@ class Value:
 class Trace:
     """Record of one eager run: the script's lines that ran, from 1, its calls, and the values of assigned names.
 
-    The calls are in the order they began, at most a fixed number for each function. ``reads`` has the attributes of
-    names that statements read and that always had one value, by their path, such as ``config.width``.
+    The calls are in the order they began, at most a fixed number for each function. ``reads`` has the attributes that
+    statements read, by their path such as ``config.width``, and the globals that functions read, if they had one value.
     """
 
     lines: frozenset[int]
