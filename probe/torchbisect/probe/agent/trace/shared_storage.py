@@ -30,8 +30,10 @@ def _groups(values: Sequence[Any]) -> List[List[int]]:
     places: Dict[int, List[int]] = {}
     for place, value in enumerate(values):
         if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.numel():
-            places.setdefault(value.untyped_storage().data_ptr(), []).append(place)
-    return [group for storage, group in places.items() if storage and len(group) > 1]
+            storage = raw_tensor.storage_key(value)
+            if storage is not None:
+                places.setdefault(storage, []).append(place)
+    return [group for group in places.values() if len(group) > 1]
 
 
 def _write_group(values: Sequence[Any], texts: List[Optional[Expression]], places: List[int], name: str) -> None:
