@@ -62,3 +62,13 @@ def test_no_ratio_is_no_chart() -> None:
 def test_a_sparkline_of_equal_numbers_is_flat() -> None:
     assert sparkline([2.0, 2.0, 2.0]) == "▁▁▁"
     assert sparkline([]) == ""
+
+
+def test_names_and_units_of_a_foreign_report_are_shown_and_not_obeyed(whole: Report) -> None:
+    foreign = dataclasses.replace(MEASURED, measure="a\x1b[2Jb", unit="<img src=x> | [a](http://host.example)")
+    report = dataclasses.replace(whole, measurement=foreign)
+    assert "\x1b" not in str(summary(report))
+    text = markdown.render(report)
+    assert "<img" not in text
+    assert "](http://host.example)" not in text
+    assert "\x1b" not in text

@@ -45,7 +45,9 @@ def measurement(
         answer = "; ".join(filter(None, [answer_text(row), counts_text(row)]))
         if row.build == found.against:
             answer = f"against itself: {answer}"
-        rows.append([cell(row.build), *(Markdown(one) for one in (value, ratio, interval, pairs)), text(answer)])
+        # The unit is text of the report; a dash alone is ours.
+        shown = Markdown(value) if row.value is None else text(value)
+        rows.append([cell(row.build), shown, *(Markdown(one) for one in (ratio, interval, pairs)), text(answer)])
     ratios = [row.ratio or 0.0 for row in found.with_ratio]
     line = [sparkline(ratios)] if len(ratios) > 1 else []
     line += [text(found.words)] if found.words else []

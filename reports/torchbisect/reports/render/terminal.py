@@ -46,6 +46,7 @@ def columns(lines: Iterable[SummaryLine]) -> Text:
     """Return labels and texts, a line each, without rich markup: a script's words must not color or hide anything."""
     rows = []
     for label, words, label_style, style in lines:
+        label = one_line(label, 80)  # the name of a measured number is the user's own
         space = " " * max(2, _LABEL - len(label))
         rows.append(Text.assemble((label, label_style), space, (one_line(words, 400), style)))
     return Text("\n").join(rows)
