@@ -12,11 +12,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from more_folders import MORE
 from project_folders import PROJECTS
 from user_folders import COMPILED, FOLDERS, Folder
 
 from torchbisect.cli.click_options import options_from
 from torchbisect.cli.commands import main
+from torchbisect.cli.typed_input import with_typed_input
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.run import Pipeline
@@ -38,7 +40,8 @@ def shared() -> Iterator[SharedResources]:
 def reported(shared: SharedResources, command: str, *words: str) -> Report:
     """Return the report of a command, in this process."""
     context = main.commands[command].make_context(command, ["--torch", "installed", "--timeout", "30", *words])
-    pipeline = Pipeline(options_from(command, context.params), Display(-1), partial(LocalProvider, shared=shared))
+    options = with_typed_input(options_from(command, context.params))
+    pipeline = Pipeline(options, Display(-1), partial(LocalProvider, shared=shared))
     pipeline.execute()
     return pipeline.report
 
@@ -52,7 +55,7 @@ def listed(root: Path) -> dict[str, str]:
     }
 
 
-ALL = {**FOLDERS, **PROJECTS}
+ALL = {**FOLDERS, **PROJECTS, **MORE}
 SOME_OF_EACH_KIND = [
     pytest.param(name, marks=[] if number % 5 == 0 and name in FOLDERS else pytest.mark.long)
     for number, name in enumerate(ALL)

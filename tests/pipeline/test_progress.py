@@ -62,6 +62,18 @@ def test_the_present_status_is_asked_each_time() -> None:
     assert "Triage: step 1" in stream.getvalue()
 
 
+def test_the_first_silence_counts_from_the_start_of_the_process() -> None:
+    script = """
+import time
+time.sleep(2)
+from torchbisect.pipeline.progress import Display
+with Display(every=2).working("Reading"):
+    time.sleep(1)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "Reading" in done.stderr
+
+
 def test_quiet_shows_no_progress_and_nothing_follows_the_end() -> None:
     quiet, stream = io.StringIO(), io.StringIO()
     with Display(-1, quiet, every=0.02).stage("Observe"):

@@ -128,6 +128,33 @@ FOLDERS: dict[str, Folder] = {
         ("work.ipynb",),
         plain=("-c", COMPILED),
     ),
+    "data on standard input": Folder(
+        {
+            "train.py": "import os, sys\nassert sys.stdin.readline() == 'a\\n' and not sys.stdin.isatty()\n"
+            "assert [line for line in sys.stdin] == ['b\\n', 'ü'] and sys.stdin.read() == ''\n"
+            "assert os.listdir('.') == ['train.py'], os.listdir('.')\n" + COMPILED
+        },
+        typed_input="a\nb\nü",
+    ),
+    "data on standard input, read by a module and by input()": Folder(
+        {
+            "train.py": "from rows import first\nassert first() == 'x,y' and input() == '1,2'\n"
+            "assert open('a.txt').read() == 'z'\n" + COMPILED,
+            "rows.py": "import sys\ndef first():\n    return sys.stdin.buffer.readline().decode().strip()\n",
+            "a.txt": "z",
+        },
+        typed_input="x,y\n1,2\n",
+    ),
+    "standard input that is empty": Folder({"train.py": "import sys\nassert sys.stdin.read() == ''\n" + COMPILED}),
+    "a file as an argument that may be standard input": Folder(
+        {
+            "train.py": "import argparse\nparser = argparse.ArgumentParser()\n"
+            "parser.add_argument('file', type=argparse.FileType('r'))\n"
+            "assert parser.parse_args().file.read() == 'abc'\n" + COMPILED
+        },
+        ("train.py", "-"),
+        typed_input="abc",
+    ),
     "standard input": Folder({"helper.py": "x = 1\n"}, ("-",), typed_input="import helper\n" + COMPILED),
     "arguments as python takes them": Folder(
         {

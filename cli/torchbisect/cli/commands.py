@@ -16,9 +16,11 @@ from torchbisect.cli.click_options import SEARCH_OPTIONS, Number, Size, options_
 from torchbisect.cli.help_pages import CONTEXT, CommandGroup, GroupedCommand
 from torchbisect.cli.next_step import next_step
 from torchbisect.cli.script_command import ScriptCommand, refused_options, with_script
+from torchbisect.cli.typed_input import with_typed_input
 from torchbisect.containers.leftovers import sweep
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.options import CHANNELS, Options
+from torchbisect.pipeline.progress import Display
 from torchbisect.triage import command as triage
 from torchbisect.triage import watch_command as watch
 from torchbisect.triage.candidates import run_first_that_fails
@@ -38,7 +40,8 @@ def main() -> None:
     \b
     A first try: torchbisect check repro.py
     """
-    sweep()
+    with Display().working("Removing what killed runs left"):
+        sweep()
 
 
 _STAGES = (
@@ -63,7 +66,10 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> No
     def command(**given: Any) -> None:
         options = options_from(name, given)
         reference = issue_command.issue_named(options.script)
-        candidates = (options,) if reference is None else issue_command.with_issue(options, reference)
+        if reference is None:
+            candidates: tuple[Options, ...] = (with_typed_input(options),)
+        else:
+            candidates = issue_command.with_issue(options, reference)
         if options.plan:
             click.get_current_context().exit(inspect_commands.show_plan(candidates[0]))
         pipeline, code = run_first_that_fails(candidates, notify=functools.partial(click.echo, err=True))

@@ -15,6 +15,7 @@ from torchbisect.containers.store.disk import writable_directory
 from torchbisect.core.command_line import say
 from torchbisect.core.errors import Exit, InputError
 from torchbisect.pipeline.options import Options
+from torchbisect.pipeline.progress import Display
 from torchbisect.reports import files
 from torchbisect.triage.github import Reference
 from torchbisect.triage.issue_input import fetch, post_in, read_post, reference_in
@@ -39,7 +40,8 @@ def show_issue_script(place: str | None, file: Path | None, out: Path, *, as_jso
     """
     if (place is None) is (file is None):
         raise InputError("name an issue: either OWNER/REPO#N, its address, or a file with it")
-    post = post_in(file) if file is not None else read_post(place or "")
+    with Display().working("Reading the issue"):
+        post = post_in(file) if file is not None else read_post(place or "")
     issue = read_issue(post.body, post.title, any_package=True)
     script = None
     if issue.script is not None and issue.runnable:
@@ -63,7 +65,8 @@ def with_issue(options: Options, reference: Reference) -> tuple[Options, ...]:
         InputError: there is no such issue, or its script cannot be run.
         MachineError: GitHub did not answer.
     """
-    post = fetch(reference)
+    with Display(options.verbosity).working("Reading the issue"):
+        post = fetch(reference)
     issue = read_issue(post.body, post.title, any_package=True)
     for text in issue.notes:
         say(text, "note: ")

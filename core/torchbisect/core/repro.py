@@ -20,6 +20,8 @@ class Files:
         cwd: the working directory.
         argv0: ``sys.argv[0]`` relative to the working directory, or ``-``; empty for the path of the script.
         module: the dotted name of the module that is run as ``python -m`` does; empty for a script.
+        typed_input: a file in ``folder`` with the standard input of every run; the script does not see the file. Empty
+            where there is none, and a script that reads it can't be tested.
     """
 
     folder: str = ""
@@ -29,6 +31,7 @@ class Files:
     cwd: str = ""
     argv0: str = ""
     module: str = ""
+    typed_input: str = ""
 
     @property
     def identity(self) -> tuple[str, ...]:

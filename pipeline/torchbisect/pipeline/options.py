@@ -35,6 +35,7 @@ class Options:
         module: the script is a module, as with ``python -m``.
         files: further files and folders that the script needs.
         workdir: the working directory of the script; ``None`` for the one of this process.
+        typed_input: the data on standard input, for a script that reads them; ``None`` for any other.
         torch: the build where it fails: a version, a date, or ``installed``; ``None`` for the default.
         nearest: if ``torch`` cannot be had, as a nightly that is gone or a build from source, take the nearest build.
         python: the Python that runs scripts and makes environments.
@@ -128,6 +129,7 @@ class Options:
     module: bool = False
     files: tuple[str, ...] = ()
     workdir: Path | None = None
+    typed_input: bytes | None = None
 
     @property
     def bounds(self) -> Bounds:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TextIO
 
+import psutil
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
@@ -58,6 +59,15 @@ def format_seconds(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def _beginning_of_process() -> float:
+    """Return when this process began, in seconds of ``time.monotonic``: until a first line, a user has waited since."""
+    try:
+        age = time.time() - psutil.Process().create_time()
+    except psutil.Error:
+        age = 0.0
+    return time.monotonic() - max(age, 0.0)
+
+
 class Display:
     """Shows the progress of a run, without secrets; several threads may use it.
 
@@ -78,7 +88,7 @@ class Display:
         self._lock = threading.RLock()
         self._live: Status | None = None
         self._work: list[_Work] = []
-        self._last_print = time.monotonic()
+        self._last_print = _beginning_of_process()
 
     @contextmanager
     def stage(self, title: str) -> Iterator[None]:

@@ -93,11 +93,12 @@ class Pipeline:
         self._known = known
         self._stages = stages_of(options)
         self._display = display or Display(options.verbosity)
-        self._folder = unique_folder("files")
-        self._repro, self._notes = opened_repro(options, self._folder)
-        self._options = options = with_found_packages(options, self._repro, self._display.line)
-        self._builder = ReportBuilder(options, self._repro)
-        self._provider = open_provider(options, self._display)
+        with self._display.working("Reading the script"):
+            self._folder = unique_folder("files")
+            self._repro, self._notes = opened_repro(options, self._folder)
+            self._options = options = with_found_packages(options, self._repro, self._display.line)
+            self._builder = ReportBuilder(options, self._repro)
+            self._provider = open_provider(options, self._display)
 
     @property
     def report(self) -> Report:

@@ -17,6 +17,7 @@ from torchbisect.core.repro import Repro
 from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
 from torchbisect.pipeline.shell_variables import notes_on, setting_line, shell_variables
+from torchbisect.pipeline.typed_input import typed_input_notes
 from torchbisect.probe.inside import open_regular
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.script_files import ScriptPlace, take_snapshot
@@ -89,10 +90,16 @@ def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]
     if options.workdir is not None and options.workdir == options.out:  # the script of an issue, which has no files
         return replace(repro, directory=None), script.notes
     snapshot = take_snapshot(
-        place, source, options.arguments, target, added=[Path(one) for one in options.files], results=options.out
+        place,
+        source,
+        options.arguments,
+        target,
+        added=[Path(one) for one in options.files],
+        results=options.out,
+        typed_input=options.typed_input,
     )
     repro = replace(repro, directory=str(target / snapshot.files.search), files=snapshot.files)
-    return repro, (*script.notes, *filter(None, [snapshot.left_out]))
+    return repro, (*script.notes, *typed_input_notes(options.typed_input), *filter(None, [snapshot.left_out]))
 
 
 def _with_shell_variables(script: Script) -> Script:

@@ -139,11 +139,11 @@ def verify(
     options = with_reported_script(options)
     display = Display(options.verbosity)
     history = functools.cache(lambda: open_history(options, display.result))
-    patch = read_patch(name, history)
-    if options.git is not None:
-        patch = replace(patch, objects=history().objects)
     with ExitStack() as stack:
         stack.enter_context(display.working("Verify"))
+        patch = read_patch(name, history)
+        if options.git is not None:
+            patch = replace(patch, objects=history().objects)
         scripts = [_opened(stack, options, path) for path in (options.script, *_scripts_in(also)) if path is not None]
         provider = open_provider(options, display)
         stack.callback(provider.close)

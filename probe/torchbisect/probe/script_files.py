@@ -7,6 +7,7 @@ A script that looks at no file gets only the modules that it imports, whatever l
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 import re
 import stat
@@ -17,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from torchbisect.containers.store.cache import CACHE_TAG
 from torchbisect.containers.store.disk import format_bytes
-from torchbisect.core.errors import InputError
+from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.folders import MOST_DEPTH, walk_folder
 from torchbisect.core.repro import Files
 from torchbisect.probe.module_sources import siblings
@@ -26,6 +27,8 @@ from torchbisect.probe.private_copy import CopyEntry, copy_entries, relative_nam
 #: The most bytes and files that are copied, without those of ``--files``.
 MOST_BYTES = 512 << 20
 MOST_FILES = 4000
+#: The file of a copy that holds the data on standard input.
+TYPED_INPUT = ".torchbisect-standard-input"
 _MOST_SEEN = 40_000
 #: Bytes of a path below the folder: it must fit below the folder of a copy too, and systems take 4096 at most.
 _LONGEST_PATH = 2000
@@ -102,6 +105,7 @@ def take_snapshot(
     *,
     added: Sequence[Path] = (),
     results: Path | None = None,
+    typed_input: bytes | None = None,
 ) -> FileSnapshot:
     """Copy the files that a script may use into an empty folder, and return what was copied.
 
@@ -110,6 +114,7 @@ def take_snapshot(
         target: the folder of the copy.
         added: the files and folders of ``--files``.
         results: the folder of this tool's results, which is left out.
+        typed_input: the data on standard input, which every run of the script gets.
 
     Raises:
         InputError: one of ``added`` does not exist or can't be read.
@@ -137,10 +142,23 @@ def take_snapshot(
         chosen += _added(path, named)
     digest = copy_entries(chosen, base, target)
     parts = {name: relative_name(base, getattr(place, name)) for name in ("search", "cwd")}
+    if typed_input is not None:
+        digest = _with_typed_input(digest, typed_input, target)
+        parts["typed_input"] = TYPED_INPUT
     files = Files(
         str(target), digest, script=relative_name(base, place.folder), argv0=place.argv0, module=place.module, **parts
     )
     return FileSnapshot(files, base, _left_out(found, missing))
+
+
+def _with_typed_input(digest: str, typed_input: bytes, target: Path) -> str:
+    """Write the data on standard input into a copy, and return the digest of the copy with them."""
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        (target / TYPED_INPUT).write_bytes(typed_input)
+    except OSError as error:
+        raise DiskFull(f"{target}: {error.strerror}: the data on standard input can't be written there") from error
+    return hashlib.sha256(f"{digest} {hashlib.sha256(typed_input).hexdigest()}".encode("ascii")).hexdigest()
 
 
 def looks_at_files(texts: Sequence[str], names: frozenset[str], folders: Sequence[Path]) -> bool:
@@ -159,7 +177,7 @@ def named_files(source: str, folder: str) -> list[str]:
     return [
         name
         for path, name in walk(Path(folder))
-        if stat.S_ISREG(os.lstat(path).st_mode) and path.name in names and not name.endswith(".py")
+        if stat.S_ISREG(os.lstat(path).st_mode) and path.name in names and not name.endswith((".py", TYPED_INPUT))
     ]
 
 

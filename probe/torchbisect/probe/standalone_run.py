@@ -96,11 +96,22 @@ def place_script(folder: Path, source: str, name: str, files: Files | None) -> l
     path, cwd = root / files.script / name, root / files.cwd
     path.unlink(missing_ok=True)
     path.write_text(source, encoding="utf-8", errors="surrogatepass")
-    return ["-c", _FROM_FOLDER, os.path.relpath(cwd, folder), os.path.relpath(path, cwd)]
+    typed_input = ""
+    if files.typed_input:  # beside the folder, where the script does not find it
+        typed_input = "standard-input"
+        os.replace(root / files.typed_input, folder / typed_input)
+    return ["-c", _FROM_FOLDER, typed_input, os.path.relpath(cwd, folder), os.path.relpath(path, cwd)]
 
 
-# Starts a script in another folder.
-_FROM_FOLDER = "import os, sys; os.chdir(sys.argv[1]); os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
+# Starts a script in another folder, with a file as its standard input.
+_FROM_FOLDER = """\
+import os, sys
+typed_input, folder, *words = sys.argv[1:]
+if typed_input:
+    os.dup2(os.open(typed_input, os.O_RDONLY), 0)
+os.chdir(folder)
+os.execv(sys.executable, [sys.executable, *words])
+"""
 
 # Runs a script with settings that override those of its ``torch.compile``.
 _FORCED = """\

@@ -82,14 +82,16 @@ def triage(wanted: TriageOptions, options: Options) -> int:
     lock = lock_results(out)
     try:
         with Database(out / DATABASE) as database:
-            searched = (wanted.search or "", wanted.most, display.warn)
-            jobs = jobs_from(wanted.source) if wanted.source is not None else jobs_searched(*searched)
+            with display.working("Reading the issues"):
+                searched = (wanted.search or "", wanted.most, display.warn)
+                jobs = jobs_from(wanted.source) if wanted.source is not None else jobs_searched(*searched)
             _warn_without_sandbox(jobs, options, display)
             try:
                 _run(wanted, _tasks(jobs, options, out), database, display)
             finally:
-                rows = database.rows()
-                replace_text(out / PAGE, html_page(rows))
+                with display.working("Writing the results"):
+                    rows = database.rows()
+                    replace_text(out / PAGE, html_page(rows))
             _show(rows, options, [out / PAGE, out / DATABASE])
     finally:
         lock.release()

@@ -77,19 +77,22 @@ def watch(wanted: WatchOptions, options: Options) -> int:
     try:
         with Database(folder / name) as database:
             ledger = Ledger(database)
-            _take_reports(wanted, options, database, display)
+            with display.working("Reading the reports"):
+                _take_reports(wanted, options, database, display)
             execute = functools.partial(_execute, wanted, folder / JOURNAL)
             run = Watch(Context(ledger, options, display, execute, options.budget or Budget()))
             try:
                 with display.working("Watch"):
                     run.ask(_builds(wanted, options, display))
             finally:
-                history = History.of(ledger)
-                written = write_pages(history, folder, run.touched, lambda name: ledger.answers(bug=name))
+                with display.working("Writing the results"):
+                    history = History.of(ledger)
+                    written = write_pages(history, folder, run.touched, lambda name: ledger.answers(bug=name))
             show(history, run, written, as_json=options.as_json)
             if wanted.comment:
                 reports = {row.name: folder / row.report for row in database.rows() if row.report}
-                comment_changes(ledger, reports, display.warn)
+                with display.working("Writing comments on GitHub"):
+                    comment_changes(ledger, reports, display.warn)
     finally:
         lock.release()
     return Exit.PARTIAL if run.unfinished else Exit.FINISHED

@@ -18,6 +18,7 @@ from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bundle import with_local_modules, without_libraries
 from torchbisect.pipeline.stages.confirm import CONFIRMING, confirm_standalone
+from torchbisect.pipeline.typed_input import reads_input
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
@@ -313,6 +314,10 @@ def _note_files(session: Session, home: Repro, source: str) -> None:
     if home.files is None:
         return
     names = named_files(source, home.files.folder)
+    if home.files.typed_input and reads_input((source,)):
+        session.notify("the shrunk script reads standard input: give it the same data, as in python minimal.py < data")
+        if not names:
+            return
     shown = ", ".join(names[:5]) or "files of its folder"
     session.notify(f"the shrunk script needs {shown}: run it with {'it' if len(names) == 1 else 'them'} in place")
 

@@ -37,7 +37,7 @@ _ADVICE = {
     "timed-out": "allow it more with --timeout SECONDS, or let it do less",
     "not-compiled": "name a script that calls torch.compile",
     "crashes-in-eager": "the script must run without torch.compile",
-    "reads-input": "remove what reads it",
+    "reads-input": "give it the data that it reads (torchbisect check SCRIPT < data), or remove what reads it",
     "random-numbers": "draw them before the compiled function is called",
     "out-of-memory": "let it use less",
     "test-broken": "try it by hand in the folder where torchbisect was started",

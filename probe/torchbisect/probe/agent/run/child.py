@@ -80,7 +80,7 @@ def _prepare(job: Job) -> Tuple[str, List[str], List[int]]:
     path, folders = job.place.script, job.place.folders
     child_setup.enter_folder(job.place.cwd, job.place.search)
     child_setup.set_environment(job.scratch, job.caches, job.limits.threads)
-    stdin_reads = child_setup.open_streams()
+    stdin_reads = child_setup.open_streams(job.place.typed_input)
     sys.argv = [job.place.argv0, *job.repro.get("arguments", ())]
     child_setup.discard_inherited_state()
     return path, folders, stdin_reads

@@ -122,10 +122,20 @@ class _EmptyBuffer(io.RawIOBase):
         return 0
 
 
-def open_streams() -> List[int]:
-    """Open Python's standard streams on descriptors 0 to 2; return a list that grows with each read of the input."""
+def open_streams(typed_input: str = "") -> List[int]:
+    """Open Python's standard streams on descriptors 0 to 2.
+
+    ``typed_input`` is the file that is standard input. Without one it is empty, and the list that is returned grows
+    with each read.
+    """
     reads: List[int] = []
-    sys.stdin = sys.__stdin__ = _EmptyInput(reads)  # type: ignore[assignment,misc]
+    if typed_input:
+        with open(typed_input, "rb") as file:
+            os.dup2(file.fileno(), 0)
+        data = io.BufferedReader(io.FileIO(0, "rb", closefd=False))
+        sys.stdin = sys.__stdin__ = io.TextIOWrapper(data, encoding="utf-8")  # type: ignore[misc]
+    else:
+        sys.stdin = sys.__stdin__ = _EmptyInput(reads)  # type: ignore[assignment,misc]
     sys.stdout = sys.__stdout__ = _text_output(1)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _text_output(2)  # type: ignore[misc]
     return reads

@@ -32,6 +32,7 @@ class Place(NamedTuple):
         argv0: ``sys.argv[0]``.
         module: the dotted name of the script where it is run as a module; else empty.
         folders: the folders of user code, the innermost first.
+        typed_input: the file that is standard input; empty for none.
     """
 
     script: str
@@ -40,6 +41,7 @@ class Place(NamedTuple):
     argv0: str
     module: str
     folders: List[str]
+    typed_input: str = ""
 
 
 class Workplaces:
@@ -73,17 +75,20 @@ class Workplaces:
         files = repro.get("files") or {}
         modules = {} if files else repro.get("siblings") or {}
         key = files.get("key") or _digest(modules)
+        source = "" if not files.get("key") else files.get("folder") or self._received(key)
+        typed_input = files.get("typed_input", "")
         copy = self._kept.pop(key, None)
         if copy is None:
-            source = "" if not files.get("key") else files.get("folder") or self._received(key)
             self._made += 1
-            copy = _WorkingCopy(os.path.join(self._folder, "work{}".format(self._made)), source, modules)
+            root = os.path.join(self._folder, "work{}".format(self._made))
+            copy = _WorkingCopy(root, source, modules, left_out=typed_input)
         self._kept[key] = copy
         while len(self._kept) > MOST_KEPT:
             self._kept.pop(next(iter(self._kept))).remove()
         name = os.path.basename(repro.get("name") or "repro.py")
         copy.restore(os.path.normpath(os.path.join(files.get("script", ""), name)))
-        return _place(copy.root, name, repro, files)
+        place = _place(copy.root, name, repro, files)
+        return place._replace(typed_input=os.path.join(source, typed_input)) if typed_input else place
 
     def _received(self, key: str) -> str:
         return os.path.join(self._folder, "files", key)
@@ -145,12 +150,14 @@ class _WorkingCopy:
         root: the copy.
         source: the folder that is copied; empty for none.
         modules: the text of further files by their relative path.
+        left_out: the relative path of a file that is not copied.
     """
 
-    def __init__(self, root: str, source: str, modules: Dict[str, str]) -> None:
+    def __init__(self, root: str, source: str, modules: Dict[str, str], left_out: str = "") -> None:
         self.root = root
         self._source = source
         self._modules = modules
+        self._left_out = left_out
         self._known: Dict[str, Tuple[Any, ...]] = {}
         self._wanted = self._list_wanted()
 
@@ -189,7 +196,7 @@ class _WorkingCopy:
 
     def _list_wanted(self) -> Dict[str, None]:
         """Return the relative paths of the files in order, each after the folder that it lies in."""
-        wanted = [name for _, name in _walk(self._source)] if self._source else []
+        wanted = [name for _, name in _walk(self._source) if name != self._left_out] if self._source else []
         for name in self._modules:
             parts = name.split("/")
             wanted += ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]

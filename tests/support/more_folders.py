@@ -1,0 +1,525 @@
+"""Thirty more folders as users have them: encodings, data in odd places, loaders, logs, files that are written."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+from user_folders import COMPILED, Folder
+
+
+def _text(lines: str, *, compiled: bool = True) -> str:
+    """Return an indented text flush left, followed by a compiled call."""
+    return textwrap.dedent(lines).lstrip("\n") + (COMPILED if compiled else "")
+
+
+def _notebook(*cells: str) -> str:
+    written = [{"cell_type": "code", "source": cell, "outputs": [], "metadata": {}} for cell in cells]
+    return json.dumps({"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+_PACKAGE = {
+    "acme/__init__.py": "from .layers import Net\n__all__ = ['Net']\n",
+    "acme/layers/__init__.py": "from .net import Net\n",
+    "acme/layers/net.py": _text("""
+        import torch
+        from ..config import WIDTH
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(WIDTH, 1)
+            def forward(self, x):
+                return self.linear(x).relu()
+        """, compiled=False),
+    "acme/config.py": "import os, json\nHERE = os.path.dirname(__file__)\n"
+    "WIDTH = json.load(open(os.path.join(HERE, 'width.json')))\n",
+    "acme/width.json": "4",
+}  # fmt: skip
+
+MORE = {
+    "relative imports over three levels, data beside a module": Folder(
+        {
+            **_PACKAGE,
+            "acme/tools/__init__.py": "",
+            "acme/tools/train.py": _text("""
+                import torch
+                from .. import Net
+                from ..config import (
+                    WIDTH,
+                )
+                print(torch.compile(Net(), backend="eager")(torch.ones(2, WIDTH)).shape)
+                """, compiled=False),
+        },
+        ("-m", "acme.tools.train"),
+    ),
+    "a script beside a package, started from its tools folder": Folder(
+        {
+            **_PACKAGE,
+            "tools/train.py": _text("""
+                import os, sys
+                sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir)))
+                import torch
+                from acme import Net
+                print(torch.compile(Net(), backend="eager")(torch.ones(2, 4)).shape)
+                """, compiled=False),
+        },
+        ("train.py",),
+        "tools",
+    ),
+    "conftest two levels up, fixtures in a plugin, a marker": Folder(
+        {
+            "pytest.ini": "[pytest]\nmarkers =\n    gpu: needs one\npythonpath = src\n",
+            "src/model.py": "import torch\ndef step(x):\n    return x.sin() + 1\n",
+            "tests/conftest.py": "import pytest\npytest_plugins = []\n@pytest.fixture(params=['eager', 'aot_eager'])\n"
+            "def backend(request):\n    return request.param\n",
+            "tests/unit/__init__.py": "",
+            "tests/__init__.py": "",
+            "tests/unit/helpers.py": "SIZE = 3\n",
+            "tests/unit/test_step.py": _text("""
+                import pytest, torch
+                from model import step
+                from .helpers import SIZE
+                @pytest.mark.gpu
+                def test_skipped():
+                    pytest.skip("no")
+                @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+                def test_step(backend, dtype, monkeypatch, capsys):
+                    monkeypatch.setenv("ACME", "1")
+                    x = torch.ones(SIZE, dtype=dtype)
+                    print("here")
+                    assert torch.equal(torch.compile(step, backend=backend)(x), step(x))
+                    assert "here" in capsys.readouterr().out
+                """, compiled=False),
+        },
+        ("tests/unit/test_step.py::test_step",),
+        plain=("-m", "pytest", "tests/unit/test_step.py::test_step"),
+    ),
+    "a notebook with cell magics and a function over cells": Folder(
+        {
+            "a notebook.ipynb": _notebook(
+                "%load_ext autoreload\n%autoreload 2\n!pip install -q einops",
+                "%%capture out\nimport torch\nprint('hidden')",
+                ["import json\n", "width = json.load(open('width.json'))\n", "width"],
+                "%%bash\necho hello",
+                "def step(x):\n    return x * width\nlines = ['?', '!ls', '%time']",
+                "%timeit -n 1 -r 1 1 + 1\ntorch.compile(step, backend='eager')(torch.ones(2))",
+            ),
+            "width.json": "3",
+        },
+        ("a notebook.ipynb",),
+        plain=("-c", "1"),
+    ),
+    "argparse with files, choices and a default by the environment": Folder(
+        {
+            "train.py": _text("""
+                import argparse, os, pathlib
+                parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+                parser.add_argument("--config", type=argparse.FileType("r"), required=True)
+                parser.add_argument("--out", type=pathlib.Path, default=os.environ.get("ACME_OUT", "results"))
+                parser.add_argument("--mode", choices=["a", "b"], default="a")
+                parser.add_argument("-v", "--verbose", action="count", default=0)
+                args, rest = parser.parse_known_args()
+                assert args.config.read() == "width: 3" and rest == ["model.width=4"] and args.verbose == 2
+                args.out.mkdir()
+                """),
+            "configs/a.yaml": "width: 3",
+        },
+        ("train.py", "--config", "configs/a.yaml", "-vv", "model.width=4"),
+    ),
+    "a tree of configuration files with overrides, and a folder by date": Folder(
+        {
+            "train.py": _text("""
+                import datetime, json, os, sys
+                from pathlib import Path
+                root = Path(__file__).resolve().parent / "conf"
+                config = json.loads((root / "config.json").read_text())
+                for group, choice in config.pop("defaults").items():
+                    config[group] = json.loads((root / group / f"{choice}.json").read_text())
+                for override in sys.argv[1:]:
+                    key, _, value = override.partition("=")
+                    group, _, name = key.partition(".")
+                    config[group][name] = json.loads(value)
+                assert config["model"]["width"] == 8 and config["optimizer"]["lr"] == 0.5, config
+                run = Path("outputs", datetime.datetime.now().strftime("%Y-%m-%d/%H-%M-%S"))
+                run.mkdir(parents=True)
+                os.chdir(run)
+                Path("config.json").write_text(json.dumps(config))
+                """),
+            "conf/config.json": '{"defaults": {"model": "small", "optimizer": "sgd"}}',
+            "conf/model/small.json": '{"width": 2}',
+            "conf/optimizer/sgd.json": '{"lr": 0.5}',
+        },
+        ("train.py", "model.width=8"),
+    ),
+    "data in a folder beside the parent": Folder(
+        {
+            "code/exp1/train.py": "rows = list(open('../../data/train/a.txt'))\nassert len(rows) == 2\n" + COMPILED,
+            "data/train/a.txt": "1\n2\n",
+        },
+        where="code/exp1",
+    ),
+    "symlinked data, one link to a folder": Folder(
+        {
+            "train.py": _text("""
+                import os
+                assert sorted(os.listdir("data")) == ["a.txt", "b.txt"]
+                assert open("data/a.txt").read() == "1" and open("latest").read() == "2"
+                """),
+            "store/v1/a.txt": "1",
+            "store/v1/b.txt": "2",
+        },
+        links={"data": "store/v1", "latest": "store/v1/b.txt"},
+    ),
+    "Windows line endings": Folder(
+        {
+            "train.py": ("import helper\nassert helper.TEXT == 'a\\nb'\n" + COMPILED).replace("\n", "\r\n"),
+            "helper.py": 'TEXT = """a\r\nb"""\r\n',
+        }
+    ),
+    "a BOM, and another in a module": Folder(
+        {"train.py": "\ufeffimport helper\n" + COMPILED, "helper.py": "\ufeffX = 'ü'\n"}
+    ),
+    "tabs": Folder(
+        {
+            "train.py": "import torch\n\n@torch.compile(backend='eager')\ndef f(x):\n\tif x.sum() > 0:\n"
+            "\t\treturn x + 1\n\treturn x\n\nfor _ in range(2):\n\tprint(f(torch.ones(2)))\n"
+        }
+    ),
+    "Latin-1 by a coding line": Folder({"train.py": "# -*- coding: ascii -*-\nname = 'x'\n" + COMPILED}),
+    "a main function and a worker that is spawned": Folder(
+        {
+            "train.py": _text("""
+                import multiprocessing as mp
+                import torch
+                def work(rank, queue):
+                    queue.put(rank * 2)
+                def main():
+                    context = mp.get_context("spawn")
+                    queue = context.Queue()
+                    workers = [context.Process(target=work, args=(rank, queue)) for rank in range(2)]
+                    [worker.start() for worker in workers]
+                    got = sorted(queue.get(timeout=60) for _ in workers)
+                    [worker.join() for worker in workers]
+                    assert got == [0, 2], got
+                    print(torch.compile(torch.sin, backend="eager")(torch.ones(2)))
+                if __name__ == "__main__":
+                    main()
+                """, compiled=False)
+        }
+    ),
+    "loaders with workers that persist, and a collate function": Folder(
+        {
+            "train.py": _text("""
+                import torch
+                from torch.utils.data import DataLoader, TensorDataset, random_split
+                def collate(items):
+                    xs, ys = zip(*items)
+                    return torch.stack(xs), torch.stack(ys)
+                def main():
+                    data = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
+                    train, test = random_split(data, [24, 8], generator=torch.Generator().manual_seed(3))
+                    options = dict(num_workers=2, persistent_workers=True, collate_fn=collate)
+                    loader = DataLoader(train, 8, shuffle=True, **options)
+                    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.1), torch.nn.Linear(8, 1))
+                    compiled, optimizer = torch.compile(model, backend="eager"), torch.optim.AdamW(model.parameters())
+                    for epoch in range(2):
+                        for x, y in loader:
+                            optimizer.zero_grad()
+                            torch.nn.functional.mse_loss(compiled(x), y).backward()
+                            optimizer.step()
+                if __name__ == "__main__":
+                    main()
+                """, compiled=False)
+        }
+    ),
+    "a decorator with options of inductor": Folder(
+        {
+            "train.py": _text("""
+                import torch
+                @torch.compile(fullgraph=True, dynamic=False, options={"epilogue_fusion": False, "max_fusion_size": 4})
+                def step(x, *, scale: float = 2.0):
+                    return torch.nn.functional.gelu(x * scale).sum(dim=-1)
+                print(step(torch.linspace(-1, 1, 8).reshape(2, 4), scale=3.0))
+                """, compiled=False)
+        }
+    ),
+    "a script that goes into the folder of its data": Folder(
+        {
+            "run/train.py": _text("""
+                import os
+                here = os.getcwd()
+                os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
+                assert open("a.txt").read() == "1"
+                os.chdir(here)
+                assert os.path.exists("run/train.py")
+                """),
+            "data/a.txt": "1",
+        },
+        ("run/train.py",),
+    ),
+    "checkpoints that are written, listed and read again": Folder(
+        {
+            "train.py": _text("""
+                import glob, os, shutil
+                import torch
+                os.makedirs("checkpoints", exist_ok=True)
+                model = torch.nn.Linear(2, 2)
+                for epoch in range(3):
+                    torch.save({"model": model.state_dict(), "epoch": epoch}, f"checkpoints/epoch{epoch}.pt.tmp")
+                    os.replace(f"checkpoints/epoch{epoch}.pt.tmp", f"checkpoints/epoch{epoch}.pt")
+                last = max(glob.glob("checkpoints/*.pt"), key=lambda path: int(path[-4]))
+                state = torch.load(last, weights_only=True)
+                assert state["epoch"] == 2
+                model.load_state_dict(state["model"])
+                shutil.copy(last, "best.pt")
+                print(torch.compile(model, backend="eager")(torch.ones(1, 2)).shape)
+                """, compiled=False)
+        }
+    ),
+    "a script that goes on from the checkpoint of an earlier run": Folder(
+        {
+            "train.py": _text("""
+                import json, os
+                state = json.load(open("state.json")) if os.path.exists("state.json") else {"step": 0}
+                assert state["step"] == 5, state
+                state["step"] += 1
+                json.dump(state, open("state.json", "w"))
+                """),
+            "state.json": '{"step": 5}',
+        }
+    ),
+    "a script that prints a lot": Folder(
+        {"train.py": "for i in range(60000):\n    print('line', i, 'x' * 40)\n" + COMPILED}
+    ),
+    "progress by carriage returns on standard error": Folder(
+        {
+            "train.py": "import sys, time\nfor i in range(300):\n    sys.stderr.write(f'\\r{i}/300 {time.time()}')\n"
+            "    sys.stderr.flush()\n" + COMPILED
+        }
+    ),
+    "logging to a rotating file and by a configuration": Folder(
+        {
+            "train.py": _text("""
+                import logging, logging.config, logging.handlers, json
+                logging.config.dictConfig(json.load(open("logging.json")))
+                log = logging.getLogger("acme.train")
+                for i in range(100):
+                    log.info("step %d", i)
+                assert "step 99" in open("train.log").read()
+                """),
+            "logging.json": json.dumps({
+                "version": 1,
+                "formatters": {"plain": {"format": "%(asctime)s %(name)s %(message)s"}},
+                "handlers": {
+                    "file": {"class": "logging.handlers.RotatingFileHandler", "filename": "train.log",
+                             "maxBytes": 2000, "backupCount": 2, "formatter": "plain"},
+                    "console": {"class": "logging.StreamHandler", "formatter": "plain"},
+                },
+                "root": {"level": "INFO", "handlers": ["file", "console"]},
+            }),
+        }
+    ),
+    "a sibling by a change of sys.path, named at run time": Folder(
+        {
+            "exp/train.py": _text("""
+                import sys, os
+                ROOT = os.sep.join(os.path.abspath(__file__).split(os.sep)[:-2])
+                sys.path.append(ROOT + "/lib")
+                import importlib
+                net = importlib.import_module("net" + "work")
+                assert net.WIDTH == 3
+                """),
+            "lib/network.py": "WIDTH = 3\n",
+        },
+        ("exp/train.py",),
+    ),
+    "a namespace package without __init__": Folder(
+        {
+            "train.py": "from lib.models.net import Net\nimport lib.util as util\nassert util.ONE == 1\n" + COMPILED,
+            "lib/models/net.py": "import torch\nfrom lib.util import ONE\nclass Net(torch.nn.Module):\n    pass\n",
+            "lib/util.py": "ONE = 1\n",
+        }
+    ),
+    "an extra file that is a pickle of a class of the script": Folder(
+        {
+            "train.py": _text("""
+                import io, pickle
+                from dataclasses import dataclass
+                @dataclass
+                class State:
+                    step: int
+                blob = pickle.dumps(State(3))
+                open("state.pkl", "wb").write(blob)
+                with open("state.pkl", "rb") as file:
+                    assert pickle.load(file) == State(3)
+                """)
+        }
+    ),
+    "a database, a csv and a zip": Folder(
+        {
+            "train.py": _text("""
+                import csv, sqlite3, zipfile
+                rows = list(csv.DictReader(open("data/a.csv", newline="")))
+                with sqlite3.connect("runs.db") as db:
+                    db.execute("create table if not exists run (x real)")
+                    db.executemany("insert into run values (?)", [(float(row["x"]),) for row in rows])
+                    assert db.execute("select sum(x) from run").fetchone() == (3.0,)
+                with zipfile.ZipFile("a.zip", "w") as z:
+                    z.write("data/a.csv")
+                assert zipfile.ZipFile("a.zip").namelist() == ["data/a.csv"]
+                """),
+            "data/a.csv": "x,y\n1,2\n2,3\n",
+        }
+    ),
+    "numpy, a memory map and a global seed": Folder(
+        {
+            "train.py": _text("""
+                import random
+                import numpy as np
+                import torch
+                random.seed(1); np.random.seed(1); torch.manual_seed(1)
+                array = np.memmap("a.bin", dtype="float32", mode="w+", shape=(4,))
+                array[:] = np.random.rand(4)
+                array.flush()
+                x = torch.from_numpy(np.fromfile("a.bin", dtype="float32"))
+                step = torch.compile(lambda x: x * torch.rand_like(x), backend="eager")
+                print(step(x), random.random(), np.random.rand())
+                """, compiled=False)
+        }
+    ),
+    "asynchronous code, a thread pool and a lock": Folder(
+        {
+            "train.py": _text("""
+                import asyncio, concurrent.futures as cf, threading
+                import torch
+                lock, step = threading.Lock(), torch.compile(lambda x: x + 1, backend="eager")
+                def work(i):
+                    with lock:
+                        return step(torch.full((2,), float(i))).sum().item()
+                async def main():
+                    loop = asyncio.get_running_loop()
+                    with cf.ThreadPoolExecutor(2) as pool:
+                        return await asyncio.gather(*(loop.run_in_executor(pool, work, i) for i in range(4)))
+                assert asyncio.run(main()) == [2.0, 4.0, 6.0, 8.0]
+                """, compiled=False)
+        }
+    ),
+    "a status of its own, atexit and a finally": Folder(
+        {
+            "train.py": _text("""
+                import atexit, os, sys, tempfile, torch
+                folder = tempfile.mkdtemp(prefix="acme")
+                atexit.register(lambda: print("bye", len(os.listdir(folder))))
+                try:
+                    with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+                        file.write("x")
+                    path = file.name
+                    print(torch.compile(torch.cos, backend="eager")(torch.ones(3)))
+                finally:
+                    os.unlink(path)
+                sys.exit()
+                """, compiled=False)
+        }
+    ),
+    "a class that is compiled by a method, with a hook and state": Folder(
+        {
+            "train.py": _text("""
+                import functools
+                import torch
+                from torch import nn
+                class Trainer:
+                    def __init__(self, model: nn.Module, compile_model: bool = True, **options):
+                        self.model, self.history = model, []
+                        if compile_model:
+                            self.model.compile(**options)
+                        self.model.register_forward_hook(lambda module, args, out: self.history.append(out.shape))
+                    @functools.cached_property
+                    def optimizer(self):
+                        return torch.optim.SGD(self.model.parameters(), lr=0.1)
+                    def fit(self, steps):
+                        for _ in range(steps):
+                            loss = self.model(torch.ones(2, 3)).pow(2).mean()
+                            self.optimizer.zero_grad(); loss.backward(); self.optimizer.step()
+                        return loss.item()
+                trainer = Trainer(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), backend="aot_eager")
+                print(trainer.fit(3), trainer.history)
+                """, compiled=False)
+        }
+    ),
+    "a script without a suffix, with a first line for the shell": Folder(
+        {"bin/train": "#!/usr/bin/env python3\n" + COMPILED}, ("bin/train",)
+    ),
+    "a name with spaces and an accent": Folder(
+        {"mon modèle (v2).py": "print(__file__)\nassert open('données.txt').read() == 'é'\n" + COMPILED,
+         "données.txt": "é"},
+        ("mon modèle (v2).py",),
+    ),
+    "data and a setting by environment variables": Folder(
+        {
+            "train.py": _text("""
+                import os
+                from pathlib import Path
+                ROOT = Path(os.getenv("ACME_DATA", "/nowhere"))
+                WIDTH = int(os.environ["ACME_WIDTH"])
+                assert (ROOT / "a.txt").read_text() == "1" and WIDTH == 3
+                assert "ACME_UNSET" not in os.environ
+                """),
+            "data/a.txt": "1",
+        },
+        shell={"ACME_DATA": "data", "ACME_WIDTH": "3"},
+    ),
+    "a script that reads its own text and its module's": Folder(
+        {
+            "train.py": _text("""
+                import inspect, pathlib
+                import helper
+                assert "inspect" in pathlib.Path(__file__).read_text()
+                assert "def one" in inspect.getsource(helper.one)
+                """),
+            "helper.py": "def one():\n    return 1\n",
+        }
+    ),
+    "a data set of files by class, with a cache that is made": Folder(
+        {
+            "train.py": _text("""
+                import hashlib, json, os, torch
+                from pathlib import Path
+                class Files(torch.utils.data.Dataset):
+                    def __init__(self, root, cache=Path(".cache")):
+                        cache.mkdir(exist_ok=True)
+                        key = cache / (hashlib.md5(str(root).encode()).hexdigest() + ".json")
+                        if not key.exists():
+                            key.write_text(json.dumps(sorted(map(str, Path(root).rglob("*.txt")))))
+                        self.paths = json.loads(key.read_text())
+                        self.classes = sorted({os.path.basename(os.path.dirname(p)) for p in self.paths})
+                    def __len__(self):
+                        return len(self.paths)
+                    def __getitem__(self, i):
+                        path = Path(self.paths[i])
+                        return torch.tensor(float(open(path).read())), self.classes.index(path.parent.name)
+                data = Files("data")
+                assert len(data) == 3 and data.classes == ["cat", "dog"]
+                for x, y in torch.utils.data.DataLoader(data, batch_size=3):
+                    print(torch.compile(lambda x: x * 2, backend="eager")(x), y)
+                """, compiled=False),
+            "data/cat/1.txt": "1",
+            "data/cat/2.txt": "2",
+            "data/dog/1.txt": "3",
+        }
+    ),
+    "an ImportError that is caught, and warnings as errors": Folder(
+        {
+            "train.py": _text("""
+                import warnings
+                try:
+                    import wandb_that_is_not_there as wandb
+                except ImportError:
+                    wandb = None
+                warnings.simplefilter("once")
+                warnings.warn("mine")
+                if wandb is not None:
+                    wandb.init()
+                """)
+        }
+    ),
+}  # fmt: skip
