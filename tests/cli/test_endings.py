@@ -28,9 +28,11 @@ run_command(lambda: Command)
 """
 
 
-def ended(body: str, folder: Path, shell: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+def ended(
+    body: str, folder: Path, shell: str = "", before: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
     program = _PROGRAM.format(body=body.replace("\n", "\n    "))
-    command = ["bash", "-c", f'"$0" "$@" {shell}', sys.executable, "-c", program]
+    command = ["bash", "-c", f'{before} "$0" "$@" {shell}', sys.executable, "-c", program]
     environment = {**os.environ, "TORCHBISECT_CACHE_DIR": str(folder), **variables}
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
@@ -118,6 +120,30 @@ def test_the_status_of_a_command(body: str, status: int, tmp_path: Path) -> None
 )
 def test_a_failure_beside_the_command_changes_no_status(body: str, tmp_path: Path) -> None:
     assert ended(body, tmp_path).returncode == 3
+
+
+OPEN_FILES = "import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE))\nreturn 1"
+
+
+@pytest.mark.parametrize(("soft", "hard", "shown"), [(20, 4096, 1024), (20, 300, 300), (2048, 4096, 2048)])
+def test_a_low_limit_on_open_files_is_raised(soft: int, hard: int, shown: int, tmp_path: Path) -> None:
+    done = ended(OPEN_FILES, tmp_path, before=f"ulimit -Sn {soft}; ulimit -Hn {hard};")
+    assert (done.returncode, done.stdout) == (1, f"({shown}, {hard})\n")
+
+
+@pytest.mark.parametrize("most", [12, 20, 60, 200])
+def test_too_few_open_files_are_no_answer(most: int, tmp_path: Path) -> None:
+    done = ended(OPEN_FILES, tmp_path, before=f"ulimit -n {most};")
+    assert done.returncode == Exit.MACHINE
+    assert done.stderr.startswith(f"torchbisect: this process may have {most} files open")
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_more_files_can_be_opened(tmp_path: Path) -> None:
+    done = ended("kept = [open('/dev/null') for _ in range(5000)]", tmp_path, before="ulimit -n 1024;")
+    assert done.returncode == Exit.MACHINE
+    assert "raise the limit" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("text", ["'x'", "'x' * 10**6"])

@@ -26,6 +26,7 @@ import click
 import platformdirs
 
 from torchbisect.core.errors import Exit, TorchbisectError
+from torchbisect.core.open_files import allow_open_files
 from torchbisect.core.printable import one_line
 from torchbisect.core.scrub import scrub
 
@@ -35,6 +36,7 @@ _JSON_ASKED = contextvars.ContextVar("json asked for", default=False)
 _LOG_CHARACTERS = 1_000_000
 _LOGS_KEPT = 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 class Program(click.Group):
@@ -72,6 +74,7 @@ def run_command(load: Callable[[], Any], arguments: Sequence[str] | None = None,
 
 def _status(load: Callable[[], Any], arguments: Sequence[str] | None, extra: dict[str, Any]) -> int:
     try:
+        allow_open_files()
         try:
             status = load().main(arguments, standalone_mode=False, **extra)
         except Exception as error:
@@ -138,6 +141,9 @@ def crash(error: BaseException) -> Exit:
         say(
             "this machine has too little memory left (MemoryError): end other programs, then run the same command again"
         )
+        return Exit.MACHINE
+    if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
+        say(f"this machine lets no more files be opened ({said}): raise the limit (ulimit -n 4096), then run it again")
         return Exit.MACHINE
     place = _write_log(error)
     details = f"report it with {place}, which has the details" if place else "no file could be written for its details"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import ssl
+import threading
 import time
 import zlib
 from collections.abc import Mapping
+from concurrent import futures
+from types import TracebackType
 from typing import Any, cast
 
 import httpx
@@ -16,7 +19,8 @@ from torchbisect.core.scrub import scrub_secrets
 
 #: Bytes of a page, unpacked. The largest page of torch on any index has less than a tenth.
 PAGE_LIMIT = 64 << 20
-#: Seconds for a whole answer; a server that sends a byte now and then would hold the run for ever.
+#: Seconds for a whole answer with its headers and redirects; a server that sends a byte now and then would hold the run
+#: for ever.
 LONGEST_ANSWER = 300.0
 
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0)
@@ -24,9 +28,28 @@ _TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 _GZIP = ("gzip", "x-gzip")
 
 
+class _Client(httpx.Client):
+    """A client that stays open while a late request reads from it: the number of its socket could become another's."""
+
+    is_late = False
+
+    def close(self) -> None:
+        if not self.is_late:
+            super().close()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        if not self.is_late:
+            super().__exit__(exc_type, exc_value, traceback)
+
+
 def new_client(headers: Mapping[str, str]) -> httpx.Client:
     """Return a client that follows redirects to web addresses and uses the proxies of the environment."""
-    return httpx.Client(
+    return _Client(
         timeout=_TIMEOUT,
         follow_redirects=True,
         headers={"Accept-Encoding": "gzip", **headers},
@@ -68,7 +91,27 @@ def request(
             of place.
         httpx.HTTPError, httpx.InvalidURL: as the client's own ``request``.
     """
-    until = time.monotonic() + LONGEST_ANSWER
+    until, answer = time.monotonic() + LONGEST_ANSWER, futures.Future[httpx.Response]()
+
+    def ask() -> None:
+        try:
+            answer.set_result(_request(client, method, url, until, limit=limit, only=only, **options))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    # The client limits each read, and headers or a handshake are any number of reads.
+    threading.Thread(target=ask, daemon=True, name="torchbisect-request").start()
+    try:
+        return answer.result(timeout=LONGEST_ANSWER + 1)
+    except futures.TimeoutError:
+        if isinstance(client, _Client):
+            client.is_late = not answer.done()
+        raise _too_slow(url) from None
+
+
+def _request(
+    client: httpx.Client, method: str, url: str, until: float, *, limit: int, only: int | None, **options: Any
+) -> httpx.Response:
     with client.stream(method, url, **options) as response:
         if only not in (None, response.status_code):
             return httpx.Response(response.status_code, headers=response.headers.raw, request=response.request)
@@ -82,7 +125,7 @@ def request(
             if len(body) > limit:
                 raise IndexUnreachable(f"{_shown(response.url)} sends more than {limit >> 20} MiB: check the address")
             if time.monotonic() > until:
-                raise IndexUnreachable(f"{_shown(response.url)} takes longer than {LONGEST_ANSWER:.0f} s: try later")
+                raise _too_slow(str(response.url))
         if unpacker and method != "HEAD" and not unpacker.eof:
             raise httpx.DecodingError("the packed page is cut off", request=response.request)
     headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
@@ -94,6 +137,10 @@ def _unpacked(response: httpx.Response, unpacker: Any, part: bytes, most: int) -
         return cast(bytes, unpacker.decompress(part, most))
     except zlib.error as error:
         raise httpx.DecodingError("the packed page is damaged", request=response.request) from error
+
+
+def _too_slow(url: str) -> IndexUnreachable:
+    return IndexUnreachable(f"{scrub_secrets(url[:300])} takes longer than {LONGEST_ANSWER:.0f} s: try later")
 
 
 def _shown(url: httpx.URL) -> str:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import itertools
 import json
+import os
 import socket
 import subprocess
 import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from torchbisect.bisect.sources import patch
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import JSON, packages, project_page
 from torchbisect.core import web
 from torchbisect.core.errors import IndexUnreachable
 from torchbisect.core.retry import RetryPolicy
+from torchbisect.triage.github import GitHub, Reference
 
 pytestmark = pytest.mark.long
 
@@ -151,6 +156,7 @@ import resource, sys
 from torchbisect.containers.index.pages import project_page
 from torchbisect.core.errors import IndexUnreachable
 from torchbisect.core.retry import RetryPolicy
+from torchbisect.triage.github import GitHub, Reference
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     project_page(sys.argv[1], "torch", retry=RetryPolicy(0.01, 0.02, 0.1))
@@ -209,24 +215,74 @@ def test_redirects_without_end(serve: Serve, answer: Any) -> None:
         project_page(server.url, "torch", retry=RetryPolicy(0.01, 0.02, 0.0))
 
 
-def test_a_server_that_sends_a_byte_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "LONGEST_ANSWER", 1.0)
+DRIPS = {
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", b"x"),
+    "status-line": (b"", b"HTTP/1.1 200 " + b"O" * 10_000),
+    "header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),
+    "many-headers": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+    "interim-answers": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "size-of-a-chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"),
+    "trailer": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: ", b"x"),
+}
+ASK = {
+    "index": lambda url: project_page(url, "torch", retry=SHORT),
+    "github": lambda url: GitHub(base=url).issue(Reference("pytorch", "pytorch", 1)),
+    "patch": lambda url: patch._fetch(url, "1"),
+}
+
+
+@contextlib.contextmanager
+def dripping(first: bytes, then: bytes) -> Iterator[str]:
+    """Serve some bytes at once, and then one of ``then``, over and over, each twentieth of a second."""
     listening = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
 
-    def drip() -> None:
-        connection, _ = listening.accept()
-        connection.recv(4096)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
-        for _ in range(300):
-            try:
-                connection.sendall(b"x")
-            except OSError:
-                return
-            time.sleep(0.05)
+    def drip(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(first)
+            for at in itertools.cycle(range(len(then))):
+                connection.sendall(then[at : at + 1])
+                if ended.wait(0.05):
+                    return
 
-    threading.Thread(target=drip, daemon=True).start()
-    started = time.monotonic()
-    with pytest.raises(IndexUnreachable, match="takes longer"):
-        project_page(f"http://127.0.0.1:{listening.getsockname()[1]}", "torch", retry=SHORT)
-    assert time.monotonic() - started < 10
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=(listening.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    ended.set()
     listening.close()
+
+
+@pytest.mark.parametrize("ask", ASK.values(), ids=ASK)
+@pytest.mark.parametrize(("first", "then"), DRIPS.values(), ids=DRIPS)
+def test_a_server_that_sends_a_byte_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, first: bytes, then: bytes, ask: Callable[[str], Any]
+) -> None:
+    monkeypatch.setattr(web, "LONGEST_ANSWER", 0.5)
+    started = time.monotonic()
+    with dripping(first, then) as url, pytest.raises(IndexUnreachable, match="takes longer"):
+        ask(url)
+    assert time.monotonic() - started < 8
+
+
+def sockets() -> set[str]:
+    """Return the open sockets of this process."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/self/fd/{name}"))
+    return {one for one in found if one.startswith("socket:")}
+
+
+def test_the_socket_of_a_late_request_stays_open_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that were closed under a read would free the number of its socket for the next file."""
+    monkeypatch.setattr(web, "LONGEST_ANSWER", 0.3)
+    with dripping(b"HTTP/1.1 200 OK\r\nX-A: ", b"a") as url:
+        before = sockets()
+        with pytest.raises(IndexUnreachable), web.new_client({}) as client:
+            web.request(client, "GET", url)
+        assert len(sockets() - before) >= 1
