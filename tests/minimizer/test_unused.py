@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.minimizer.syntax.tree import expression
-from torchbisect.minimizer.unused import may_have_side_effects
+from torchbisect.minimizer.syntax.tree import expression, parse, text_of
+from torchbisect.minimizer.unused import may_have_side_effects, without_unused
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,27 @@ from torchbisect.minimizer.unused import may_have_side_effects
 )
 def test_side_effects_are_told_from_the_text(value: str, acts: bool) -> None:
     assert may_have_side_effects(expression(value), {"torch", "math", "nn"}, {"method"}) is acts
+
+
+def test_a_name_of_something_else_is_read_where_it_is_changed_in_place() -> None:
+    program = "def merge(own, more):\n    sink = own.bag\n    sink |= more\n    count = 0\n    count += 1\nmerge(a, b)"
+    kept = "def merge(own, more):\n    sink = own.bag\n    sink |= more\nmerge(a, b)"
+    assert text_of(without_unused(parse(program))) == kept
+
+
+@pytest.mark.parametrize(("rest", "stays"), [("run(Task.registry)", True), ("run(Task)", True), ("run(Other)", False)])
+def test_subclasses_of_which_their_base_takes_note_stay_while_the_base_is_used(rest: str, stays: bool) -> None:
+    program = f"""
+class Task:
+    registry = []
+    def __init_subclass__(cls):
+        Task.registry.append(cls)
+class Depth(Task):
+    pass
+class Sharp(Depth):
+    pass
+class Other:
+    pass
+{rest}
+"""
+    assert ("class Sharp(Depth)" in text_of(without_unused(parse(program)))) is stays

@@ -77,17 +77,42 @@ class Value:
 
 
 @dataclass(frozen=True)
+class ExpressionValue:
+    """First value of an expression of the script, found by its place; ``exact`` also means that it had no other."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """The values that the variables of the loop on a line had in one iteration; ``None`` where there is no text."""
+
+    line: int
+    function: str
+    names: tuple[str, ...]
+    texts: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
 class Trace:
     """Record of one eager run: the script's lines that ran, from 1, its calls, and the values of assigned names.
 
     The calls are in the order they began, at most a fixed number for each function. ``reads`` has the attributes that
     statements read, by their path such as ``config.width``, and the globals that functions read, if they had one value.
+    Of each loop a few ``iterations`` are kept, those that ran most of its body first.
     """
 
     lines: frozenset[int]
     calls: tuple[Call, ...]
     values: tuple[Value, ...]
     reads: tuple[Value, ...] = ()
+    expressions: tuple[ExpressionValue, ...] = ()
+    iterations: tuple[Iteration, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that ``from_json`` reads."""

@@ -93,13 +93,14 @@ class UsedNames:
     """The names in use in the scope of a node: those that its function reads, or else the whole script (``reads``)."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self.reads = _reads(tree)
+        self._aliases = _aliases(tree)
+        self.reads = self._read_in(tree)
         shared = {name for node in walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
         self._everywhere = shared | _registered(tree)
         self._of: dict[int, set[str]] = {}
         for function in walk(tree):
             if isinstance(function, Function):
-                inside = _reads(function) | self._everywhere
+                inside = self._read_in(function) | self._everywhere
                 self._of.update((id(node), inside) for item in function.body for node in in_own_scope(item))
         self._of_module = self.reads | self._everywhere
 
@@ -107,9 +108,25 @@ class UsedNames:
         """Return the names in use in the scope in which a node binds a name."""
         return self._of.get(id(node), self._of_module)
 
+    def _read_in(self, tree: ast.AST) -> set[str]:
+        """Return the names that a tree reads; ``x += 1`` changes an object in place, so it reads an ``x`` of others."""
+        nodes = walk(tree)
+        found = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+        changed = (node.target for node in nodes if isinstance(node, ast.AugAssign))
+        return found | ({target.id for target in changed if isinstance(target, ast.Name)} & self._aliases)
 
-def _reads(tree: ast.AST) -> set[str]:
-    return {node.id for node in walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+
+def _aliases(tree: ast.Module) -> set[str]:
+    """Return the names that may stand for an object that something else holds: ``x = a.b``, and parameters."""
+    found: set[str] = set()
+    for node in walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Name, ast.Attribute, ast.Subscript)):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            found |= {part.id for part in walk(node.target) if isinstance(part, ast.Name)}
+    return found
 
 
 def _getattr_names(tree: ast.Module) -> set[str]:
@@ -124,7 +141,32 @@ def _saves_for_backward(value: ast.expr) -> bool:
 
 
 def _registered(tree: ast.Module) -> set[str]:
-    """Return the functions and classes that a decorator stores in a registry which other code reads."""
+    """Return the functions and classes that a decorator or their base stores in a registry which other code reads."""
+    return _registered_by_decorator(tree) | _registered_by_base(tree)
+
+
+def _registered_by_base(tree: ast.Module) -> set[str]:
+    """Return the classes of which a base may take note as they are defined, as ``__init_subclass__`` does."""
+    owners = [node for node in walk(tree) if isinstance(node, ast.ClassDef)]
+    noting = {owner.name for owner in owners if any(keyword.arg == "metaclass" for keyword in owner.keywords)}
+    noting |= {
+        owner.name
+        for owner in owners
+        if any(isinstance(item, Function) and item.name == "__init_subclass__" for item in owner.body)
+    }
+    inside = {id(base) for owner in owners for base in owner.bases}
+    inside |= {id(node) for owner in owners if owner.name in noting for node in walk(owner)}
+    used = (
+        {node.id for node in walk(tree) if isinstance(node, ast.Name) and id(node) not in inside} if noting else set()
+    )
+    found: set[str] = set()
+    for owner in owners:
+        if any(isinstance(base, ast.Name) and base.id in (noting & used) | found for base in owner.bases):
+            found.add(owner.name)
+    return found
+
+
+def _registered_by_decorator(tree: ast.Module) -> set[str]:
     decorated = [
         (node.name, root, decorator)
         for node in walk(tree)

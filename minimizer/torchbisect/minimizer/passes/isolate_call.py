@@ -45,18 +45,22 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     tree, trace, last = search.tree, search.trace, len(search.interestingness.requested) + MOST_QUESTIONS
     options = _compile_options(tree, backend)
 
-    def shows(call: Call) -> bool:
+    def shows(call: Call, *, outermost: bool = True) -> bool:
         for candidate in scripts_with_call(tree, call, trace, options):
+            # What shows the mismatch without a backward pass needs none further inside either.
+            if not outermost and not backward and _has_backward(candidate):
+                continue
             if len(search.interestingness.requested) < last and search.attempt(candidate):
                 return True
         return False
 
-    calls = calls_to_try(trace)
+    calls, backward = calls_to_try(trace), True
     inner = next((call for call in calls if call.root and shows(call)), None)
     if inner is None:
         any(shows(call) for call in calls)
+    backward = _has_backward(search.tree)
     while inner is not None:
-        inner = next((call for call in _calls_inside(calls, inner) if shows(call)), None)
+        inner = next((call for call in _calls_inside(calls, inner) if shows(call, outermost=False)), None)
 
 
 def _calls_inside(calls: list[Call], outer: Call) -> Iterator[Call]:
@@ -371,6 +375,11 @@ def _endings(invocation: ast.expr, gradients: bool, raised: str) -> Iterator[lis
     if gradients:
         yield [ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation), *_backward("out")]
         yield [ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation), *_backward("out[0]")]
+
+
+def _has_backward(tree: ast.Module) -> bool:
+    """Tell whether the last statement of a script is a backward pass."""
+    return ast.unparse(tree.body[-1]).endswith(".backward()")
 
 
 def _backward(name: str) -> list[ast.stmt]:

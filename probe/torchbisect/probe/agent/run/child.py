@@ -115,7 +115,8 @@ def _run_job(job: Job, tape: Tape) -> int:
 
     _record_before_exit(process, finish)
     with_tracer = tracer if tracer is not None else contextlib.nullcontext()
-    ending = _run_script(path, source, namespace, classifier, (mode, with_tracer))
+    code = tracer.tree if tracer is not None else source
+    ending = _run_script(path, code, namespace, classifier, (mode, with_tracer))
     if os.getpid() != process:  # the script forked, and this is its child
         return int(ending.get("status") or 0)
     finish(ending)
@@ -125,7 +126,7 @@ def _run_job(job: Job, tape: Tape) -> int:
 
 
 def _run_script(
-    path: str, source: str, namespace: Dict[str, Any], classifier: exceptions.FrameClassifier, contexts: Tuple[Any, Any]
+    path: str, source: Any, namespace: Dict[str, Any], classifier: exceptions.FrameClassifier, contexts: Tuple[Any, Any]
 ) -> Dict[str, Any]:
     """Run the script in two contexts and return its ending, in the form that ``observation.Ending`` reads."""
     try:

@@ -16,6 +16,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 import torch
 
 from .attribute_reads import AttributeReads
+from .expression_values import ExpressionValues
+from .loop_iterations import LoopIterations
 from .shared_storage import with_shared_storage
 from .value_source import ExpressionWriter
 
@@ -55,6 +57,8 @@ class Tracer:
         self._assignments = _assignments_of(tree)
         self._writer = ExpressionWriter(namespace, private_folders)
         self._reads = AttributeReads(tree, self._writer)
+        self._loops = LoopIterations(tree, self._writer)
+        self._expressions = ExpressionValues(source, self._writer)
         self._lines: Set[int] = set()
         self._calls: List[Dict[str, Any]] = []
         self._call_counts: Dict[Any, int] = {}
@@ -63,7 +67,13 @@ class Tracer:
         self._regions: List[Any] = []
         self._root_codes: List[Any] = []
 
+    @property
+    def tree(self) -> ast.AST:
+        """The script as it is to be run: each value that it computes is recorded on its way."""
+        return self._expressions.tree
+
     def __enter__(self) -> Tracer:
+        self._expressions.install()
         sys.settrace(self._on_event)
         return self
 
@@ -80,7 +90,9 @@ class Tracer:
                 place = {"line": line, "function": function, "name": name}
                 values.append({**place, "text": text.text, "exact": text.exact})
         reads = self._reads.result()
-        return {"lines": sorted(self._lines), "calls": self._calls, "values": values, "reads": reads}
+        computed, loops = self._expressions.result(), self._loops.result()
+        found = {"lines": sorted(self._lines), "calls": self._calls, "values": values, "reads": reads}
+        return {**found, "expressions": computed, "iterations": loops}
 
     def enter_region(self, target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """Note that a compiled callable is about to be called."""
@@ -141,6 +153,7 @@ class Tracer:
                 self._lines.add(frame.f_lineno)
                 self._record_assignment(frame, name, last[0], frame.f_lineno)
                 self._reads.record(frame, name)
+                self._loops.record(frame, name)
                 last[0] = frame.f_lineno
             elif event == "return":
                 self._record_assignment(frame, name, last[0], None)

@@ -1,0 +1,72 @@
+"""Expressions give way to their traced values, and loops to one of their iterations."""
+
+from __future__ import annotations
+
+import ast
+
+from pass_runner import after
+
+from torchbisect.core.trace import ExpressionValue, Iteration, Trace
+
+
+def _trace(program: str, values: dict[str, str], *iterations: Iteration) -> Trace:
+    """Return the trace of a program in which these expressions have these values."""
+    nodes = [node for node in ast.walk(ast.parse(program)) if isinstance(node, ast.expr)]
+    found = tuple(
+        ExpressionValue(
+            node.lineno,
+            node.col_offset,
+            node.end_lineno or 0,
+            node.end_col_offset or 0,
+            values[ast.unparse(node)],
+            False,
+        )
+        for node in nodes
+        if ast.unparse(node) in values
+    )
+    return Trace(frozenset(), (), (), expressions=found, iterations=iterations)
+
+
+def test_an_expression_gives_way_to_its_value_with_what_it_needed() -> None:
+    program = (
+        "import torch, loader\nbatch = loader.load(3)\ntorch.keep(batch['image'].clamp(0), loader.scale(batch) + 1)"
+    )
+    trace = _trace(program, {"batch['image'].clamp(0)": "torch.ones(2)", "loader.scale(batch) + 1": "4.0"})
+    text = after("replace_by_value.expressions", program, "keep", trace=trace)
+    assert text == "import torch\ntorch.keep(torch.ones(2), 4.0)"
+
+
+def test_the_right_side_of_a_change_in_place_is_replaced_too() -> None:
+    program = "bag = {}\ntasks = make()\nbag |= next(iter(tasks.values()))(image, labels)\nkeep(bag)"
+    trace = _trace(program, {"next(iter(tasks.values()))(image, labels)": "{'a': 1}"})
+    assert "bag |= {'a': 1}" in after("replace_by_value.expressions", program, "keep", "bag |= ", trace=trace)
+
+
+def test_a_tensor_made_in_a_function_is_its_parameter_where_that_will_do() -> None:
+    program = "def f(self, x):\n    keep({'a': self.scale(x.exp(), self.head(x))})\nf(m, y)"
+    trace = _trace(program, {"self.scale(x.exp(), self.head(x))": "torch.ones(2, 3)"})
+    text = after("replace_by_value.expressions", program, "keep", "'a'", trace=trace)
+    assert text == "def f(self, x):\n    keep({'a': x})\nf(m, y)"
+
+
+def test_a_loop_is_the_iteration_that_ran_most_of_its_body() -> None:
+    program = """
+for name, part in model.named_modules():
+    if pattern.match(name):
+        hook = make(name)
+        part.register(hook)
+"""
+    names = ("name", "part")
+    iterations = (
+        Iteration(2, "<module>", names, ("'a.act'", "model.a.act")),
+        Iteration(2, "<module>", names, ("''", None)),
+    )
+    text = after("replace_by_value.iterations", program, "model.a.act.register", trace=_trace(program, {}, *iterations))
+    assert text == "if pattern.match('a.act'):\n    hook = make('a.act')\n    model.a.act.register(hook)"
+
+
+def test_another_iteration_is_tried_and_a_variable_that_is_bound_anew_is_assigned() -> None:
+    program = "for step in range(9):\n    step = step + 1\n    keep(step)\nlast = 0"
+    iterations = (Iteration(1, "<module>", ("step",), ("0",)), Iteration(1, "<module>", ("step",), ("8",)))
+    text = after("replace_by_value.iterations", program, "keep", "8", trace=_trace(program, {}, *iterations))
+    assert text.startswith("step = 8\nstep = step + 1")
