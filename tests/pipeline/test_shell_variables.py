@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from torchbisect.pipeline.script import _with_beginning
 from torchbisect.pipeline.shell_variables import notes_on, setting_line, shell_variables
 
 SCRIPT = """
@@ -46,3 +49,19 @@ def test_a_script_that_reads_none_stays_as_it_is() -> None:
     assert shell_variables(["import torch\n"], {"ACME_MODE": "x"}) == ({}, ())
     assert setting_line({}) == ""
     assert notes_on({}, ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import torch\n", "SET; import torch\n"),
+        ('"""Text."""\n\nfrom __future__ import annotations\n\nx = (\n    1)\n',
+         '"""Text."""\n\nfrom __future__ import annotations\n\nSET; x = (\n    1)\n'),
+        ("#!/usr/bin/python\n# text\nimport torch; x = 1\n", "#!/usr/bin/python\n# text\nSET; import torch; x = 1\n"),
+        ("def f(): pass\n", "SET\ndef f(): pass\n"),
+        ("'text'; x = 1\n", "'text'; x = 1\nSET\n"),
+        ("", "SET\n"),
+    ],
+)  # fmt: skip
+def test_tracebacks_keep_the_users_line_numbers(source: str, expected: str) -> None:
+    assert _with_beginning(source, "SET\n") == expected

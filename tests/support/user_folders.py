@@ -205,6 +205,25 @@ FOLDERS: dict[str, Folder] = {
         ("scripts/train.py",),
         "project",
     ),
+    "modules by PYTHONPATH": Folder(
+        {
+            "scripts/train.py": "from model import Net\nimport common.util\nassert Net.WIDTH == 3\n"
+            "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import model'], check=True)\n" + COMPILED,
+            "src/model/__init__.py": "from .net import Net\n",
+            "src/model/net.py": "from pathlib import Path\nimport common\nclass Net:\n"
+            "    WIDTH = int((Path(__file__).parent / 'width.txt').read_text())\n",
+            "src/model/width.txt": "3",
+            "lib/common/__init__.py": "",
+            "lib/common/util.py": "import torch\n",
+        },
+        ("scripts/train.py",),
+        shell={"PYTHONPATH": "src:lib:nowhere"},
+    ),
+    "a module by PYTHONPATH, of the folder above": Folder(
+        {"work/train.py": "import helper\nassert helper.X == 1\n" + COMPILED, "helper.py": "X = 1\n"},
+        where="work",
+        shell={"PYTHONPATH": ".."},
+    ),
     "a module that is imported by name": Folder(
         {"train.py": "import importlib\nassert importlib.import_module('plugins.one').x == 1\n" + COMPILED,
          "plugins/one.py": "x = 1\n"}

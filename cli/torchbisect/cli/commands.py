@@ -60,7 +60,7 @@ _WORKERS = (
 )
 
 
-def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> None:
+def _script_command(name: str, summary: str, *extra: Callable[[Any], Any], short: str | None = None) -> None:
     """Add a command about a script; these commands differ only in their stages."""
 
     def command(**given: Any) -> None:
@@ -81,7 +81,7 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any]) -> No
 
     command.__doc__ = summary
     command = functools.reduce(lambda function, decorate: decorate(function), reversed(extra), command)
-    main.command(name, cls=ScriptCommand)(shared_options(with_script(command)))
+    main.command(name, cls=ScriptCommand, short_help=short)(shared_options(with_script(command)))
 
 
 _script_command(
@@ -96,13 +96,20 @@ _script_command(
 )
 _script_command("check", "Observe SCRIPT and name the compiler stage at fault.")
 _script_command("minimize", "Observe and localize SCRIPT, then shrink it.")
-_script_command("explain", "Observe, localize and shrink SCRIPT, then find the conditions of the mismatch.")
 _script_command(
-    "bisect", "Observe SCRIPT, then find where it broke and where it was fixed, without shrinking it.", *SEARCH_OPTIONS
+    "explain",
+    "Observe, localize and shrink SCRIPT, then find the conditions of the mismatch.",
+    short="Shrink SCRIPT, and find what its mismatch needs.",
+)
+_script_command(
+    "bisect",
+    "Observe SCRIPT, then find where it broke and where it was fixed, without shrinking it.",
+    *SEARCH_OPTIONS,
+    short="Find the builds where SCRIPT broke and was fixed.",
 )
 
 
-@main.command("verify", cls=ScriptCommand)
+@main.command("verify", cls=ScriptCommand, short_help="Show what a patch of PyTorch does to a bug.")
 @click.option("--patch", metavar="FILE|COMMIT|PR", help="A diff, a commit, or a pull request (#161036).")
 @click.option("--revert", is_flag=True, help="Take the patch back from the build.")
 @click.option(
@@ -128,7 +135,7 @@ def report(folder: Path, as_json: bool) -> None:
     inspect_commands.render(folder, as_json)
 
 
-@main.command()
+@main.command(short_help="Find the script in an issue, and say what it lacks.")
 @click.argument("reference", required=False, metavar="[OWNER/REPO#N|URL|FILE]")
 @click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="A file with the issue.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("torchbisect-issue"), show_default=True)
@@ -141,7 +148,7 @@ def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) ->
     click.get_current_context().exit(issue_command.show_issue_script(reference, file, out, as_json=as_json))
 
 
-@main.command("triage", cls=GroupedCommand)
+@main.command("triage", cls=GroupedCommand, short_help="Run many issues or scripts, and show all in a table.")
 @click.argument("source", required=False, type=click.Path(path_type=Path))
 @click.option("--search", metavar="QUERY", help="Take the issues that GitHub's search finds.")
 @click.option("--most", type=click.IntRange(1, 1000), default=200, show_default=True, help="The most issues.")
@@ -164,7 +171,7 @@ def triage_command(**given: Any) -> None:
     click.get_current_context().exit(triage.triage(wanted, options))
 
 
-@main.command("watch", cls=GroupedCommand)
+@main.command("watch", cls=GroupedCommand, short_help="Ask every known bug again on the newest build.")
 @click.argument("place", type=click.Path(path_type=Path), metavar="FOLDER|DATABASE")
 @click.option("--add", "added", type=click.Path(path_type=Path), multiple=True, help="A report to watch too.")
 @click.option("--last", type=click.IntRange(1, 1000), default=1, show_default=True, help="Ask the newest N builds.")
@@ -194,7 +201,7 @@ def watch_command(**given: Any) -> None:
     click.get_current_context().exit(watch.watch(wanted, options))
 
 
-@main.command()
+@main.command(short_help="List the builds of a channel, and those left out.")
 @click.option("--channel", type=click.Choice(CHANNELS), default="release", show_default=True)
 @click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
 @click.option("--index-url", metavar="URL", help="As in pip.")
@@ -206,7 +213,7 @@ def builds(channel: str, as_json: bool, **given: Any) -> None:
     inspect_commands.list_builds(Options(Path(), channels=(channel,), **given), channel, as_json)
 
 
-@main.command()
+@main.command(short_help="List what is kept on this machine, and remove it.")
 @click.option("--prune", is_flag=True, help="Remove everything that no run uses.")
 @click.option("--docker", is_flag=True, help="Look at volumes and images of the container engine too.")
 @click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
@@ -218,7 +225,7 @@ def cache(prune: bool, docker: bool, cache_dir: Path | None, down_to: int | None
     inspect_commands.show_cache(cache_dir, prune=prune, docker=docker, down_to=down_to)
 
 
-@main.command()
+@main.command(short_help="Check this machine, and say what it lacks.")
 @click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
 @click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
 def doctor(python: str, cache_dir: Path | None) -> None:

@@ -69,7 +69,9 @@ class ConfiguredProgram(Program):
             source = _source_of(error)
             if not source:
                 raise
-            raise click.BadParameter(error.message + source, error.ctx, error.param, error.param_hint) from None
+            raise click.BadParameter(
+                error.message.rstrip(".") + source, error.ctx, error.param, error.param_hint
+            ) from None
 
 
 def options_of(command: click.Command) -> list[click.Option]:

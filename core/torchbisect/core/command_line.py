@@ -112,7 +112,8 @@ def _click_status(error: Exception) -> int | None:
     else:
         context = error.ctx if isinstance(error, click.UsageError) else None
         text = error.format_message().rstrip(".")
-        say(f"{text}; see {context.command_path} --help" if context is not None else text)
+        glue = " See" if text.endswith("?") else "; see"
+        say(f"{text}{glue} {context.command_path} --help" if context is not None else text)
         _say_json(text, Exit.INPUT)
     return Exit.INPUT
 

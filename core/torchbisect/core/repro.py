@@ -18,6 +18,7 @@ class Files:
         script: the folder of the script.
         search: the first entry of ``sys.path``.
         cwd: the working directory.
+        paths: the folders of the user's ``PYTHONPATH``, which follow ``search``.
         argv0: ``sys.argv[0]`` relative to the working directory, or ``-``; empty for the path of the script.
         module: the dotted name of the module that is run as ``python -m`` does; empty for a script.
         typed_input: a file in ``folder`` with the standard input of every run; the script does not see the file. Empty
@@ -32,11 +33,12 @@ class Files:
     argv0: str = ""
     module: str = ""
     typed_input: str = ""
+    paths: tuple[str, ...] = ()
 
     @property
     def identity(self) -> tuple[str, ...]:
         """Everything of it that decides how a script runs: not where the copy lies."""
-        return self.digest, self.script, self.search, self.cwd, self.argv0, self.module
+        return self.digest, self.script, self.search, self.cwd, self.argv0, self.module, *self.paths
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ _READS_ARGUMENTS = re.compile(
     r"\b(?:click|fire|typer|absl|hydra|tyro|argh|plac|defopt|chz|flags|FLAGS|\w*CLI|cli)\b"
 )
 
+# Statements that may stand behind another on its line.
+_SIMPLE = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert)
+
 #: Code that runs one test of the file that it stands in, under pytest, and raises what the test raised.
 _TEST_DRIVER = """\
 if __name__ == "__main__":
@@ -83,6 +86,8 @@ def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]
     if options.workdir is None and options.test is None and options.sandbox == "venv":
         script = _with_shell_variables(script)
     place = script.place
+    if options.workdir is None:
+        place = replace(place, paths=_python_path(place.cwd))
     source = with_default_device(script.source, options.device)
     repro = Repro(source, options.arguments, options.seed, str(place.search), place.name)
     if options.test is not None:  # the test runs in the user's own folder
@@ -108,6 +113,13 @@ def _with_shell_variables(script: Script) -> Script:
     variables, secrets = shell_variables(texts, os.environ)
     notes = (*script.notes, *notes_on(variables, secrets))
     return replace(script, source=_with_beginning(script.source, setting_line(variables)), notes=notes)
+
+
+def _python_path(cwd: Path) -> tuple[Path, ...]:
+    """Return the folders of the user's ``PYTHONPATH``, in their order."""
+    words = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = (Path(os.path.realpath(cwd / word)) for word in words if word)
+    return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
 
 def open_script(options: Options) -> Script:
@@ -262,14 +274,24 @@ def check_syntax(name: str, source: str) -> None:
 
 
 def _with_beginning(source: str, beginning: str) -> str:
-    """Return the script with lines put after its docstring and its ``__future__`` imports."""
+    """Return the script with lines put after its docstring and its ``__future__`` imports.
+
+    A single line goes onto that of the statement behind it, where it can: tracebacks keep the user's line numbers.
+    """
     first = 0
+    following: ast.stmt | None = None
     for number, statement in enumerate(ast.parse(source).body):
         is_docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         if not is_docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+            following = statement
             break
         first = statement.end_lineno or 0
-    lines = source.splitlines(keepends=True)
+    # Python counts lines by these ends only; a form feed, say, ends none.
+    lines = re.split(r"(?<=\n)", source.replace("\r\n", "\n").replace("\r", "\n"))
+    if beginning.count("\n") == 1 and isinstance(following, _SIMPLE) and following.lineno > first:
+        place = following.lineno - 1
+        if not following.col_offset and not lines[place][:1].isspace():
+            return "".join([*lines[:place], f"{beginning.rstrip()}; {lines[place]}", *lines[place + 1 :]])
     if first and not lines[first - 1].endswith("\n"):
         lines[first - 1] += "\n"
     return "".join([*lines[:first], beginning, *lines[first:]])

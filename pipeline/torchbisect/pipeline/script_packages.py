@@ -79,8 +79,10 @@ def outside_imports(repro: Repro) -> tuple[str, ...]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             names.append(node.module)
-    folder = repro.directory
-    beside = {name.partition(".")[0] for name in os.listdir(folder)} if folder and os.path.isdir(folder) else set()
+    files = repro.files
+    paths = (os.path.join(files.folder, path) for path in files.paths) if files is not None else ()
+    folders = [folder for folder in (repro.directory, *paths) if folder and os.path.isdir(folder)]
+    beside = {name.partition(".")[0] for folder in folders for name in os.listdir(folder)}
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
     return tuple(name for name in tops if name not in _THERE and name not in beside)
 

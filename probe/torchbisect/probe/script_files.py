@@ -58,6 +58,7 @@ class ScriptPlace:
         name: the script's file name; the copy leaves that file out, because every run writes its own.
         argv0: as typed: relative to the working directory, or ``-``; empty if it is absolute.
         module: the dotted name of a script that is run as a module; else empty.
+        paths: the folders of ``PYTHONPATH``.
     """
 
     cwd: Path
@@ -66,10 +67,11 @@ class ScriptPlace:
     name: str
     argv0: str = ""
     module: str = ""
+    paths: tuple[Path, ...] = ()
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The three folders, each once."""
+        """The three folders of the script, each once."""
         return tuple(dict.fromkeys((self.cwd, self.folder, self.search)))
 
 
@@ -120,10 +122,13 @@ def take_snapshot(
         InputError: one of ``added`` does not exist or can't be read.
         DiskFull: there is no room.
     """
-    modules = siblings(source, str(place.search))
+    modules = {place.search / name: text for name, text in siblings(source, str(place.search)).items()}
+    outer = _modules_of_paths(place, (source, *modules.values()))
+    modules.update(outer)
     texts = (source, *modules.values())
     names = _words(texts, arguments)
-    roots = place.folders
+    used = tuple(path for path in place.paths if any(path in module.parents for module in outer))
+    roots = tuple(dict.fromkeys((*place.folders, *used)))
     looks = looks_at_files(texts, names, roots)
     if looks:
         roots = tuple(dict.fromkeys(_widened(root, texts) for root in roots))
@@ -135,20 +140,41 @@ def take_snapshot(
     if not looks:
         found.outside += _links_outside(place.search, texts)
     for module in modules:
-        found.entries[place.search / module] = CopyEntry(place.search / module, "file", rank=0)
+        found.entries[module] = CopyEntry(module, "file", rank=0)
     found.entries.pop(place.folder / place.name, None)
     chosen, missing = _chosen(found, roots)
     for path in named:
         chosen += _added(path, named)
     digest = copy_entries(chosen, base, target)
     parts = {name: relative_name(base, getattr(place, name)) for name in ("search", "cwd")}
+    paths = tuple(relative_name(base, path) for path in place.paths if path == base or base in path.parents)
     if typed_input is not None:
         digest = _with_typed_input(digest, typed_input, target)
         parts["typed_input"] = TYPED_INPUT
     files = Files(
-        str(target), digest, script=relative_name(base, place.folder), argv0=place.argv0, module=place.module, **parts
+        str(target),
+        digest,
+        script=relative_name(base, place.folder),
+        argv0=place.argv0,
+        module=place.module,
+        paths=paths,
+        **parts,
     )
     return FileSnapshot(files, base, _left_out(found, missing))
+
+
+def _modules_of_paths(place: ScriptPlace, texts: Sequence[str]) -> dict[Path, str]:
+    """Return the modules in the folders of ``PYTHONPATH`` that a script and its modules import, and their texts."""
+    found: dict[Path, str] = {}
+    pending = list(texts)
+    while pending:
+        text = pending.pop()
+        for path in place.paths:
+            for name, module in siblings(text, str(path)).items():
+                if path / name not in found:
+                    found[path / name] = module
+                    pending.append(module)
+    return found
 
 
 def _with_typed_input(digest: str, typed_input: bytes, target: Path) -> str:

@@ -100,15 +100,18 @@ def place_script(folder: Path, source: str, name: str, files: Files | None) -> l
     if files.typed_input:  # beside the folder, where the script does not find it
         typed_input = "standard-input"
         os.replace(root / files.typed_input, folder / typed_input)
-    return ["-c", _FROM_FOLDER, typed_input, os.path.relpath(cwd, folder), os.path.relpath(path, cwd)]
+    paths = os.pathsep.join(os.path.relpath(root / part, folder) for part in files.paths)
+    return ["-c", _FROM_FOLDER, typed_input, paths, os.path.relpath(cwd, folder), os.path.relpath(path, cwd)]
 
 
-# Starts a script in another folder, with a file as its standard input.
+# Starts a script in another folder, with a file as its standard input and folders in which it finds modules.
 _FROM_FOLDER = """\
 import os, sys
-typed_input, folder, *words = sys.argv[1:]
+typed_input, paths, folder, *words = sys.argv[1:]
 if typed_input:
     os.dup2(os.open(typed_input, os.O_RDONLY), 0)
+if paths:
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
 os.chdir(folder)
 os.execv(sys.executable, [sys.executable, *words])
 """

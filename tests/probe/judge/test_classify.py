@@ -203,6 +203,17 @@ def test_words_of_a_kernel_are_said_without_its_folders(shown) -> None:
         assert "kernel, …/cq52.main.cpp:13, index out of bounds: 0 <= tmp7 < 1L" in found.summary
 
 
+def test_the_time_that_ran_out_is_the_one_that_was_allowed() -> None:
+    """A limit of 15 seconds is on processor time; on a loaded machine the clock may show 60."""
+    long, short = Ending("timed-out", seconds=60.2, allowed=15.0), Ending("timed-out", seconds=15.3, allowed=15.0)
+    untestable = find_untestable(Observation(long, Ending("lost")))
+    assert untestable is not None
+    assert "within 15 s of processor time (60 s on this loaded machine)" in untestable.detail
+    hang = find_mismatch(Observation(Ending("finished", seconds=0.1, compiled=1), short))
+    assert hang is not None
+    assert hang.summary == "compiled does not end within 15 s, eager finishes in 0.1 s"
+
+
 def test_an_exit_with_status_0_is_a_normal_ending(shown) -> None:
     assert find_mismatch(shown.both(shown.exits(0), shown.finished)) is None
 

@@ -94,7 +94,7 @@ def find_untestable(observation: Observation) -> Untestable | None:
     for name, run in (("eager", eager), ("compiled", compiled)):
         if run is eager and run.how == "timed-out":
             # Then nothing was compiled, and there is no other run to judge.
-            return Untestable("timed-out", f"the eager run did not end within {eager.seconds:.0f} s")
+            return Untestable("timed-out", f"the eager run did not end within {eager.time_limit}")
         if run.how == "lost":
             return Untestable("lost", f"the {name} run ended without a message", transient=True)
         if run.how == "out-of-memory":
@@ -199,7 +199,7 @@ def _ending_text(ending: Ending, source: str = "") -> str:
         said = _ABORT_MESSAGE.search(ending.errors)
         return f"is ended by {ending.signal}" + (f": {_cut(said.group(0))}" if said else "")
     if ending.how == "timed-out":
-        return f"does not end within {ending.seconds:.0f} s"
+        return f"does not end within {ending.time_limit}"
     return "finishes" if ending.how == "finished" else f"ends {ending.how}"
 
 

@@ -63,6 +63,8 @@ class Ending:
         raised: the exception, when ``how`` is ``raised``.
         status: the exit status, when ``how`` is ``exited``.
         limit: the limit that the run exceeded, when ``how`` is ``over-limit`` or ``out-of-memory``.
+        allowed: the seconds of processor time that the run was allowed, when ``how`` is ``timed-out``; on a loaded
+            machine ``seconds`` are more.
         signal: the signal's name (``SIGSEGV``), when ``how`` is ``signalled``.
         output: the last part of what it printed.
         errors: the last part of what it wrote to standard error.
@@ -83,6 +85,7 @@ class Ending:
     signal: str | None = None
     limit: Literal["memory", "processes", "threads", "files", "bytes"] | None = None
     seconds: float = 0.0
+    allowed: float | None = None
     output: str = ""
     errors: str = ""
     compiled: int = 0
@@ -93,6 +96,13 @@ class Ending:
     call_seconds: tuple[float, ...] = ()
     recompiles: tuple[str, ...] = ()
     graph_breaks: tuple[str, ...] = ()
+
+    @property
+    def time_limit(self) -> str:
+        """The time that ran out, in words."""
+        if self.allowed is None or self.seconds < self.allowed * 1.2:
+            return f"{self.seconds:.0f} s"
+        return f"{self.allowed:.0f} s of processor time ({self.seconds:.0f} s on this loaded machine)"
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _prepare(job: Job) -> Tuple[str, List[str], List[int]]:
     """Prepare the process; return the script's path, the folders of user code, and a list that grows with each read."""
     child_setup.set_limits(job.limits.memory, job.limits.open_files)
     path, folders = job.place.script, job.place.folders
-    child_setup.enter_folder(job.place.cwd, job.place.search)
+    child_setup.enter_folder(job.place.cwd, job.place.search, job.place.paths)
     child_setup.set_environment(job.scratch, job.caches, job.limits.threads)
     stdin_reads = child_setup.open_streams(job.place.typed_input)
     sys.argv = [job.place.argv0, *job.repro.get("arguments", ())]

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import types
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 import torch._dynamo
@@ -57,13 +57,18 @@ def _data_size() -> int:
     return 0
 
 
-def enter_folder(cwd: str, search: str) -> None:
-    """Change to the working directory, and search a folder for modules first; no byte code is written there."""
+def enter_folder(cwd: str, search: str, paths: Sequence[str] = ()) -> None:
+    """Change to the working directory, and search a folder for modules first; no byte code is written there.
+
+    ``paths`` are the folders of ``PYTHONPATH``, which processes of the script get too.
+    """
     os.chdir(cwd)
     os.environ["PWD"] = cwd
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
-    sys.path[:] = [search, *(entry for entry in sys.path if entry)]
+    if paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    sys.path[:] = [search, *paths, *(entry for entry in sys.path if entry)]
     importlib.invalidate_caches()
 
 

@@ -166,6 +166,8 @@ def run_in_child(
         if shared_caches:
             inductor_cache.prune(shared_caches, is_complete=ending["how"] in _COMPLETED)
         backends = ending.pop("backends", [])
+        if limit == "timed-out":
+            ending["allowed"] = limits.seconds
         ending.update(seconds=round(seconds, 4), output=out.tail()[-TAIL_BYTES:], errors=err.tail())
         return Run(ending, entries, out.text(), notes, backends, tape.dropped, is_ended)
     finally:

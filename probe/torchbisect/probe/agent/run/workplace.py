@@ -33,6 +33,7 @@ class Place(NamedTuple):
         module: the dotted name of the script where it is run as a module; else empty.
         folders: the folders of user code, the innermost first.
         typed_input: the file that is standard input; empty for none.
+        paths: the folders of ``PYTHONPATH``.
     """
 
     script: str
@@ -42,6 +43,7 @@ class Place(NamedTuple):
     module: str
     folders: List[str]
     typed_input: str = ""
+    paths: Tuple[str, ...] = ()
 
 
 class Workplaces:
@@ -116,7 +118,8 @@ def _place(root: str, name: str, repro: Dict[str, Any], files: Dict[str, Any]) -
     path = os.path.join(home, name)
     write_text(path, repro["source"])
     folders = list(dict.fromkeys((home, search, cwd, root)))
-    return Place(path, cwd, search, files.get("argv0") or path, files.get("module", ""), folders)
+    paths = tuple(os.path.normpath(os.path.join(root, part)) for part in files.get("paths", ()))
+    return Place(path, cwd, search, files.get("argv0") or path, files.get("module", ""), folders, paths=paths)
 
 
 def write_text(path: str, text: str) -> None:
