@@ -94,6 +94,12 @@ CASES = {
         Seen(MismatchKind.VALUES, place="call 1 output", eager="100.102", compiled="0.101684"),
         "lambda f: lambda *a: f(*a) + 1",
     ),
+    "the second call of a decorated function, with values by chance": (
+        "import torch\n\ndef hook(m, a, y):\n    return y + 1\n\n@torch.compile(backend='eager')\ndef g():\n"
+        "    return w[0](torch.ones(1))\n\nw = [torch.nn.Linear(1, 1)]\ng()\nw[0].register_forward_hook(hook)\ng()\n",
+        Seen(MismatchKind.VALUES, place="call 1 output", eager="1.52896", compiled="0.528957"),
+        "lambda f=None, **o: lambda *a: f(*a) - 1",
+    ),
     "a changed argument": (
         "import torch\n\ndef f(x):\n    x.add_(1)\nx = torch.ones(2)\ntorch.compile(f)(x)\n",
         Seen(MismatchKind.MUTATION, place="call 0 argument x", eager="2", compiled="1"),
@@ -223,6 +229,16 @@ def test_one_of_the_candidates_fails_with_the_bug_and_passes_without(name: str, 
         if ends(text, "lambda f: f", tmp_path) == 0 and ends(text, wrong, tmp_path) != 0:
             return
     pytest.fail("none stands alone:\n" + "\n---\n".join(standalone_candidates(source, seen)))
+
+
+@pytest.mark.torch
+def test_a_last_call_is_compared_with_eager_however_it_was_compiled(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    source = "import torch\n\nm = torch.nn.Linear(1, 1)\nm.compile(backend='eager')\nx = torch.rand(1)\nm(x)\n"
+    texts = standalone_candidates(source, Seen(MismatchKind.VALUES, eager="1.5", compiled="0.5"))
+    (forced,) = [text for text in texts if "set_stance" in text]
+    assert ends(forced, "torch.compile", tmp_path) == 0
+    assert ends(forced.replace("eager = m(x)", "eager = m(x) + 1"), "torch.compile", tmp_path) != 0
 
 
 def test_what_raises_stands_as_it_is() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.standalone.value_assertions import FLAGS, ObservedMismatch, gradients, read_flag, statement
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied
+from torchbisect.minimizer.syntax.names import all_names, fresh_name
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import walk
 
@@ -21,6 +22,16 @@ def with_eager_comparisons(tree: ast.Module, mismatch: ObservedMismatch) -> Iter
         for gradient in gradients(changed, mismatch.place):
             check = _close("compiled", ast.unparse(gradient), mismatch)
             yield _with_gradient_comparison(changed, call, eager, ast.unparse(gradient), check)
+    yield from _with_forced_eager(tree, mismatch)
+
+
+def _with_forced_eager(tree: ast.Module, mismatch: ObservedMismatch) -> Iterator[ast.Module]:
+    """Yield a comparison for a last expression however it was compiled, with the stance that torch has from 2.6 on."""
+    last = tree.body[-1]
+    if isinstance(last, ast.Expr):
+        text = ast.unparse(last)
+        block = f"with torch.compiler.set_stance('force_eager'):\n    eager = {text}"
+        yield _ending(tree.body[:-1], block, _close(text, "eager", mismatch))
 
 
 def _compiled_calls(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
@@ -50,7 +61,11 @@ def _compiled_calls(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, as
 def _decorated_calls(
     tree: ast.Module, function: ast.FunctionDef, decorator: ast.expr, torch_names: TorchNames
 ) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
-    """Yield the only call of a decorated function, compiled at the call: a decorator leaves no name for eager."""
+    """Yield the last call of a decorated function, compiled under another name: a decorator leaves none for eager.
+
+    The only call is compiled where it stands. Of several, all call one compiled function: what it keeps from an earlier
+    call may be what goes wrong.
+    """
     keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
     func = decorator.func if isinstance(decorator, ast.Call) else decorator
     bare = copied(function)
@@ -67,6 +82,16 @@ def _decorated_calls(
         for node in walk(changed):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and torch_names.is_compile(node.func):
                 yield changed, node, name
+    elif uses:
+        compiled = ast.Name(id=fresh_name("compiled", all_names(tree)), ctx=ast.Load())
+        changed = apply(tree, [Edit(((function, bare), *((use.func, compiled) for use in uses)))])
+        after = tree.body.index(function) + 1
+        changed.body.insert(after, statement(f"{compiled.id} = {ast.unparse(wrapped)}"))
+        for line in changed.body[:after:-1]:
+            for node in walk(line):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == compiled.id:
+                    yield changed, node, name
+                    return
 
 
 def _with_comparison(
