@@ -199,7 +199,7 @@ def _ending_text(ending: Ending, source: str = "") -> str:
         said = _ABORT_MESSAGE.search(ending.errors)
         return f"is ended by {ending.signal}" + (f": {_cut(said.group(0))}" if said else "")
     if ending.how == "timed-out":
-        return f"does not end within {ending.time_limit}"
+        return f"does not end within {ending.allowed or ending.seconds:.0f} s"
     return "finishes" if ending.how == "finished" else f"ends {ending.how}"
 
 

@@ -139,14 +139,17 @@ class RunClock:
         """Return True if the child's family has used up its time. Call this a few times a second."""
         now = time.monotonic()
         wall = now - self._began
-        used = sum(cpu_seconds(number) for number in family_of(child))
+        family = family_of(child)
+        used = sum(cpu_seconds(number) for number in family)
         while len(self._samples) > 1 and now - self._samples[1][0] >= self.IDLE_WINDOW:
             self._samples.pop(0)
         since, before = self._samples[0]
         self._samples.append((now, used))
         if wall < self._seconds:
             return False
-        idle = used - before < (now - since) * self.IDLE_SHARE
+        # One that waits for a processor is not idle, however little it gets of it.
+        waits = any(_stat(number)[:1] in ([b"R"], [b"D"]) for number in family)
+        idle = not waits and used - before < (now - since) * self.IDLE_SHARE
         return idle or used >= self._seconds * 0.9 or wall >= self._seconds * self.WALL_FACTOR
 
 
