@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -352,3 +355,22 @@ def test_no_line_of_progress_shows_a_secret() -> None:
             show(f"cloning https://ann:hunter2seven@host.example/x with {SECRETS[1]}")
     assert "cloning https://host.example/x with ****" in stream.getvalue()
     assert not [secret for secret in SECRETS if secret in stream.getvalue()]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["check", "https://example.org/a/repro.py"], "https://example.org/a/repro.py is no issue's address"),
+        (["rnu", "repro.py"], "Did you mean 'run'? See python -m torchbisect --help"),
+    ],
+)
+def test_what_a_new_user_types(words: list[str], said: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "torchbisect", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_the_help_has_no_ranges_that_nobody_reaches() -> None:
+    shown = CliRunner().invoke(main, ["check", "--help"]).output
+    assert not re.search(r"\d{7}", shown)
+    assert "1<=x<=1024" in shown

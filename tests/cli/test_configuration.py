@@ -217,3 +217,11 @@ def test_settings_raise_for_a_key_once(folder: Path) -> None:
     place.write_text('[tool.torchbisect]\npython = "evil"\n', encoding="utf-8")
     with pytest.raises(InputError, match="may not set python"):
         file_settings(place, main.commands)
+
+
+@pytest.mark.parametrize(("name", "text"), [("TORCHBISECT_JSON", ""), ("ACME", "[tool.torchbisect]\njson = true\n")])
+def test_an_error_is_json_where_json_is_asked_for_without_the_option(folder: Path, name: str, text: str) -> None:
+    (folder / "pyproject.toml").write_text(text)
+    command = [sys.executable, "-m", "torchbisect", "check", "none.py"]
+    done = subprocess.run(command, env={**os.environ, name: "1"}, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["exit_code"] == done.returncode == 2

@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from torchbisect.core.command_line import Program, say
+from torchbisect.core.command_line import Program, expect_json, say
 from torchbisect.core.decode import DecodeError
 from torchbisect.core.errors import InputError
 from torchbisect.core.regular_file import read_regular_file
@@ -63,6 +63,8 @@ class ConfiguredProgram(Program):
                 taken = option_name(option) == "python" and _INSIDE_TEST in os.environ
                 option.envvar = None if taken else variable_of(option)
         ctx.default_map = file_settings(Path.cwd() / FILE, self.commands)
+        if _asks_for_json(self.commands, ctx.default_map or {}):
+            expect_json()
         try:
             return super().invoke(ctx)
         except click.BadParameter as error:
@@ -176,6 +178,14 @@ def _single(path: Path, option: click.Option, value: Any) -> Any:
     if not good:
         raise InputError(f"{path}: {_TABLE} {option_name(option)} = {value!r}: write {wanted}")
     return value
+
+
+def _asks_for_json(commands: Mapping[str, click.Command], settings: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return True if the environment or the file asks for JSON; an error is then JSON too."""
+    if any(values.get("as_json") is True for values in settings.values()):
+        return True
+    named = {variable_of(option) for one in commands.values() for option in options_of(one) if option.name == "as_json"}
+    return any(os.environ.get(name, "").lower() in ("1", "true", "t", "yes", "y", "on") for name in named)
 
 
 def _source_of(error: click.BadParameter) -> str:

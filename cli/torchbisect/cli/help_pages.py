@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from typing import Any
 
@@ -66,6 +67,10 @@ _EXAMPLES = {
 }
 
 
+# A range that click shows and that nobody reaches, such as 0<x<=1000000000.
+_WIDE_RANGE = re.compile(r"(?:; )?-?[\d.]+<=?x<=?\d{6,}")
+
+
 class GroupedCommand(click.Command):
     """A command whose page of help has its options in groups, and examples."""
 
@@ -83,6 +88,7 @@ class GroupedCommand(click.Command):
         for title, names in GROUPS.items():
             rows = [records.pop(name) for name in names.split() if name in records]
             rows += records.values() if title == "Output" else ()
+            rows = [(names, _WIDE_RANGE.sub("", text).replace("  []", "")) for names, text in rows]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)

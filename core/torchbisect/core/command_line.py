@@ -62,7 +62,8 @@ def run_command(load: Callable[[], Any], arguments: Sequence[str] | None = None,
     # A warning of Python's parser shows a line of the script as it is, with its terminal sequences.
     warnings.filterwarnings("ignore", category=SyntaxWarning)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    _JSON_ASKED.set("--json" in words[: words.index("--")] if "--" in words else "--json" in words)
+    typed = words[: words.index("--")] if "--" in words else words
+    _JSON_ASKED.set("--json" in typed)
     status = _status(load, arguments, extra)
     try:
         if sys.stdout is not None:
@@ -70,6 +71,11 @@ def run_command(load: Callable[[], Any], arguments: Sequence[str] | None = None,
     except (OSError, ValueError) as error:
         status = _output_failed(error)
     sys.exit(int(status))
+
+
+def expect_json() -> None:
+    """Write an error to standard output as JSON too, for a program that reads it there."""
+    _JSON_ASKED.set(True)
 
 
 def _status(load: Callable[[], Any], arguments: Sequence[str] | None, extra: dict[str, Any]) -> int:

@@ -127,6 +127,9 @@ def open_script(options: Options) -> Script:
     assert options.script is not None
     typed = str(options.script)
     cwd = Path(os.path.realpath(options.workdir or Path.cwd()))
+    if address := re.match(r"(https?):/+", typed):  # a path keeps one slash of it
+        written = f"{address.group(1)}://{typed[address.end() :]}"
+        raise InputError(f"{written} is no issue's address: a script is not fetched; download it, and name the file")
     if options.module:
         return _module(typed, cwd)
     if typed == "-":
