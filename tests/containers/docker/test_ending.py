@@ -210,3 +210,31 @@ def test_a_command_that_reads_nothing_ends_all_the_same(there: DockerEnvironment
     assert process.read_line(60) == b"end\n"
     assert process.read_line(60) == b""
     assert process.kill() == 0
+
+
+STOPS = {
+    "itself": "os.kill(os.getpid(), 19)",
+    "everything": "os.fork()\nos.kill(-1, 19)\nos.kill(os.getpid(), 19)",
+    "again-and-again": "me = os.getpid()\nif os.fork() == 0:\n    while True: os.kill(me, 19)\ntime.sleep(900)",
+    "traced": "me = os.getpid()\nif os.fork() == 0:\n"
+    "    libc.ptrace(0x4206, me, 0, 0); libc.ptrace(0x4207, me, 0, 0); time.sleep(900)\ntime.sleep(900)",
+}
+
+
+@pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS)
+def test_a_command_that_is_asked_and_stopped_ends(there: DockerEnvironment, stop: str) -> None:
+    dumpable = "libc = ctypes.CDLL(None)\nlibc.prctl(0x59616d61, -1, 0, 0, 0)\n"
+    process = there.start(["-c", f"import ctypes, os, time\n{dumpable}print('here', flush=True)\n{stop}\n"])
+    try:
+        assert process.read_line(60) == b"here\n"
+        begun = time.monotonic()
+        assert process.read_line(60) == b""
+        assert 8 < time.monotonic() - begun < 40
+    finally:
+        process.kill()
+
+
+def test_a_command_that_is_asked_nothing_may_stop_itself(there: DockerEnvironment) -> None:
+    script = "import os, time\nme = os.getpid()\nif os.fork() == 0: time.sleep(13); os.kill(me, 18); os._exit(0)\n"
+    done = there.run(["-c", f"{script}os.kill(me, 19)\nprint('on')\n"], timeout=60)
+    assert (done.status, done.output) == (0, "on\n"), done

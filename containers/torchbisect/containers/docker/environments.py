@@ -78,7 +78,7 @@ class DockerEnvironment:
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> DockerProcess:
         """Start this environment's Python in a container of its own."""
-        return DockerProcess(self._create([*arguments], extra, stdin="open"))
+        return DockerProcess(self._create([*arguments], extra, stdin="asked"))
 
     def run(
         self,

@@ -6,18 +6,22 @@ on to the command. The kernel ends all other processes of a container with the f
 
 Foreign code can't disturb it. The kernel ignores signals to the first process for which it has no handler, SIGKILL and
 SIGSTOP too. It is not dumpable, so its memory and its descriptors are out of reach for others of its user.
+
+Foreign code can stop the command, though, and a command that answers questions would then be silent. So it is looked
+at every two seconds, and the container ends once it was found stopped five times, as a process on this machine does.
 """
 
 from __future__ import annotations
 
-#: Script for ``python -I -S -c``; the arguments are ``open`` or ``empty``, the standard input of the command, and the
-#: command. It reaps zombies, and ends with the exit code of the command, 128 and more for a signal.
+#: Script for ``python -I -S -c``; its arguments are a word and the command. The standard input of the command is passed
+#: on for ``open`` and for ``asked``, a command that must not be stopped; it is empty for ``empty``. It reaps zombies,
+#: and ends with the exit code of the command, 128 and more for a signal.
 WATCH = r"""
-import ctypes, os, select, signal, sys
+import ctypes, os, select, signal, sys, time
 
 PR_SET_DUMPABLE = 4
 ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-is_open, command = sys.argv[1] == "open", sys.argv[2:]
+is_open, is_asked, command = sys.argv[1] != "empty", sys.argv[1] == "asked", sys.argv[2:]
 ended, tell = os.pipe()
 os.set_blocking(ended, False)
 os.set_blocking(tell, False)
@@ -39,14 +43,21 @@ if not child:
         os._exit(127)
 os.close(reader)
 os.set_blocking(writer, False)
-waiting = b""
+def is_stopped():
+    with open("/proc/{}/stat".format(child), "rb") as file:
+        return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+waiting, looked, stopped = b"", time.monotonic(), 0
 while True:
+    if is_asked and time.monotonic() - looked >= 2:
+        looked, stopped = time.monotonic(), stopped + 1 if is_stopped() else 0
+        if stopped >= 5:
+            os._exit(137)
     poll = select.poll()
     poll.register(ended, select.POLLIN)
     poll.register(0, 0 if waiting else select.POLLIN)
     if waiting:
         poll.register(writer, select.POLLOUT)
-    for place, event in poll.poll():
+    for place, event in poll.poll(2000 if is_asked else None):
         if place == 0 and event & select.POLLIN:
             waiting = os.read(0, 1 << 16)
             if not waiting:

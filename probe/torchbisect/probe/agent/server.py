@@ -30,6 +30,7 @@ from .run.fork import Run, RunLimits, run_in_child
 from .run.prewarm import PREWARM_SECONDS, Prewarmer
 from .run.tools import TOOLS
 from .run.workplace import Workplaces
+from .run.written_files import Watched
 
 MAX_KEPT_BYTES = 512 << 20
 MAX_KEPT_SCRIPTS = 64
@@ -66,14 +67,15 @@ class Server:
     """The protocol loop.
 
     ``folder`` holds the inductor caches that runs share; ``kept`` is the folder that ``compiler_cache`` keeps;
-    ``private`` are the folders that nothing but the runs of this agent writes to.
+    ``watched`` are the folders that runs write to, which are emptied after each run.
     """
 
-    def __init__(self, channel: MessageStream, folder: str, kept: str = "", private: Sequence[str] = ()) -> None:
+    def __init__(self, channel: MessageStream, folder: str, kept: str, watched: Watched) -> None:
         self._channel = channel
         self._write = channel.send
         self._prewarmer = Prewarmer(folder, kept)
-        self._private = PrivateFolders(private, folder)
+        self._watched = watched
+        self._private = PrivateFolders(watched.folders, folder, ["shared"])
         self._has_compiled = False
         self._must_end = False
         self._kept: "collections.OrderedDict[str, EagerRuns]" = collections.OrderedDict()
@@ -126,11 +128,14 @@ class Server:
         self._write({"id": self._question_id, **begun})
         limits = RunLimits(seconds, **{name: script.limits[name] for name in RunLimits._fields[1:]})
         place = self._workplaces.prepare(script.repro)
+        files, size = self._workplaces.size()
+        limits = limits._replace(files=limits.files + files, bytes=limits.bytes + size)
+        self._private.note()
         own = protection.kernel_state()
         if self._must_end:
             sys.exit("processes of an earlier run can't be ended")
         try:
-            run = run_in_child(role, script.repro, place, settings, limits, shared_caches, self._private.paths)
+            run = run_in_child(role, script.repro, place, settings, limits, self._watched, shared_caches)
             self._must_end = not run.is_ended
             return run
         finally:
@@ -267,8 +272,12 @@ def main(key: bytearray, folder: str) -> None:
     script_processes.adopt_orphans()
     torch.set_num_threads(1)
     kept = os.environ.pop("TORCHBISECT_COMPILER_CACHE", "")
-    private = (os.path.dirname(folder), "/dev/shm") if os.environ.pop("TORCHBISECT_OWN_MACHINE", "") else ()
+    is_alone = bool(os.environ.pop("TORCHBISECT_OWN_MACHINE", ""))
+    # The home of this process, which also has its temporary files, was made for it.
+    home = os.environ.get("HOME")
+    own = home if home == os.path.dirname(folder) else folder
+    watched = Watched([own, *(["/dev/shm"] if is_alone else [])], is_alone)
     os.chdir("/")
     with contextlib.suppress(BrokenPipeError):
-        Server(MessageStream(reader, writer, key), folder, kept, private).serve()
+        Server(MessageStream(reader, writer, key), folder, kept, watched).serve()
     sys.exit(0)

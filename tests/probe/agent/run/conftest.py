@@ -23,7 +23,11 @@ def attacked(request: pytest.FixtureRequest, installed: Venv) -> Iterator[Agent]
         if request.param == "nobody":
             if os.getuid() != 0 or not shutil.which("setpriv"):
                 pytest.skip("only root can become another user")
-            home = stack.enter_context(tempfile.TemporaryDirectory())
-            os.chmod(home, 0o777)
+            outside = stack.enter_context(tempfile.TemporaryDirectory())
+            os.chmod(outside, 0o755)
+            home = os.path.join(outside, "torchbisect-run-x", "h-x", "h-y")
+            os.makedirs(home)
+            for place in (home, os.path.dirname(home), os.path.dirname(os.path.dirname(home))):
+                os.chown(place, 65534, 65534)
             environment = AsNobody(installed, home)
         yield stack.enter_context(Agent(environment, LIMITS))  # type: ignore[arg-type]

@@ -52,6 +52,38 @@ def test_files_that_have_no_path_count(attacked: Agent, source: str) -> None:
     assert agrees(ask(attacked, COMPILED))
 
 
+PLACES = "import itertools, os\nplaces = [os.environ['HOME'], os.environ['TMPDIR'], os.getcwd()]\n"
+IN_SEVERAL_FOLDERS = {
+    "bytes-at-home": "file = open(places[0] + '/x', 'wb')\nwhile True: file.write(bytes(1 << 20))\n",
+    "bytes-in-three-folders": "files = [open(place + '/x', 'wb') for place in places]\n"
+    "for at in range(290): files[at % 3].write(bytes(1 << 20))\nimport time\ntime.sleep(100)\n",
+    "bytes-beside-the-agent": "place = os.path.dirname(places[1])\nos.mkdir(place + '/work9')\n"
+    "file = open(place + '/work9/x', 'wb')\nwhile True: file.write(bytes(1 << 20))\n",
+    "bytes-in-a-cache": "place = os.environ['TORCHINDUCTOR_CACHE_DIR']\nos.makedirs(place, exist_ok=True)\n"
+    "file = open(place + '/x', 'wb')\nwhile True: file.write(bytes(1 << 20))\n",
+    "bytes-by-children": "for place in places:\n    if os.fork() == 0:\n        file = open(place + '/x', 'wb')\n"
+    "        for _ in range(100): file.write(bytes(1 << 20))\n        file.flush()\n        break\n"
+    "import time\ntime.sleep(100)\n",
+    "files-at-home": "for n in itertools.count(): open(places[0] + '/%d' % n, 'w').close()\n",
+    "files-in-three-folders": "for n in range(5400): open(places[n % 3] + '/%d' % n, 'w').close()\n"
+    "import time\ntime.sleep(100)\n",
+}
+
+
+FILES = [source for name, source in IN_SEVERAL_FOLDERS.items() if name.startswith("files")]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("source", IN_SEVERAL_FOLDERS.values(), ids=IN_SEVERAL_FOLDERS)
+def test_files_of_all_folders_count_together(attacked: Agent, source: str) -> None:
+    attacked.limits = Limits(memory=1 << 30, files=5000, bytes=200 << 20)
+    untestable = find_untestable(ask(attacked, COMPILED + PLACES + source))
+    attacked.limits = LIMITS
+    assert untestable is not None
+    assert untestable.reason == ("too-many-files" if source in FILES else "too-many-bytes")
+    assert agrees(ask(attacked, COMPILED))
+
+
 SHARED = {
     "mapped": "import mmap\nkept = []\nfor _ in range(40):\n    one = mmap.mmap(-1, 1 << 26)\n"
     "    one.write(bytes(1 << 26)); kept.append(one)\n",
@@ -90,6 +122,15 @@ def test_folders_that_a_script_locks_are_open_for_the_next(attacked: Agent, lock
     for _ in range(2):
         seen = ask(attacked, COMPILED + "import os, tempfile\nopen('x', 'w').close()\ntempfile.mkdtemp()\n")
         assert agrees(seen), seen
+
+
+@pytest.mark.parametrize("place", ["os.environ['HOME']", "os.path.dirname(os.environ['TMPDIR'])"])
+def test_what_a_run_leaves_at_home_is_not_there_for_the_next(attacked: Agent, place: str) -> None:
+    leave = f"import os\nplace = os.path.join({place}, '.seen')\nprint(os.path.exists(place))\nos.makedirs(place)\n"
+    for _ in range(2):
+        seen = ask(attacked, COMPILED + leave)
+        assert agrees(seen), seen
+        assert seen.eager.output == seen.compiled.output == "False\n"
 
 
 DEEP = "import os\nos.chdir(os.environ[{folder!r}])\nfor _ in range({depth}): os.mkdir({name!r}); os.chdir({name!r})\n"

@@ -128,6 +128,26 @@ def test_unchanged_files_are_not_copied_again(source: Path, tmp_path: Path) -> N
     assert (root / "a.txt").read_text() == "a"
 
 
+@pytest.mark.parametrize("name", ["appends", "rewrites with the old time", "changes a link", "replaces"])
+def test_a_changed_original_ends_the_question(name: str, source: Path, tmp_path: Path) -> None:
+    """What came over the protocol lies where scripts of the same user can write."""
+    (tmp_path / "agent").mkdir()
+    workplaces = Workplaces(str(tmp_path / "agent"))
+    repro = {"source": "", "name": "repro.py", "files": {"key": "k", "folder": str(source)}}
+    root = Path(workplaces.prepare(repro).cwd)
+    replace: dict[str, Callable[[Path], object]] = {"replaces": lambda root: (
+        (root / "new").write_text("z"), (root / "new").rename(root / "a.txt")
+    )}  # fmt: skip
+    for place in (root, source):
+        {**CHANGES, **replace}[name](place)
+    with pytest.raises(ValueError, match="a run has changed the original of"):
+        workplaces.prepare(repro)
+    for number in range(9):
+        workplaces.prepare({"source": "", "name": "repro.py", "siblings": {"a/b.py": str(number)}})
+    with pytest.raises(ValueError, match="a run has changed the original of"):
+        workplaces.prepare(repro)
+
+
 def test_few_working_copies_are_kept(tmp_path: Path) -> None:
     workplaces = Workplaces(str(tmp_path))
     for number in range(9):

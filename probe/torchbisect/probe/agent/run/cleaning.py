@@ -6,28 +6,48 @@ import contextlib
 import itertools
 import os
 import stat
-from typing import List, Sequence
+from typing import List, Sequence, Set
 
 
 class PrivateFolders:
-    """Folders that belong to the agent's container alone, and are emptied after each run.
+    """Folders that the runs of this agent alone write to, and that are emptied after each run.
 
     Args:
         paths: the folders.
-        kept: the path of the agent's own folder, which may lie in one of them.
+        kept: the path of the agent's own folder, which may lie in one of them. What was there before a run stays.
+        made: the names there that a run may make, and that stay too.
     """
 
-    def __init__(self, paths: Sequence[str], kept: str) -> None:
-        self.paths = paths
+    def __init__(self, paths: Sequence[str], kept: str, made: Sequence[str]) -> None:
+        self._paths = paths
         self._kept = kept
+        self._made = made
+        self._own = _own_folders(kept)
+        self._before: Set[str] = set()
+
+    def note(self) -> None:
+        """Remember what is in the agent's own folder before a run."""
+        self._before = {*_entries(self._kept), *self._made}
 
     def sweep(self) -> None:
-        """Remove everything but the agent's own folder."""
-        for folder in self.paths:
+        """Take back the rights to the agent's own folders, and remove everything else."""
+        for folder in self._own:
+            _unlock(folder)
+        for folder in (*self._paths, self._kept):
             for name in _entries(folder):
                 path = os.path.join(folder, name)
-                if path != self._kept:
+                if path != self._kept and not (folder == self._kept and name in self._before):
                     remove(path)
+
+
+def _own_folders(folder: str) -> List[str]:
+    """Return the folder of an agent and those around it that torchbisect has made, the outermost first."""
+    found = [folder]
+    while not os.path.basename(found[0]).startswith("torchbisect-run-"):
+        if os.path.dirname(found[0]) == found[0]:
+            return [os.path.dirname(folder), folder]
+        found.insert(0, os.path.dirname(found[0]))
+    return found
 
 
 def remove(path: str) -> None:
@@ -54,13 +74,6 @@ def remove(path: str) -> None:
         os.rmdir(path)
 
 
-def unlock(folder: str) -> None:
-    """Take back the rights to a folder of one's own that a run took away."""
-    with contextlib.suppress(OSError):
-        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            os.chmod(folder, 0o700)
-
-
 def _empty(folder: str, aside: str) -> List[str]:
     """Remove the files of a folder, and move its folders to paths that begin with ``aside``; return these paths."""
     found = []
@@ -79,6 +92,13 @@ def _empty(folder: str, aside: str) -> List[str]:
             os.rename(path, moved)
             found.append(moved)
     return found
+
+
+def _unlock(folder: str) -> None:
+    """Take back the rights to a folder of one's own that a run took away."""
+    with contextlib.suppress(OSError):
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            os.chmod(folder, 0o700)
 
 
 def _entries(folder: str) -> Sequence[str]:

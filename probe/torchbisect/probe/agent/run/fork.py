@@ -9,14 +9,14 @@ import signal
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..capture.tape import Entry, Tape
 from . import inductor_cache, protection, script_processes
 from .child import Job, run_child
 from .cleaning import remove
 from .workplace import Place
-from .written_files import WrittenFiles
+from .written_files import Watched, WrittenFiles
 
 TAPE_BYTES = 256 << 20
 TAIL_BYTES = 64 << 10  # of an output stream
@@ -36,7 +36,7 @@ class RunLimits(NamedTuple):
         processes: the number of processes at a time.
         tasks: the number of threads of all processes at a time.
         open_files: the number of descriptors that a process may have.
-        files, bytes: the number and the size of the files that the run may leave in its folders.
+        files, bytes: the number and the size of the files that may be in its folders.
         threads: the number of threads of torch's operators.
     """
 
@@ -135,8 +135,8 @@ def run_in_child(
     place: Place,
     settings: Dict[str, Any],
     limits: RunLimits,
+    watched: Watched,
     shared_caches: str = "",
-    private: Sequence[str] = (),
 ) -> Run:
     """Run a script in a forked child, and wait until it ends or exceeds a limit.
 
@@ -146,9 +146,9 @@ def run_in_child(
         place: the paths of the run; the script's text is there.
         settings: ``repro.Settings`` as JSON.
         limits: the limits of the run.
+        watched: the folders in which its files are counted.
         shared_caches: a folder with the inductor caches of earlier runs, which this run extends. If it is empty, the
             run has caches of its own, which are deleted with it.
-        private: further folders that nothing but this run writes to.
     """
     # A short name, as the sockets of a data loader's workers lie there: their paths have at most 107 bytes.
     scratch = tempfile.mkdtemp(prefix="r-")
@@ -157,7 +157,7 @@ def run_in_child(
         caches = shared_caches or os.path.join(scratch, "caches")
         job = Job(role, repro, place, settings, scratch, caches, limits)
         began = time.monotonic()
-        written = WrittenFiles([scratch, place.folders[-1]], limits.files, limits.bytes, private)
+        written = WrittenFiles(watched, limits.files, limits.bytes)
         child, out, err = _fork(job, tape, limits)
         status, limit, is_ended = _watch(child, out, err, began, limits, written)
         seconds = time.monotonic() - began

@@ -16,10 +16,12 @@ import shutil
 import stat
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from .cleaning import remove, unlock
+from .cleaning import remove
 
 MOST_KEPT = 4
 _COPY_BYTES = 1 << 20
+_BLOCK = 4096
+_States = Dict[str, Optional[Tuple[Any, ...]]]
 
 
 class Place(NamedTuple):
@@ -51,8 +53,8 @@ class Workplaces:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._own = _own_folders(folder)
         self._kept: Dict[str, _WorkingCopy] = {}
+        self._originals: Dict[str, _States] = {}
         self._made = 0
 
     def receive(self, key: str, items: List[Dict[str, Any]]) -> None:
@@ -72,8 +74,6 @@ class Workplaces:
 
     def prepare(self, repro: Dict[str, Any]) -> Place:
         """Put the files of a script in order, write its text among them, and return the paths of its run."""
-        for folder in self._own:
-            unlock(folder)
         files = repro.get("files") or {}
         modules = {} if files else repro.get("siblings") or {}
         key = files.get("key") or _digest(modules)
@@ -83,7 +83,8 @@ class Workplaces:
         if copy is None:
             self._made += 1
             root = os.path.join(self._folder, "work{}".format(self._made))
-            copy = _WorkingCopy(root, source, modules, left_out=typed_input)
+            originals = self._originals.setdefault(source, {})
+            copy = _WorkingCopy(root, source, modules, originals, left_out=typed_input)
         self._kept[key] = copy
         while len(self._kept) > MOST_KEPT:
             self._kept.pop(next(iter(self._kept))).remove()
@@ -92,17 +93,13 @@ class Workplaces:
         place = _place(copy.root, name, repro, files)
         return place._replace(typed_input=os.path.join(source, typed_input)) if typed_input else place
 
+    def size(self) -> Tuple[int, int]:
+        """Return the number and the size of the files that the working copies begin with."""
+        sizes = [copy.size for copy in self._kept.values()]
+        return sum(one[0] for one in sizes), sum(one[1] for one in sizes)
+
     def _received(self, key: str) -> str:
         return os.path.join(self._folder, "files", key)
-
-
-def _own_folders(folder: str) -> List[str]:
-    """Return the folder of an agent and those around it that torchbisect has made, the outermost first."""
-    found: List[str] = []
-    while os.path.basename(folder).startswith(("torchbisect-", "homes-", "home-")):
-        found.insert(0, folder)
-        folder = os.path.dirname(folder)
-    return found
 
 
 def _digest(modules: Dict[str, str]) -> str:
@@ -153,16 +150,26 @@ class _WorkingCopy:
         root: the copy.
         source: the folder that is copied; empty for none.
         modules: the text of further files by their relative path.
+        originals: the states of the files of ``source`` before any run, which is filled here.
         left_out: the relative path of a file that is not copied.
     """
 
-    def __init__(self, root: str, source: str, modules: Dict[str, str], left_out: str = "") -> None:
+    def __init__(self, root: str, source: str, modules: Dict[str, str], originals: _States, left_out: str = "") -> None:
         self.root = root
         self._source = source
         self._modules = modules
         self._left_out = left_out
         self._known: Dict[str, Tuple[Any, ...]] = {}
-        self._wanted = self._list_wanted()
+        self._wanted = dict.fromkeys(originals) if originals else self._list_wanted()
+        self._originals = originals
+        for name in self._wanted if source else ():
+            originals.setdefault(name, _state(os.path.join(source, name)))
+
+    @property
+    def size(self) -> Tuple[int, int]:
+        """The number and the size of its files and folders as they were made; each takes whole blocks of the disk."""
+        sizes = [_BLOCK + (state[2] if len(state) > 2 else 0) for state in self._known.values()]
+        return len(sizes), sum(sizes)
 
     def restore(self, script: str) -> None:
         """Remove what does not belong here, and rewrite what was changed; ``script`` stays.
@@ -170,7 +177,8 @@ class _WorkingCopy:
         Where something is missing all is made anew: on some filesystems a folder lists its files in the order in
         which they were made, and the order is something that a script sees.
         """
-        if not os.path.isdir(self.root) or os.path.islink(self.root) or not self._restore(script):
+        kind = _kind(self.root)
+        if kind is None or not stat.S_ISDIR(kind.st_mode) or kind.st_mode & 0o777 != 0o700 or not self._restore(script):
             remove(self.root)
             os.mkdir(self.root, 0o700)
             for name in self._wanted:
@@ -209,6 +217,8 @@ class _WorkingCopy:
         path, source = os.path.join(self.root, name), os.path.join(self._source, name)
         if name in self._modules:
             write_text(path, self._modules[name])
+        elif self._source and _state(source) != self._originals[name]:
+            raise ValueError("a run has changed the original of {!r}".format(name))
         elif not self._source or stat.S_ISDIR(os.lstat(source).st_mode):
             os.mkdir(path, 0o755)
         elif os.path.islink(source):

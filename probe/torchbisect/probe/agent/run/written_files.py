@@ -6,50 +6,74 @@ import contextlib
 import errno
 import os
 import stat
-from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .script_processes import family_of
 
 
+class Watched(NamedTuple):
+    """The folders in which the files of a run are counted; none of them lies in another one.
+
+    Attributes:
+        folders: those that it writes to.
+        are_private: True if nothing else writes to the file systems of these folders. The run may fill nine tenths of
+            each at most then.
+    """
+
+    folders: Sequence[str]
+    are_private: bool
+
+
 class WrittenFiles:
-    """The files of a run.
+    """The files of a run, in all of its folders together.
 
     Args:
-        folders: those that it writes to.
-        files, bytes: the limits on their number and size.
-        private: folders that nothing else writes to. If there are some, they are watched in place of the others, and
-            the run may fill nine tenths of them at most.
+        watched: the folders.
+        files, bytes: the limits on the number and the size of the files.
 
-    To count files takes time. So they are counted only once the file system has lost as many as the limit allows; if
+    To count files takes time. So they are counted only once the file systems have lost as many as the limit allows; if
     others wrote them, the next count waits for as many again. Open files without a name count too.
     """
 
-    def __init__(self, folders: Sequence[str], files: int, bytes: int, private: Sequence[str] = ()) -> None:
-        self._folders = private or folders
+    def __init__(self, watched: Watched, files: int, bytes: int) -> None:
+        self._folders = watched.folders
         self._free = _free_in(self._folders)
-        self._limits = [
-            (min(files, free[0] * 9 // 10), min(bytes, free[1] * 9 // 10)) if private else (files, bytes)
-            for free in self._free
-        ]
+        self._limits = (files, bytes)
+        share = 9 if watched.are_private else 10
+        self._limits_of_each = [(one[0] * share // 10, one[1] * share // 10) for one in self._free]
 
     def exceeded_limit(self, child: int) -> Optional[str]:
         """Return the limit that the child and its family exceed, ``files`` or ``bytes``; ``None`` for neither."""
         free = _free_in(self._folders)
-        for at, limits in enumerate(self._limits):
-            if any(self._free[at][kind] - free[at][kind] > limits[kind] for kind in (0, 1)):
-                self._free[at] = free[at]
-                exceeded = _count(self._folders[at], *limits, processes=family_of(child))
-                if exceeded:
-                    return exceeded
-        return None
+        lost = [(before[0] - now[0], before[1] - now[1]) for before, now in zip(self._free, free)]
+        of_all = tuple(sum(max(0, one[kind]) for one in lost) for kind in (0, 1))
+        if not _exceeds(of_all, self._limits) and not any(map(_exceeds, lost, self._limits_of_each)):
+            return None
+        self._free = free
+        return self._counted(family_of(child))
+
+    def _counted(self, processes: Sequence[int]) -> Optional[str]:
+        unlinked = _unlinked_bytes(processes)
+        files, size = 0, unlinked
+        for folder, limits in zip(self._folders, self._limits_of_each):
+            of_folder = (min(limits[0], self._limits[0] - files), min(limits[1], self._limits[1] - size + unlinked))
+            more = _count(folder, *of_folder, unlinked)
+            if isinstance(more, str):
+                return more
+            files, size = files + more[0], size + more[1] - unlinked
+        return "bytes" if size > self._limits[1] else None
 
 
-def _count(folder: str, files: int, bytes: int, processes: Sequence[int]) -> Optional[str]:
-    size = _unlinked_bytes(processes)
+def _exceeds(number: Sequence[int], limit: Sequence[int]) -> bool:
+    return number[0] > limit[0] or number[1] > limit[1]
+
+
+def _count(folder: str, files: int, bytes: int, size: int) -> Union[str, Tuple[int, int]]:
+    """Return the number and the size of the files of a folder, or the limit that they exceed; ``size`` counts too."""
     number, pending = 0, [folder]
     while size <= bytes:
         if not pending:
-            return None
+            return number, size
         try:
             entries = _listed(pending.pop())
         except OSError as error:
