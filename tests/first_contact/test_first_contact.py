@@ -165,6 +165,37 @@ def test_a_minimal_script_that_needs_a_file_says_so(
     assert any("the shrunk script needs data/scale.txt" in note for note in report.notices)
 
 
+HOME = """
+import os
+from pathlib import Path
+assert Path("~/sets/a/w.txt").expanduser().read_text() == "3"
+assert (Path.home() / "notes.txt").read_text() == "n"
+assert sorted(os.listdir(Path.home() / "sets")) == ["a"]
+os.makedirs(os.path.expanduser("~/.cache/acme"))
+open(os.path.expanduser("~/.cache/acme/x"), "w").write("1")
+try:
+    import torchvision
+except ImportError:
+    pass
+assert os.path.exists(os.path.join(os.environ["TORCH_HOME"], "hub"))
+"""
+
+
+def test_files_of_the_home_and_caches_of_libraries(
+    shared: SharedResources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The home of a run has what the script names in the user's, and nothing that it writes there stays."""
+    files = {"sets/a/w.txt": "3", "sets/b/w.txt": "4", "notes.txt": "n", "secret.txt": "s", ".cache/torch/hub/x": ""}
+    home = Folder(files).make(tmp_path / "home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.chdir(Folder({"train.py": HOME + COMPILED}).make(tmp_path / "work"))
+    before = listed(tmp_path)
+    report = reported(shared, "check", "--cache-dir", str(tmp_path.with_name("cache")), "train.py")
+    assert (report.verdict, report.reason) == ("none", "compiled agrees with eager"), (report.logs, report.notices)
+    assert listed(tmp_path) == before
+
+
 @pytest.mark.long
 def test_a_test_is_shrunk(shared: SharedResources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = """

@@ -23,6 +23,8 @@ class Files:
         module: the dotted name of the module that is run as ``python -m`` does; empty for a script.
         typed_input: a file in ``folder`` with the standard input of every run; the script does not see the file. Empty
             where there is none, and a script that reads it can't be tested.
+        home: the user's home; ``None`` for an empty folder outside of the copy.
+        variables: variables of the environment, by name; they lead to caches of this machine.
     """
 
     folder: str = ""
@@ -34,6 +36,8 @@ class Files:
     module: str = ""
     typed_input: str = ""
     paths: tuple[str, ...] = ()
+    home: str | None = None
+    variables: tuple[tuple[str, str], ...] = ()
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
 from torchbisect.pipeline.shell_variables import notes_on, setting_line, shell_variables
 from torchbisect.pipeline.typed_input import typed_input_notes
+from torchbisect.probe.home_files import library_caches
 from torchbisect.probe.inside import open_regular
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.script_files import ScriptPlace, take_snapshot
@@ -87,7 +88,7 @@ def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]
         script = _with_shell_variables(script)
     place = script.place
     if options.workdir is None:
-        place = replace(place, paths=_python_path(place.cwd))
+        place = replace(place, paths=_python_path(place.cwd), home=_home())
     source = with_default_device(script.source, options.device)
     repro = Repro(source, options.arguments, options.seed, str(place.search), place.name)
     if options.test is not None:  # the test runs in the user's own folder
@@ -103,7 +104,11 @@ def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]
         results=options.out,
         typed_input=options.typed_input,
     )
-    repro = replace(repro, directory=str(target / snapshot.files.search), files=snapshot.files)
+    files = snapshot.files
+    if options.workdir is None and options.sandbox == "venv":
+        texts = (source, *siblings(source, str(place.search)).values())
+        files = replace(files, variables=library_caches(texts, os.environ))
+    repro = replace(repro, directory=str(target / files.search), files=files)
     return repro, (*script.notes, *typed_input_notes(options.typed_input), *filter(None, [snapshot.left_out]))
 
 
@@ -113,6 +118,12 @@ def _with_shell_variables(script: Script) -> Script:
     variables, secrets = shell_variables(texts, os.environ)
     notes = (*script.notes, *notes_on(variables, secrets))
     return replace(script, source=_with_beginning(script.source, setting_line(variables)), notes=notes)
+
+
+def _home() -> Path | None:
+    """Return the user's home, if there is one."""
+    home = os.environ.get("HOME", "")
+    return Path(os.path.realpath(home)) if os.path.isabs(home) and os.path.isdir(home) else None
 
 
 def _python_path(cwd: Path) -> tuple[Path, ...]:

@@ -21,6 +21,7 @@ from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.folders import MOST_DEPTH, walk_folder
 from torchbisect.core.repro import Files
+from torchbisect.probe.home_files import mentions_home, named_in_home
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.private_copy import CopyEntry, copy_entries, relative_name, walk
 
@@ -59,6 +60,7 @@ class ScriptPlace:
         argv0: as typed: relative to the working directory, or ``-``; empty if it is absolute.
         module: the dotted name of a script that is run as a module; else empty.
         paths: the folders of ``PYTHONPATH``.
+        home: the user's home, for a script that may look for files there.
     """
 
     cwd: Path
@@ -68,6 +70,7 @@ class ScriptPlace:
     argv0: str = ""
     module: str = ""
     paths: tuple[Path, ...] = ()
+    home: Path | None = None
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -133,8 +136,12 @@ def take_snapshot(
     if looks:
         roots = tuple(dict.fromkeys(_widened(root, texts) for root in roots))
     named = [_absolute(place.cwd, path) for path in added]
-    base = Path(os.path.commonpath([*roots, *(path.parent for path in named)]))
+    home = place.home if mentions_home(texts) else None
+    around = [*roots, *(path.parent for path in named), *([home] if home is not None else [])]
+    base = Path(os.path.commonpath(around))
     found = _Found()
+    if home is not None:
+        _collect_home(found, home, place.cwd, names, _avoided(results))
     for root in roots if looks else ():
         _collect(found, root, names, _avoided(results), whole=not _is_broad(root))
     if not looks:
@@ -146,21 +153,37 @@ def take_snapshot(
     for path in named:
         chosen += _added(path, named)
     digest = copy_entries(chosen, base, target)
-    parts = {name: relative_name(base, getattr(place, name)) for name in ("search", "cwd")}
     paths = tuple(relative_name(base, path) for path in place.paths if path == base or base in path.parents)
     if typed_input is not None:
         digest = _with_typed_input(digest, typed_input, target)
-        parts["typed_input"] = TYPED_INPUT
     files = Files(
         str(target),
         digest,
         script=relative_name(base, place.folder),
+        search=relative_name(base, place.search),
+        cwd=relative_name(base, place.cwd),
         argv0=place.argv0,
         module=place.module,
         paths=paths,
-        **parts,
+        home=None if home is None else relative_name(base, home),
+        typed_input="" if typed_input is None else TYPED_INPUT,
     )
     return FileSnapshot(files, base, _left_out(found, missing))
+
+
+def _collect_home(
+    found: _Found, home: Path, cwd: Path, names: frozenset[str], avoided: frozenset[tuple[int, int]]
+) -> None:
+    """Find what a script names below the user's home."""
+    folders, named = named_in_home(home, names, cwd)
+    for folder in folders:
+        found.entries[folder] = CopyEntry(folder, "folder", rank=0)
+    for path in named:
+        if path.is_dir():
+            found.entries[path] = CopyEntry(path, "folder", rank=0)
+            _collect(found, path, names, avoided, whole=True)
+        elif path.is_file() and not path.is_symlink():
+            found.entries[path] = CopyEntry(path, "file", rank=0, size=path.stat().st_size)
 
 
 def _modules_of_paths(place: ScriptPlace, texts: Sequence[str]) -> dict[Path, str]:

@@ -6,6 +6,7 @@ A shrunk script must fail here before a report says that it stands alone.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import threading
@@ -100,19 +101,30 @@ def place_script(folder: Path, source: str, name: str, files: Files | None) -> l
     if files.typed_input:  # beside the folder, where the script does not find it
         typed_input = "standard-input"
         os.replace(root / files.typed_input, folder / typed_input)
-    paths = os.pathsep.join(os.path.relpath(root / part, folder) for part in files.paths)
-    return ["-c", _FROM_FOLDER, typed_input, paths, os.path.relpath(cwd, folder), os.path.relpath(path, cwd)]
+    if files.home is not None:
+        (root / files.home).mkdir(parents=True, exist_ok=True)
+    plan = {
+        "typed_input": typed_input,
+        "paths": [os.path.relpath(root / part, folder) for part in files.paths],
+        "home": None if files.home is None else os.path.relpath(root / files.home, folder),
+        "variables": dict(files.variables),
+        "folder": os.path.relpath(cwd, folder),
+    }
+    return ["-c", _FROM_FOLDER, json.dumps(plan), os.path.relpath(path, cwd)]
 
 
-# Starts a script in another folder, with a file as its standard input and folders in which it finds modules.
+# Starts a script in another folder, with its standard input, its variables and its folders of modules.
 _FROM_FOLDER = """\
-import os, sys
-typed_input, paths, folder, *words = sys.argv[1:]
-if typed_input:
-    os.dup2(os.open(typed_input, os.O_RDONLY), 0)
-if paths:
-    os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
-os.chdir(folder)
+import json, os, sys
+plan, words = json.loads(sys.argv[1]), sys.argv[2:]
+if plan["typed_input"]:
+    os.dup2(os.open(plan["typed_input"], os.O_RDONLY), 0)
+os.environ.update(plan["variables"])
+if plan["paths"]:
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, plan["paths"]))
+if plan["home"] is not None:
+    os.environ["HOME"] = os.path.abspath(plan["home"])
+os.chdir(plan["folder"])
 os.execv(sys.executable, [sys.executable, *words])
 """
 

@@ -139,6 +139,22 @@ print(label, waste.sum(), random.random())
     assert observe(script).differences == ()
 
 
+def test_times_and_names_in_globals_are_not_spoken_of(observe: Callable[..., Observation]) -> None:
+    """They differ between any two runs, and no compiler has to do with them; a tensor is spoken of."""
+    script = """
+import tempfile, time, uuid
+import torch
+began, name, path = time.time(), uuid.uuid4().hex, tempfile.mkdtemp()
+noise = torch.tensor(time.time_ns() % 1000003)
+print(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2)))
+"""
+    seen = observe(script)
+    assert seen.differences == ()
+    (note,) = (note for note in seen.notes if "repeat itself" in note)
+    assert "global noise" in note
+    assert not any(f"global {name}" in note for name in ("began", "name", "path"))
+
+
 def test_repeat_reports_values_that_do_not_repeat(agent: Agent) -> None:
     seen = agent.repeat(
         Repro("import time, torch\nf = torch.compile(lambda: torch.empty(999))\nx = f()\nt = time.time()")

@@ -80,6 +80,7 @@ def _prepare(job: Job) -> Tuple[str, List[str], List[int]]:
     path, folders = job.place.script, job.place.folders
     child_setup.enter_folder(job.place.cwd, job.place.search, job.place.paths)
     child_setup.set_environment(job.scratch, job.caches, job.limits.threads)
+    os.environ.update(job.place.variables)
     stdin_reads = child_setup.open_streams(job.place.typed_input)
     sys.argv = [job.place.argv0, *job.repro.get("arguments", ())]
     child_setup.discard_inherited_state()

@@ -36,6 +36,7 @@ class Place(NamedTuple):
         folders: the folders of user code, the innermost first.
         typed_input: the file that is standard input; empty for none.
         paths: the folders of ``PYTHONPATH``.
+        variables: variables of the environment; the home is one of them where the script looks for files there.
     """
 
     script: str
@@ -46,6 +47,7 @@ class Place(NamedTuple):
     folders: List[str]
     typed_input: str = ""
     paths: Tuple[str, ...] = ()
+    variables: Tuple[Tuple[str, str], ...] = ()
 
 
 class Workplaces:
@@ -116,7 +118,12 @@ def _place(root: str, name: str, repro: Dict[str, Any], files: Dict[str, Any]) -
     write_text(path, repro["source"])
     folders = list(dict.fromkeys((home, search, cwd, root)))
     paths = tuple(os.path.normpath(os.path.join(root, part)) for part in files.get("paths", ()))
-    return Place(path, cwd, search, files.get("argv0") or path, files.get("module", ""), folders, paths=paths)
+    variables = dict(files.get("variables", ()))
+    if files.get("home") is not None:
+        variables["HOME"] = os.path.normpath(os.path.join(root, files["home"]))
+        os.makedirs(variables["HOME"], exist_ok=True)
+    place = Place(path, cwd, search, files.get("argv0") or path, files.get("module", ""), folders)
+    return place._replace(paths=paths, variables=tuple(variables.items()))
 
 
 def write_text(path: str, text: str) -> None:
