@@ -113,6 +113,7 @@ def find_scripts(found: Sequence[CodeBlock], variables: Iterable[tuple[str, str]
         variables: environment variables that the scripts set before they import torch.
     """
     scripts = [_repaired(number, block) for number, block in enumerate(found[:_BLOCKS], 1)]
+    scripts = [_with_modules(script, found, scripts) for script in scripts]
     scored = [(_score(block, script), -number) for number, (block, script) in enumerate(zip(found, scripts))]
     usable = sorted((pair for pair in scored if pair[0] > 0), reverse=True)
     if not usable:
@@ -130,6 +131,39 @@ def _repaired(number: int, block: CodeBlock) -> IssueScript:
     text, notes = repaired(block.text, block.language)
     text = text.strip("\n") + "\n"
     return IssueScript(text, notes, error=syntax_error(text), blocks=(number,))
+
+
+def _with_modules(script: IssueScript, blocks: Sequence[CodeBlock], scripts: Sequence[IssueScript]) -> IssueScript:
+    """Put other blocks of the issue before a script that imports them as modules (``model.py``)."""
+    if script.error or "from " not in script.text:
+        return script
+    lines, found = script.text.split("\n"), []
+    for node in tree_of(script.text).body:
+        if not isinstance(node, ast.ImportFrom) or not node.module or any(alias.asname for alias in node.names):
+            continue
+        module = _module_block(node.module, {alias.name for alias in node.names}, script, blocks, scripts)
+        if module is not None:
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+            found.append(module)
+    text = "\n".join([*(module.text for module in found), *lines])
+    if not found or not parses(text):
+        return script
+    note = "other code blocks of the issue, which it imports, were put before the script"
+    blocks_used = tuple(number for one in (*found, script) for number in one.blocks)
+    return replace(script, text=text, notes=(*script.notes, note), blocks=blocks_used)
+
+
+def _module_block(
+    name: str, names: set[str], script: IssueScript, blocks: Sequence[CodeBlock], scripts: Sequence[IssueScript]
+) -> IssueScript | None:
+    """Return the block that is said to be a module and binds these names."""
+    label = re.compile(rf"(?<![\w.]){re.escape(name.lower())}\.py\b")
+    for block, one in zip(blocks, scripts):
+        first = one.text.split("\n", 1)[0].lower()
+        labelled = label.search(block.before) or (first.startswith("#") and label.search(first))
+        if labelled and one is not script and not one.error and names - {"*"} <= set(bound_names(one.text)):
+            return one
+    return None
 
 
 def _score(block: CodeBlock, script: IssueScript) -> int:
