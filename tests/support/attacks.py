@@ -14,7 +14,7 @@ from torchbisect.probe.limits import Limits
 
 COMPILED = "import torch\nf = torch.compile(lambda x: x + 1, backend='eager')\nf(torch.ones(2))\n"
 LEAVE = """
-import os, subprocess, sys
+import ctypes, glob, os, subprocess, sys
 names = ("json", "torch", "hashlib", "sitecustomize", "usercustomize", "_torchbisect_agent")
 for folder in ("/tmp", "/dev/shm", "/tmp/.local/lib/python3.%d/site-packages" % sys.version_info[1], "/proc/%d/cwd"):
     try:
@@ -22,6 +22,11 @@ for folder in ("/tmp", "/dev/shm", "/tmp/.local/lib/python3.%d/site-packages" % 
         for name in names: open(os.path.join(folder, name + ".py"), "w").write("raise SystemExit('planted')")
     except OSError: pass
 os.makedirs("/tmp/locked/in"); os.chmod("/tmp/locked", 0)
+libc = ctypes.CDLL(None)
+assert libc.shmget(7, 1 << 20, 0o1600) >= 0 and libc.semget(8, 3, 0o1600) >= 0 and libc.msgget(9, 0o1600) >= 0
+assert libc.syscall({"x86_64": 240, "aarch64": 180}[os.uname().machine], b"left", 0o102, 0o600, None) >= 0  # mq_open
+for agent in glob.glob("/tmp/a-*"): os.makedirs(agent + "/left")
+open(os.path.expanduser("~/.left"), "w").close()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0: os.execvp("sleep", ["sleep", "54321"])
@@ -31,6 +36,8 @@ os.wait()
 LOOK = """
 import glob, os, sys
 found = [name for name in os.listdir("/tmp") if not name.startswith("a-")] + os.listdir("/dev/shm")
+for kind in ("shm", "sem", "msg"): found += open("/proc/sysvipc/" + kind).read().splitlines()[1:]
+found += os.listdir("/dev/mqueue") + glob.glob("/tmp/a-*/left")
 found += [path for path in sys.path[1:] if os.access(path or ".", os.W_OK)]
 for one in glob.glob("/proc/[0-9]*/cmdline"):
     if b"54321" in open(one, "rb").read(): found.append(one)

@@ -12,7 +12,7 @@ import pytest
 from packaging.tags import sys_tags
 
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.core.errors import InputError
+from torchbisect.core.errors import InputError, MachineError
 
 
 def test_this_python_takes_what_packaging_says_it_takes(interpreter: Interpreter) -> None:
@@ -134,3 +134,11 @@ def test_a_missing_path_and_an_empty_folder(tmp_path: Path) -> None:
         Interpreter.of(tmp_path / "none")
     with pytest.raises(InputError, match="no bin/python"):
         Interpreter.of(tmp_path)
+
+
+def test_a_python_that_does_not_answer_is_no_fault_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchbisect.containers.python.interpreter._ANSWER_SECONDS", 0.2)
+    (tmp_path / "python").write_text("#!/bin/sh\nsleep 60\n")
+    (tmp_path / "python").chmod(0o755)
+    with pytest.raises(MachineError, match="did not answer in 0 s: end other programs"):
+        Interpreter.of(tmp_path / "python")

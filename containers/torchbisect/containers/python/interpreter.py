@@ -57,6 +57,8 @@ json.dump({
 _LIMITS = JsonLimits(size=1 << 16)
 #: The largest number of a version: tags are made for every number below it.
 _LARGEST_NUMBER = 200
+#: Seconds for an answer; on two cores with fourteen busy processes one took more than a minute.
+_ANSWER_SECONDS = 300.0
 _GLIBC = re.compile(r"glibc [0-9]{1,2}\.([0-9]{1,2})(?![0-9])")
 _MAC = re.compile(r"([0-9]{1,2})(?:\.([0-9]{1,2}))?(?![0-9])")
 
@@ -184,11 +186,15 @@ def _ask(place: Path) -> str:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
     with temporary_folder("python") as empty:
         try:
-            done = run_command([str(place), "-c", INTERPRETER_QUERY], directory=empty, environment=kept, timeout=60)
+            command = [str(place), "-c", INTERPRETER_QUERY]
+            done = run_command(command, directory=empty, environment=kept, timeout=_ANSWER_SECONDS)
         except MachineError as error:
             raise InputError(f"{error}: name a Python with --python") from error
     if done.timed_out:
-        raise InputError(f"{place} did not answer in a minute: name another Python with --python")
+        raise MachineError(
+            f"{place} did not answer in {_ANSWER_SECONDS:.0f} s: end other programs and run it again, or name another "
+            "Python with --python"
+        )
     answer = done.output.strip().splitlines()[-1:]
     if done.status or not answer:
         said = one_line(next(reversed((done.errors or done.output).strip().splitlines()), f"exit {done.status}"))

@@ -75,7 +75,7 @@ class Server:
         self._write = channel.send
         self._prewarmer = Prewarmer(folder, kept)
         self._watched = watched
-        self._private = PrivateFolders(watched.folders, folder, ["shared"])
+        self._private = PrivateFolders(watched.folders, folder, ["shared"], watched.are_private)
         self._has_compiled = False
         self._must_end = False
         self._kept: "collections.OrderedDict[str, EagerRuns]" = collections.OrderedDict()

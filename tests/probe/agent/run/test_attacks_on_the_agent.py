@@ -219,16 +219,21 @@ CHANGES = {
     "one-processor": "os.sched_setaffinity(os.getppid(), {min(os.sched_getaffinity(0))})",
     "priority": "os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
     "idle": "os.sched_setscheduler(os.getppid(), os.SCHED_IDLE, os.sched_param(0))",
+    "idle-disk": "import ctypes\nnumber = {'x86_64': 251, 'aarch64': 30}[os.uname().machine]\n"
+    "assert ctypes.CDLL(None).syscall(number, 1, os.getppid(), 3 << 13) == 0",
+    # For root only.
+    "late-timers": "os.write(os.open(f'/proc/{os.getppid()}/timerslack_ns', os.O_WRONLY), b'999999999999')",
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_changed_limits_of_the_agent_reach_no_other_run(attacked: Agent, change: str) -> None:
-    assert ask(attacked, f"{COMPILED}import os, resource\n{change}\n").eager.how == "lost"
+    seen = ask(attacked, f"{COMPILED}import os, resource\n{change}\n").eager
+    assert seen.how == "lost" or ("timerslack" in change and "PermissionError" in seen.errors)
     look = "import os, resource\nprint(resource.getrlimit(resource.RLIMIT_AS), os.getpriority(os.PRIO_PROCESS, 0))\n"
     seen = ask(attacked, COMPILED + look)
     assert agrees(seen)
-    assert seen.eager.output == "(-1, -1) 0\n"
+    assert seen.eager.output == f"(-1, -1) {os.getpriority(os.PRIO_PROCESS, 0)}\n"
 
 
 LEFT = """

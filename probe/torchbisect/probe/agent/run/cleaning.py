@@ -8,18 +8,24 @@ import os
 import stat
 from typing import List, Sequence, Set
 
+from . import ipc_objects
+
 
 class PrivateFolders:
     """Folders that the runs of this agent alone write to, and that are emptied after each run.
+
+    Where the machine is the agent's alone, what a run leaves in the kernel is removed too.
 
     Args:
         paths: the folders.
         kept: the path of the agent's own folder, which may lie in one of them. What was there before a run stays.
         made: the names there that a run may make, and that stay too.
+        is_own_machine: True in a container of the agent.
     """
 
-    def __init__(self, paths: Sequence[str], kept: str, made: Sequence[str]) -> None:
-        self._paths = paths
+    def __init__(self, paths: Sequence[str], kept: str, made: Sequence[str], is_own_machine: bool) -> None:
+        self._paths = [*paths, "/dev/mqueue"] if is_own_machine else paths
+        self._is_own_machine = is_own_machine
         self._kept = kept
         self._made = made
         self._own = _own_folders(kept)
@@ -33,6 +39,8 @@ class PrivateFolders:
         """Take back the rights to the agent's own folders, and remove everything else."""
         for folder in self._own:
             _unlock(folder)
+        if self._is_own_machine:
+            ipc_objects.remove_all()
         for folder in (*self._paths, self._kept):
             for name in _entries(folder):
                 path = os.path.join(folder, name)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import platform
 import resource
-from typing import Any
+from typing import Any, Optional
 
 _PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 _CAP_SYS_PTRACE = 19
 _CAPABILITY_VERSION_3 = 0x20080522
+_PR_GET_TIMERSLACK = 30
+_IOPRIO_GET = {"x86_64": 252, "aarch64": 31}.get(platform.machine())
+_IOPRIO_WHO_PROCESS = 1
 _LIMITS = sorted({value for name, value in vars(resource).items() if name.startswith("RLIMIT_")})
 
 
@@ -44,9 +48,18 @@ def kernel_state() -> Any:
         os.getpriority(os.PRIO_PROCESS, 0),
         os.sched_getscheduler(0),
         os.sched_getaffinity(0),
+        _prctl(_PR_GET_TIMERSLACK, 0),
+        _io_priority(),
     )
 
 
-def _prctl(option: int, argument: int) -> None:
+def _io_priority() -> Optional[int]:
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(option, argument, 0, 0, 0)
+        return int(ctypes.CDLL(None).syscall(_IOPRIO_GET, _IOPRIO_WHO_PROCESS, 0)) if _IOPRIO_GET else None
+    return None
+
+
+def _prctl(option: int, argument: int) -> Optional[int]:
+    with contextlib.suppress(OSError, AttributeError):
+        return int(ctypes.CDLL(None).prctl(option, argument, 0, 0, 0))
+    return None
