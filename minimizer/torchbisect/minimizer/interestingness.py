@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.budget import Budget, BudgetExhausted, Progress, Statistics
 from torchbisect.minimizer.candidate_filter import CandidateFilter
+from torchbisect.minimizer.syntax.names import text_without_names
 from torchbisect.minimizer.syntax.tree import count_nodes
 
 Ask = Callable[[str], Verdict]
@@ -44,6 +45,7 @@ class InterestingnessTest:
     filter: CandidateFilter = field(default_factory=CandidateFilter)
     started: float = field(default_factory=time.monotonic)
     _accepted: dict[str, bool] = field(default_factory=dict)
+    _failed_forms: set[str] = field(default_factory=set)
 
     def begin_round(self, tree: ast.Module) -> None:
         """Start a round from this script as if nothing had been asked; cached answers only save questions."""
@@ -80,7 +82,13 @@ class InterestingnessTest:
             self.expect(f"{other}\n" for other in following if other != text and other not in self.answers)
             self.answers[text] = self.ask(text + "\n").same
             statistics.seconds += time.monotonic() - before
+            if not self.answers[text]:
+                self._failed_forms.add(text_without_names(ast.parse(text)))
         return self.answers[text]
+
+    def failed_under_other_names(self, tree: ast.Module, text: str) -> bool:
+        """Tell whether a tree that differs in names alone was asked about and did not show the mismatch."""
+        return text not in self.answers and text_without_names(tree) in self._failed_forms
 
     def passes_filter(self, tree: ast.Module, text: str) -> bool:
         """Tell whether a candidate is worth a question."""

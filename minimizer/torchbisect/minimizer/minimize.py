@@ -138,7 +138,6 @@ SCHEDULE = Schedule(
         ("imports", imports.run),
         ("idioms.short_forms", idioms.short_forms),
         ("remove_unused", remove_unused.run),
-        ("idioms.names_together", idioms.names_together),
     ),
     traced=(
         ("cut_data_flow.attributes", cut_data_flow.attributes),

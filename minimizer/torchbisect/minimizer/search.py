@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from torchbisect.core.trace import Trace
 from torchbisect.minimizer.budget import BudgetExhausted, Progress
 from torchbisect.minimizer.interestingness import InterestingnessTest
-from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, Replacement, apply, apply_or_none, tidy
-from torchbisect.minimizer.syntax.tree import children, parse, text_of, walk
+from torchbisect.minimizer.syntax.edit_keys import edit_keys
+from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, apply, apply_or_none, tidy
+from torchbisect.minimizer.syntax.tree import parse, text_of, walk
 
 MAX_GROWTH = 8
 """Number of nodes by which a rewrite may enlarge the script."""
@@ -109,7 +110,8 @@ class ReductionSearch:
             return None
         if text == self.text or not sort_key(tree, text) < self.key:
             return None
-        return text if self.interestingness.passes_filter(tree, text) else None
+        test = self.interestingness
+        return text if test.passes_filter(tree, text) and not test.failed_under_other_names(tree, text) else None
 
     def attempt_first(self, trees: Iterable[ast.Module | None]) -> int | None:
         """Attempt trees in order until one is accepted; return its index, or ``None`` if none is."""
@@ -222,33 +224,9 @@ class ReductionSearch:
                 yield apply_or_none(tree, [edit])
 
     def _edit_keys(self, tree: ast.Module) -> Callable[[Edit], _EditKey]:
-        """Return a function that identifies an edit by its statements and its effect, whatever surrounds them.
-
-        An edit that failed once in a statement mostly fails again, so it is only asked about again in another round.
-        """
-        owners: dict[int, ast.AST] = {}
-
-        def own(node: ast.AST, statement: ast.AST) -> None:
-            inner = node if isinstance(node, ast.stmt) else statement
-            owners[id(node)] = inner
-            for child in children(node):
-                own(child, inner)
-
-        own(tree, tree)
-
-        texts: dict[int, str] = {}
-
-        def text(owner: ast.AST) -> str:
-            if id(owner) not in texts:
-                texts[id(owner)] = text_of(owner)
-            return texts[id(owner)]
-
-        def key(edit: Edit) -> _EditKey:
-            statements = "\n".join(text(owners[id(node)]) for node, _ in edit.changes if id(node) in owners)
-            effect = "\n".join(f"{_described(old)} -> {_described(new)}" for old, new in edit.changes)
-            return f"{self.interestingness.stage}\n{statements}", effect
-
-        return key
+        """Return a function that identifies an edit of a tree by its pass, its place and its effect."""
+        key = edit_keys(tree)
+        return lambda edit: (self.interestingness.stage, key(edit))
 
     def scan_in_batches(self, options: Options, most: int = 64) -> int:
         """Attempt edits that mostly succeed, many in one question, and return the number of successes.
@@ -276,6 +254,16 @@ class ReductionSearch:
             else:
                 position, size = position + 1, 2
 
+    def pump_once(self, name: str, tree: ast.Module, finish: Callable[[ReductionSearch], None], questions: int) -> bool:
+        """Call ``pump``, but not again in this round for a ``name`` with which it failed."""
+        key = (self.interestingness.stage, f"pump {name}")
+        if key in self._failed:
+            return False
+        won = self.pump(tree, finish, questions)
+        if not won:
+            self._failed.add(key)
+        return won
+
     def pump(self, tree: ast.Module, finish: Callable[[ReductionSearch], None], questions: int) -> bool:
         """Start from a larger tree, let ``finish`` shrink it, and keep the result only if it is smaller than the best.
 
@@ -287,7 +275,9 @@ class ReductionSearch:
         except (RecursionError, ValueError):
             return False
         test = self.interestingness
-        if text == self.text or not test.passes_filter(tree, text) or not test.is_interesting(text):
+        if text == self.text or not test.passes_filter(tree, text) or test.failed_under_other_names(tree, text):
+            return False
+        if not test.is_interesting(text):
             return False
         branch = ReductionSearch(tree, test, trace=self.trace)
         outer, limit = test.request_limit, len(test.requested) + questions
@@ -317,9 +307,3 @@ def _parts_if_all_fail(stack: list[list[Edit]]) -> Iterator[list[Edit]]:
         *rest, part = stack
         yield part
         stack = [*rest, *_halves(part)]
-
-
-def _described(part: Replacement) -> str:
-    if isinstance(part, list):
-        return "; ".join(_described(item) for item in part)
-    return "nothing" if part is None else f"{getattr(part, 'col_offset', '')} {ast.dump(part)}"

@@ -97,3 +97,18 @@ Run().go()
     ran: dict[str, object] = {}
     exec(text + "\nseen = go()", ran)
     assert ran["seen"] == 3
+
+
+def test_a_method_that_returns_its_object_is_called_on_its_own() -> None:
+    program = """
+class Calibrator:
+    def __init__(self, model):
+        self.model = model
+    def attach(self):
+        keep(self.model)
+        return self
+found = Calibrator(net).attach()
+last(found.model)
+"""
+    text = after("flatten_classes.objects", program, "keep", "last")
+    assert text == "def attach():\n    keep(model)\nmodel = net\nattach()\nlast(model)"

@@ -124,6 +124,7 @@ def _objects_one_by_one(search: ReductionSearch, finish: Callable[[ReductionSear
 
 def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
     """Return a tree for each class that is made in one place, in which it is taken apart there."""
+    tree = _unchained(tree)
     above = parents(tree)
     for owner in walk(tree):
         if not isinstance(owner, ast.ClassDef):
@@ -140,6 +141,27 @@ def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
         changed = _take_apart(tree, owner, made, statement)
         if changed is not None:
             yield changed
+
+
+def _unchained(tree: ast.Module) -> ast.Module:
+    """Return the tree with ``x = A().start()`` as two statements, if the method ends in ``return self``."""
+    owners = {node.name: node for node in walk(tree) if isinstance(node, ast.ClassDef)}
+    edits = []
+    for node in walk(tree):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+            continue
+        call = node.value
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        made, attribute = call.func.value, call.func.attr
+        owner = owners.get(made.func.id) if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else None
+        methods = owner.body if owner is not None else []
+        chosen = next((item for item in methods if isinstance(item, ast.FunctionDef) and item.name == attribute), None)
+        if chosen is not None and chosen.args.args and _returns_name(chosen.body[-1], chosen.args.args[0].arg):
+            name = ast.Name(id=node.targets[0].id, ctx=ast.Load())
+            started = ast.Call(func=ast.Attribute(name, attribute, ast.Load()), args=call.args, keywords=call.keywords)
+            edits.append(Edit.of(node, [ast.Assign(targets=node.targets, value=made), ast.Expr(started)]))
+    return apply(tree, edits) if edits else tree
 
 
 def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast.stmt) -> ast.Module | None:

@@ -23,7 +23,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
+from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import substituted
 from torchbisect.minimizer.syntax.scope import bound_names
 from torchbisect.minimizer.syntax.torch_names import TorchNames
@@ -45,22 +47,24 @@ def blocks(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -
     if len(firsts) > 1:
         search.delta_debug(list(firsts.values()))
     search.scan(_block_edits)
-    while any(search.pump(tree, finish, 8) for tree in _expanded_blocks(search.tree)):
+    while any(search.pump_once(name, tree, finish, 8) for name, tree in _expanded_blocks(search.tree)):
         pass
 
 
-def _expanded_blocks(tree: ast.Module) -> Iterator[ast.Module]:
-    """Return trees with a loop written out, with its first iteration, or with a context's entry call."""
+def _expanded_blocks(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
+    """Return trees with a loop written out, with its first iteration, or with a context's entry call, by names."""
+    key = edit_keys(tree)
+    edits: list[Edit] = []
     for node in walk(tree):
         if isinstance(node, ast.For):
             unrolled = _unrolled(tree, node)
-            if unrolled is not None:
-                yield apply(tree, [unrolled])
+            edits += [unrolled] if unrolled is not None else []
             for replacement in _iterations(node):
                 if isinstance(replacement, list) and replacement and replacement[0] not in node.body:
-                    yield apply(tree, [Edit.of(node, replacement)])
+                    edits.append(Edit.of(node, replacement))
         elif isinstance(node, ast.With) and len(node.items) == 1:
-            yield apply(tree, [Edit.of(node, [_enter_call(node.items[0]), *node.body])])
+            edits.append(Edit.of(node, [_enter_call(node.items[0]), *node.body]))
+    yield from ((key(edit), apply(tree, [edit])) for edit in edits)
 
 
 def _enter_call(item: ast.withitem) -> ast.stmt:
@@ -142,7 +146,7 @@ def _over_parameters(node: ast.For, names: list[str]) -> Iterator[Replacement]:
         return
     for name in names:
         weight = ast.Attribute(value=source.func.value, attr=name, ctx=ast.Load())
-        yield [ast.Assign(targets=[target], value=weight), *_body_once(node.body)]
+        yield [ast.Assign(targets=[target], value=weight), *body_once(node.body)]
 
 
 def _replacements(node: ast.AST) -> Iterator[Replacement]:
@@ -163,7 +167,7 @@ def _replacements(node: ast.AST) -> Iterator[Replacement]:
     elif isinstance(node, (ast.For, ast.AsyncFor)):
         yield from _iterations(node)
     elif isinstance(node, ast.While):
-        yield _body_once(node.body)
+        yield list[ast.AST](body_once(node.body))
     elif isinstance(node, ast.Try):
         yield [*node.body, *node.orelse, *node.finalbody]
         if len(node.body) > 1:
@@ -231,7 +235,7 @@ def _context_bindings(node: ast.With | ast.AsyncWith) -> list[ast.stmt]:
 
 def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
     """Return bodies of a loop for one iteration, without and with its variable bound to an item."""
-    body = _body_once(node.body)
+    body = list[ast.AST](body_once(node.body))
     yield body
     source, target = node.iter, node.target
     simple = isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and bool(source.args)
@@ -260,11 +264,6 @@ def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
 def _first_item(source: ast.expr) -> ast.expr:
     inner = ast.Call(func=ast.Name(id="iter", ctx=ast.Load()), args=[source], keywords=[])
     return ast.Call(func=ast.Name(id="next", ctx=ast.Load()), args=[inner], keywords=[])
-
-
-def _body_once(body: list[ast.stmt]) -> list[ast.AST]:
-    """Return a loop's body without the ``break`` and ``continue`` of its own level."""
-    return [statement for statement in body if not isinstance(statement, (ast.Break, ast.Continue))]
 
 
 def expressions(search: ReductionSearch) -> None:
@@ -350,6 +349,8 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
     elif isinstance(node, ast.Attribute):
         if not _is_in_module(node.value, modules) and not isinstance(node.value, ast.Name):
             yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield from (part.value for part in node.values if isinstance(part, ast.FormattedValue))
     elif isinstance(node, (ast.Await, ast.NamedExpr, ast.FormattedValue)):
         yield node.value
     elif isinstance(node, Comprehension) and not isinstance(node, ast.DictComp):

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from torchbisect.core.trace import Iteration, Trace
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none, copied
+from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import substituted
 from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
@@ -177,7 +178,7 @@ def _single_iterations(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, as
 
 def _bound_body(node: ast.For, item: Iteration) -> list[ast.AST] | None:
     """Return the body of a loop after the assignments of its variables, or with constants and paths in their place."""
-    body: list[ast.stmt] = [part for part in node.body if not isinstance(part, (ast.Break, ast.Continue))]
+    body = body_once(node.body)
     read = {
         part.id for one in body for part in walk(one) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
     }
