@@ -74,6 +74,28 @@ else:
 """
 
 
+_IMUL = """\
+import torch
+@torch.compile(backend="eager")
+def f(x):
+    a = [1]
+    b = a
+    b *= 2
+    return x + len(a)
+assert f(torch.zeros(1)) == 2
+"""
+
+_COPY = """\
+import torch
+@torch.compile(backend="eager")
+def f(x):
+    y = torch.zeros(1)
+    y.copy_(x)
+    assert y.requires_grad
+f(torch.ones(1, requires_grad=True))
+"""
+
+
 def _minimal(name: str) -> str:
     return (_LARGE / f"{name}.minimal.py").read_text()
 
@@ -142,6 +164,20 @@ BUGS = {
             _CELU,
             "aot_eager_decomp_partition",
             "activated = h.detach() - 0.5\ntorch.celu_(activated, 0.0)\nout = h + activated",
+        ),
+        Bug(
+            "imul",
+            _IMUL,
+            "eager",
+            "lanes = [1]\nspread = lanes\nspread *= 3\nout = h + h.abs() * len(lanes)",
+        ),
+        Bug(
+            "copy",
+            _COPY,
+            "eager",
+            "slots = torch.zeros(h.shape[0], h.shape[1])\n"
+            "slots.copy_(h)\n"
+            "out = slots.abs() if slots.requires_grad else slots",
         ),
     )
 }

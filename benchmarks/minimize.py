@@ -41,7 +41,7 @@ from minimizer_cases import LARGE, Case, StartingPoint, cases, count_nodes, prob
 
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Verdict
-from torchbisect.minimizer.minimize import Budget, minimize
+from torchbisect.minimizer.minimize import Budget, Patience, minimize
 from torchbisect.pipeline.options import Options
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.pool import Pool
@@ -136,6 +136,7 @@ def ours(oracle: Oracle, source: str, seconds: float) -> tuple[str, tuple[tuple[
             trace=lambda text: pool.alone(lambda one: one.trace(Repro(text))),
             expect=lambda texts: pool.expect(map(oracle.start.question, texts)),
             budget=Budget(seconds=seconds),
+            patience=Patience(),
         )
     return result.source, tuple((after, size) for _, after, size in result.trajectory)
 

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchbisect.core.verdict import Answer, Verdict
-from torchbisect.minimizer.budget import Budget
-from torchbisect.minimizer.interestingness import InterestingnessTest, require_every_run
+from torchbisect.minimizer.interestingness import require_every_run
 from torchbisect.minimizer.minimize import minimize
-from torchbisect.minimizer.syntax.tree import parse
 
 PROGRAM = "import torch\n" + "".join(f"v{n} = torch.ones({n + 1})\n" for n in range(12)) + "print(v3 + v7)\n"
 
@@ -43,17 +41,3 @@ def test_a_candidate_is_accepted_only_if_every_run_shows_the_mismatch(answers: l
     assert said.same == all(answer is Answer.SAME for answer in runs)
     assert said.answer is (answers[0] if answers[0] is not Answer.SAME else said.answer)
     assert len(asked) <= times + 1
-
-
-def test_what_failed_under_other_names_is_not_asked_again() -> None:
-    asked: list[str] = []
-
-    def ask(text: str) -> Verdict:
-        asked.append(text)
-        return Verdict(Answer.NONE)
-
-    test = InterestingnessTest(ask, Budget(), lambda progress: None)
-    assert not test.is_interesting("def f(x):\n    return x.y\nf(1)")
-    same, other = ("def g(z):\n    return z.y\ng(1)", "def g(y):\n    return y.z\ng(1)")
-    assert test.failed_under_other_names(parse(same), same)
-    assert not test.failed_under_other_names(parse(other), other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -48,6 +49,32 @@ _BUDGET = re.compile(r"([0-9]+(?:\.[0-9]+)?(?=[smh]\Z)|[0-9]+(?=q\Z))([smhq])\Z"
 
 class BudgetExhausted(Exception):
     """No further question may be asked."""
+
+
+class PatienceEnded(BudgetExhausted):
+    """The last questions removed next to nothing."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """The end of a reduction that no longer pays: after many questions, the last of which removed next to nothing.
+
+    Attributes:
+        questions: never end before so many questions about a script of ``nodes`` nodes; a larger one gets more.
+        window, share: the last questions, and the part of the script that they have to remove.
+    """
+
+    questions: int = 150
+    nodes: int = 2000
+    window: int = 30
+    share: float = 0.05
+
+    def has_ended(self, asked: int, sizes: Sequence[tuple[int, int]]) -> bool:
+        """Tell whether to stop; ``sizes`` has the number of questions and of nodes at each success, the first at 0."""
+        if not sizes or asked < self.questions * max(1.0, sizes[0][1] / self.nodes):
+            return False
+        before = next(nodes for number, nodes in reversed(sizes) if number <= max(0, asked - self.window))
+        return sizes[-1][1] > (1 - self.share) * before
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from torchbisect.core.verdict import Answer, Verdict
-from torchbisect.minimizer.budget import Budget, BudgetExhausted, Progress, Statistics
+from torchbisect.minimizer.budget import Budget, BudgetExhausted, Patience, PatienceEnded, Progress, Statistics
 from torchbisect.minimizer.candidate_filter import CandidateFilter
-from torchbisect.minimizer.syntax.names import text_without_names
 from torchbisect.minimizer.syntax.tree import count_nodes
 
 Ask = Callable[[str], Verdict]
@@ -28,6 +27,8 @@ class InterestingnessTest:
         answers: whether each text that was asked about is interesting.
         requested: the texts that the current round wanted to know of, cached ones included.
         request_limit: the maximum size of ``requested``; set while a search branches off.
+        patience: when to end a reduction that no longer pays; ``None`` for never.
+        sizes: the number of questions and of nodes at the start and at each success.
         most_nodes: size of the script that the current round started from; no result is larger.
     """
 
@@ -43,9 +44,10 @@ class InterestingnessTest:
     asked: int = 0
     most_nodes: int = 10**9
     filter: CandidateFilter = field(default_factory=CandidateFilter)
+    patience: Patience | None = None
+    sizes: list[tuple[int, int]] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     _accepted: dict[str, bool] = field(default_factory=dict)
-    _failed_forms: set[str] = field(default_factory=set)
 
     def begin_round(self, tree: ast.Module) -> None:
         """Start a round from this script as if nothing had been asked; cached answers only save questions."""
@@ -76,19 +78,15 @@ class InterestingnessTest:
         if text not in self.answers:
             if not self.budget.allows(self.asked, self.seconds):
                 raise BudgetExhausted
+            if self.patience is not None and self.patience.has_ended(self.asked, self.sizes):
+                raise PatienceEnded
             statistics, before = self.current, time.monotonic()
             self.asked += 1
             statistics.asked += 1
             self.expect(f"{other}\n" for other in following if other != text and other not in self.answers)
             self.answers[text] = self.ask(text + "\n").same
             statistics.seconds += time.monotonic() - before
-            if not self.answers[text]:
-                self._failed_forms.add(text_without_names(ast.parse(text)))
         return self.answers[text]
-
-    def failed_under_other_names(self, tree: ast.Module, text: str) -> bool:
-        """Tell whether a tree that differs in names alone was asked about and did not show the mismatch."""
-        return text not in self.answers and text_without_names(tree) in self._failed_forms
 
     def passes_filter(self, tree: ast.Module, text: str) -> bool:
         """Tell whether a candidate is worth a question."""

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Verdict
-from torchbisect.minimizer.budget import Budget, BudgetExhausted, Progress, Statistics
+from torchbisect.minimizer.budget import Budget, BudgetExhausted, Patience, PatienceEnded, Progress, Statistics
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.passes import (
     cut_data_flow,
@@ -35,7 +35,7 @@ from torchbisect.minimizer.search import ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
 from torchbisect.minimizer.syntax.tree import count_nodes, format_script, parse, text_of
 
-__all__ = ["Budget", "Progress", "Reduction", "Statistics", "minimize"]
+__all__ = ["Budget", "Patience", "Progress", "Reduction", "Statistics", "minimize"]
 
 Tracer = Callable[[str], "Trace | None"]
 Pass = Callable[[ReductionSearch], None]
@@ -159,6 +159,7 @@ class Reduction:
         bytes, lines, nodes: its size; blank lines do not count.
         asked: number of candidates that were asked about.
         finished: ``False`` if the budget ran out before the reduction was complete.
+        paid_off: ``False`` if it ended before it was complete because the last questions removed next to nothing.
         trajectory: after each accepted candidate the number of questions, the seconds since the start, and the bytes.
     """
 
@@ -172,6 +173,7 @@ class Reduction:
     asked: int
     seconds: float
     finished: bool = True
+    paid_off: bool = True
     statistics: dict[str, Statistics] = field(default_factory=dict, hash=False)
     trajectory: tuple[tuple[int, float, int], ...] = ()
 
@@ -186,6 +188,7 @@ def minimize(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     expect: Callable[[Iterable[str]], None] = lambda texts: None,
     backend: str | None = None,
+    patience: Patience | None = None,
 ) -> Reduction:
     """Shrink a script that shows a mismatch; every change that is kept was answered ``same``.
 
@@ -203,6 +206,7 @@ def minimize(
         expect: receives, before each question, the texts that come next if the answer is no, so that they can be asked
             about in parallel. It does not change the result.
         backend: the backend of ``torch.compile`` calls that a pass writes; by default the one that the script names.
+        patience: when to end before the reduction is complete, because it no longer pays; by default never.
 
     Raises:
         SyntaxError: the script is not Python.
@@ -210,9 +214,10 @@ def minimize(
     tree = parse(source)
     test = InterestingnessTest(ask, budget or Budget(), on_progress, expect)
     test.begin_round(tree)
+    test.patience, test.sizes = patience, [(0, count_nodes(tree))]
     tracer = _cached_tracer(trace, source)
     search = ReductionSearch(tidy(inline_docstring(tree)), test, trace=tracer(source), on_best=on_best)
-    finished = True
+    finished, paid_off = True, True
     test.stage = "plain text"
     try:
         if not test.is_interesting(search.text):
@@ -220,9 +225,22 @@ def minimize(
             return _reduction(source, source, search, finished=True)
         on_best(search.text + "\n")
         _reduce_to_fixpoint(search, source, tracer, backend)
+    except PatienceEnded:
+        paid_off, test.patience = False, None
+        finished = _make_readable(search)
     except BudgetExhausted:
         finished = False
-    return _reduction(source, format_script(search.tree), search, finished=finished)
+    return _reduction(source, format_script(search.tree), search, finished=finished, paid_off=paid_off)
+
+
+def _make_readable(search: ReductionSearch) -> bool:
+    """Run the final passes; return ``False`` if the budget ran out."""
+    try:
+        for name, run in SCHEDULE.final:
+            _run_pass(search, name, run)
+    except BudgetExhausted:
+        return False
+    return True
 
 
 def _cached_tracer(trace: Tracer | Trace | None, source: str) -> Tracer:
@@ -287,7 +305,7 @@ def _retrace(search: ReductionSearch, tracer: Tracer) -> None:
         search.trace = found
 
 
-def _reduction(source: str, text: str, search: ReductionSearch, *, finished: bool) -> Reduction:
+def _reduction(source: str, text: str, search: ReductionSearch, *, finished: bool, paid_off: bool = True) -> Reduction:
     test = search.interestingness
     return Reduction(
         source=text,
@@ -300,6 +318,7 @@ def _reduction(source: str, text: str, search: ReductionSearch, *, finished: boo
         asked=test.asked,
         seconds=test.seconds,
         finished=finished,
+        paid_off=paid_off,
         statistics={name: item for name, item in test.statistics.items() if item.asked},
         trajectory=tuple(search.trajectory),
     )

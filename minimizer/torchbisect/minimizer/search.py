@@ -110,8 +110,7 @@ class ReductionSearch:
             return None
         if text == self.text or not sort_key(tree, text) < self.key:
             return None
-        test = self.interestingness
-        return text if test.passes_filter(tree, text) and not test.failed_under_other_names(tree, text) else None
+        return text if self.interestingness.passes_filter(tree, text) else None
 
     def attempt_first(self, trees: Iterable[ast.Module | None]) -> int | None:
         """Attempt trees in order until one is accepted; return its index, or ``None`` if none is."""
@@ -152,6 +151,7 @@ class ReductionSearch:
         test = self.interestingness
         test.current.accepted += 1
         test.current.bytes_won += len(self.text) - len(text)
+        test.sizes.append((test.asked, key.nodes))
         self.tree, self.text, self.key = tree, text, key
         self.trajectory.append((test.asked, test.seconds, len(text)))
         self._on_best(text + "\n")
@@ -275,9 +275,7 @@ class ReductionSearch:
         except (RecursionError, ValueError):
             return False
         test = self.interestingness
-        if text == self.text or not test.passes_filter(tree, text) or test.failed_under_other_names(tree, text):
-            return False
-        if not test.is_interesting(text):
+        if text == self.text or not test.passes_filter(tree, text) or not test.is_interesting(text):
             return False
         branch = ReductionSearch(tree, test, trace=self.trace)
         outer, limit = test.request_limit, len(test.requested) + questions

@@ -49,44 +49,6 @@ def short_name(taken: Collection[str]) -> str:
     return next((name for name in SHORT_NAMES if name not in taken), None) or fresh_name("x", taken)
 
 
-def text_without_names(tree: ast.Module) -> str:
-    """Return the text of a tree with a number for each name that it binds, the same for trees that differ in names.
-
-    Names of methods, attributes and keyword arguments stay. The tree is changed for a moment.
-    """
-    nodes = walk(tree)
-    members = {id(item) for owner in nodes if isinstance(owner, ast.ClassDef) for item in owner.body}
-    kept = {node.arg for node in nodes if isinstance(node, ast.keyword)}
-    named = [
-        (node, field)
-        for node in nodes
-        for field in _NAME_FIELDS.get(type(node), ())
-        if not (id(node) in members and field == "name")
-    ]
-    bound = {getattr(node, field) for node, field in named if not isinstance(getattr(node, "ctx", None), ast.Load)}
-    numbers: dict[str, str] = {}
-    changed: list[tuple[ast.AST, str, str]] = []
-    for node, field in named:
-        name = getattr(node, field)
-        if name in bound and name not in kept:
-            changed.append((node, field, name))
-            setattr(node, field, numbers.setdefault(name, f"_{len(numbers)}"))
-    try:
-        return ast.unparse(tree)
-    finally:
-        for node, field, name in changed:
-            setattr(node, field, name)
-
-
-_NAME_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
-    ast.Name: ("id",),
-    ast.arg: ("arg",),
-    ast.FunctionDef: ("name",),
-    ast.AsyncFunctionDef: ("name",),
-    ast.ClassDef: ("name",),
-}
-
-
 def substituted(node: ast.stmt, renames: dict[str, str], direct: dict[str, ast.expr]) -> ast.stmt:
     """Return a copy of a statement with names exchanged. Inner scopes that bind a name themselves keep it.
 

@@ -12,7 +12,7 @@ from torchbisect.bisect.search.evidence import BuildStatus
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.minimizer.interestingness import require_every_run
-from torchbisect.minimizer.minimize import Budget, Progress, Reduction, minimize
+from torchbisect.minimizer.minimize import Budget, Patience, Progress, Reduction, minimize
 from torchbisect.minimizer.standalone.assertions import standalone_candidates
 from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session
@@ -129,6 +129,8 @@ def shrink_trusted(
         f"{len(subject.repro.source.encode())} bytes to {len(shrunk.text.encode())}, "
         f"{len(shrunk.text.splitlines())} lines, after {shrunk.reduction.asked} questions"
     )
+    if not shrunk.reduction.paid_off:
+        session.display.result("shrinking ended as the last questions removed next to nothing; --budget 1h goes on")
     return shrunk
 
 
@@ -207,6 +209,7 @@ class _Reducer:
                 trace=lambda text: pool.alone(lambda oracle: oracle.trace(question.with_source(text).repro)),
                 expect=lambda texts: pool.expect(map(question.with_source, texts)),
                 budget=budget,
+                patience=Patience() if self.session.options.budget is None else None,
                 on_best=self.save,
                 on_progress=_progress(self.session, budget),
             )
