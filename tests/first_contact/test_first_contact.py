@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from more_folders import MORE
 from project_folders import PROJECTS
+from rarer_folders import RARER
 from user_folders import COMPILED, FOLDERS, Folder
 
 from torchbisect.cli.click_options import options_from
@@ -55,7 +56,7 @@ def listed(root: Path) -> dict[str, str]:
     }
 
 
-ALL = {**FOLDERS, **PROJECTS, **MORE}
+ALL = {**FOLDERS, **PROJECTS, **MORE, **RARER}
 SOME_OF_EACH_KIND = [
     pytest.param(name, marks=[] if number % 5 == 0 and name in FOLDERS else pytest.mark.long)
     for number, name in enumerate(ALL)

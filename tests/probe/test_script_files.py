@@ -196,3 +196,30 @@ def test_the_script_of_an_issue_gets_no_file_of_this_machine(
     task.options.script.write_text("import helper\n" + LOOKS)
     repro, _ = opened_repro(task.options, tmp_path)
     assert (repro.files, repro.directory) == (None, None)
+
+
+def test_a_hidden_file_that_a_library_reads_without_its_name(folder: Path) -> None:
+    (folder / ".env").write_text("MODE=a\n")
+    assert ".env" in names(taken(folder, "from dotenv import load_dotenv\nload_dotenv()\n"))
+    assert ".env" not in names(taken(folder))
+
+
+def test_of_the_home_only_what_is_named(folder: Path, tmp_path: Path) -> None:
+    home = Path(os.path.realpath(tmp_path)) / "home"
+    for name in (".cache/acme/a", ".cache/big/b", "sets/one/c", "sets/two/d", "notes.txt", "other.txt"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("x")
+    source = "import os\nopen(os.path.expanduser('~/.cache/acme/a'))\nopen(os.path.expanduser('~/notes.txt'))\n"
+    source += "os.listdir(os.path.expanduser('~/sets'))\n"
+    place = ScriptPlace(folder, folder, folder, "train.py", home=home)
+
+    def found(text: str) -> FileSnapshot:
+        target = folder.parent / f"copy{time.monotonic_ns()}"
+        target.mkdir()
+        return take_snapshot(place, text, (), target)
+
+    snapshot = found(source)
+    inside = {"home/.cache/acme/a", "home/notes.txt", "home/sets/one/c", "home/sets/two/d"}
+    assert {name for name in names(snapshot) if name.startswith("home/")} == inside
+    assert snapshot.files.home == "home"
+    assert found("open('.cache')\n").files.home is None

@@ -40,6 +40,7 @@ _SIMPLE = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign,
 #: Code that runs one test of the file that it stands in, under pytest, and raises what the test raised.
 _TEST_DRIVER = """\
 if __name__ == "__main__":
+    import importlib.util
     import sys
     import pytest
 
@@ -52,7 +53,10 @@ if __name__ == "__main__":
 
     outcome = Outcome()
     options = ["-s", "-p", "no:terminal", "-p", "no:cacheprovider", *sys.argv[1:]]
+    options += ["-n0"] if importlib.util.find_spec("xdist") else []  # the test runs in this process
     status = pytest.main([*options, __file__ + {node!r}], plugins=[outcome])
+    if status == pytest.ExitCode.USAGE_ERROR:  # the project's own options may be those of plugins that are not here
+        status = pytest.main(["-o", "addopts=", *options, __file__ + {node!r}], plugins=[outcome])
     if outcome.error is not None:
         raise outcome.error
     sys.exit(int(status))
@@ -187,6 +191,10 @@ def argument_reader(script: Path, *, module: bool) -> str | None:
 
 def _file(path: Path, cwd: Path) -> Script:
     whole = cwd / path
+    if (whole / "__main__.py").is_file():  # python takes a folder with this file for a script
+        folder = Path(os.path.realpath(whole))
+        argv0 = "" if path.is_absolute() else str(path)
+        return Script(read_script(whole / "__main__.py"), ScriptPlace(cwd, folder, folder, "__main__.py", argv0))
     source = read_script(path if path.is_absolute() else whole)
     folder = Path(os.path.realpath(whole.parent))
     if _imports_relatively(source) and (folder / "__init__.py").is_file():

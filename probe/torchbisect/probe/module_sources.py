@@ -6,7 +6,7 @@ import ast
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +50,20 @@ def siblings(source: str, directory: str | None) -> dict[str, str]:
         found[path] = text
         pending.extend(_files(text, root, path.parent))
     return {str(path.relative_to(root)): text for path, text in sorted(found.items())}
+
+
+def modules_of_paths(paths: Sequence[Path], texts: Sequence[str]) -> dict[Path, str]:
+    """Return the modules in these folders that texts import, directly or not, with their texts."""
+    found: dict[Path, str] = {}
+    pending = list(texts)
+    while pending:
+        text = pending.pop()
+        for path in paths:
+            for name, module in siblings(text, str(path)).items():
+                if path / name not in found:
+                    found[path / name] = module
+                    pending.append(module)
+    return found
 
 
 def module_source(directory: str, name: str) -> tuple[str, bool] | None:

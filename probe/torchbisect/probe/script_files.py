@@ -22,7 +22,7 @@ from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.folders import MOST_DEPTH, walk_folder
 from torchbisect.core.repro import Files
 from torchbisect.probe.home_files import mentions_home, named_in_home
-from torchbisect.probe.module_sources import siblings
+from torchbisect.probe.module_sources import modules_of_paths, siblings
 from torchbisect.probe.private_copy import CopyEntry, copy_entries, relative_name, walk
 
 #: The most bytes and files that are copied, without those of ``--files``.
@@ -126,7 +126,7 @@ def take_snapshot(
         DiskFull: there is no room.
     """
     modules = {place.search / name: text for name, text in siblings(source, str(place.search)).items()}
-    outer = _modules_of_paths(place, (source, *modules.values()))
+    outer = modules_of_paths(place.paths, (source, *modules.values()))
     modules.update(outer)
     texts = (source, *modules.values())
     names = _words(texts, arguments)
@@ -186,20 +186,6 @@ def _collect_home(
             found.entries[path] = CopyEntry(path, "file", rank=0, size=path.stat().st_size)
 
 
-def _modules_of_paths(place: ScriptPlace, texts: Sequence[str]) -> dict[Path, str]:
-    """Return the modules in the folders of ``PYTHONPATH`` that a script and its modules import, and their texts."""
-    found: dict[Path, str] = {}
-    pending = list(texts)
-    while pending:
-        text = pending.pop()
-        for path in place.paths:
-            for name, module in siblings(text, str(path)).items():
-                if path / name not in found:
-                    found[path / name] = module
-                    pending.append(module)
-    return found
-
-
 def _with_typed_input(digest: str, typed_input: bytes, target: Path) -> str:
     """Write the data on standard input into a copy, and return the digest of the copy with them."""
     target.mkdir(parents=True, exist_ok=True)
@@ -234,6 +220,8 @@ def _words(texts: Sequence[str], arguments: Sequence[str]) -> frozenset[str]:
     """Return the parts of every path that the texts and the arguments may name."""
     found: set[str] = set()
     for text in texts:
+        if "load_dotenv" in text or "dotenv_values" in text:
+            found.add(".env")
         try:
             nodes = ast.walk(ast.parse(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
