@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -123,3 +124,48 @@ def test_a_database_of_an_older_torchbisect_is_read(tmp_path: Path) -> None:
             ("a", "2.8.0", ""),
             ("b", "", "2.6.0a0+git12"),
         ]
+
+
+_ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r"
+COMPUTED = {
+    "view": f"DROP TABLE issue; CREATE VIEW issue AS {_ENDLESS}",
+    "view-of-the-ledger": f"DROP TABLE run; CREATE VIEW Run AS {_ENDLESS}",
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON issue BEGIN "
+    f"INSERT INTO run SELECT n, '', '', 0, 0 FROM ({_ENDLESS}); END",
+    "default": "DROP TABLE run; CREATE TABLE run (id, started DEFAULT/**/(hex(zeroblob(300000000))), finished)",
+    "part-of-an-index": "CREATE INDEX i ON issue (name) WHERE hex(zeroblob(300000000)) > '1'",
+    "virtual-table": "DROP TABLE build; CREATE VIRTUAL TABLE build USING fts5(name, channel)",
+    "generated-column": "DROP TABLE run; CREATE TABLE run (id, started AS(hex(zeroblob(300000000))), finished)",
+    "condition": "DROP TABLE run; CREATE TABLE run (id, started CHECK (length(hex(zeroblob(300000000))) > 1))",
+    "index": "CREATE INDEX i ON issue (hex(zeroblob(length(name) * 300000000)))",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statements", COMPUTED.values(), ids=COMPUTED)
+def test_a_database_that_computes_is_rejected(tmp_path: Path, statements: str) -> None:
+    path = tmp_path / "t.sqlite"
+    Database(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript(statements)
+    with pytest.raises(InputError, match="computes something"):
+        Database(path)
+
+
+def test_views_of_ones_own_are_allowed(tmp_path: Path) -> None:
+    Database(tmp_path / "t.sqlite").close()
+    with sqlite3.connect(tmp_path / "t.sqlite") as connection:
+        connection.executescript("CREATE VIEW bad AS SELECT name FROM issue; CREATE INDEX i ON issue (state)")
+    with Database(tmp_path / "t.sqlite") as database:
+        database.put(IssueRow("a"))
+        assert [row.name for row in database.rows()] == ["a"]
+
+
+def test_a_database_that_is_no_file_or_too_large(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", 3 << 30)
+    (tmp_path / "loop").symlink_to("loop")
+    said = {"fifo": "no regular file", "large": "more than 2 GiB", "loop": "can't be read", ".": "no regular file"}
+    for name, words in said.items():
+        with pytest.raises(InputError, match=words):
+            Database(tmp_path / name)

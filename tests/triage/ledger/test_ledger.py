@@ -326,3 +326,26 @@ def test_the_page_has_the_newest_builds_and_a_bug_all(tmp_path: Path) -> None:
         assert [build.name for build in history.builds[-3:]] == ["2.15.0.dev20260228", "2.15.0", "2.16.0"]
         assert len(history.answers) == MOST_BUILDS - 1
         assert len(ledger.answers(bug="a")) == len(names)
+
+
+SPOILED = {
+    "build": "CREATE TABLE build (name, channel, day, healthy, reason); "
+    "INSERT INTO build VALUES (NULL, x'ff', 3, 'x', 4)",
+    "change": "CREATE TABLE change (id, run, time, bug, build, before, after, words, commented); "
+    "INSERT INTO change VALUES (x'01', 'a', 3, NULL, NULL, NULL, NULL, 9, 'z')",
+    "run": "CREATE TABLE run (id, started, finished, asked, seconds); INSERT INTO run VALUES (1, '', '', 1, 9e999)",
+    "answer": "CREATE TABLE answer (build, day); INSERT INTO answer VALUES ('2.8.0', 3)",
+}
+
+
+@pytest.mark.parametrize("table", SPOILED)
+def test_a_spoiled_row_of_each_table_is_named(tmp_path: Path, table: str) -> None:
+    Database(tmp_path / "t.sqlite").close()
+    with sqlite3.connect(tmp_path / "t.sqlite") as connection:
+        connection.executescript(f"DROP TABLE {table}; {SPOILED[table]}")
+    with Database(tmp_path / "t.sqlite") as database:
+        ledger = Ledger(database)
+        read = {"build": ledger.builds, "change": ledger.changes, "run": ledger.runs, "answer": ledger.first_days}
+        with pytest.raises(InputError, match=f"of the table {table} can't be read") as caught:
+            read[table]()
+    assert str(caught.value).isprintable()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -12,6 +14,7 @@ from typing import Any
 
 from torchbisect.core.decode import DecodeError, decode, read_json
 from torchbisect.core.errors import DiskFull, InputError, MachineError
+from torchbisect.core.printable import one_line
 from torchbisect.triage.issue_row import STATES, IssueRow
 from torchbisect.triage.ledger_tables import TABLES
 
@@ -23,6 +26,18 @@ _NAMES = tuple(field.name for field in fields(IssueRow))
 # SQLite's messages for a file that is not a database or a damaged one, and for a full disk.
 _NO_DATABASE = ("not a database", "malformed", "Could not decode")
 _FULL = ("disk is full", "disk I/O error")
+_LARGEST = 2 << 30
+#: What is computed while a table is read or written: views, triggers, virtual tables, and expressions for columns,
+#: conditions and indexes. A stranger's file could keep a reader busy for ever by it. Other programs may add views.
+_COMPUTED = """
+SELECT name FROM sqlite_master AS m WHERE type = 'trigger' OR upper(sql) LIKE 'CREATE VIRTUAL%'
+OR lower(tbl_name) IN {own} AND (
+    type = 'view' OR type = 'table' AND upper(sql) LIKE '%CHECK%'
+    OR type = 'table' AND EXISTS (SELECT 1 FROM pragma_table_xinfo(m.name) WHERE hidden > 1 OR dflt_value LIKE '%(%')
+    OR type = 'index' AND upper(sql) LIKE '%WHERE%'
+    OR type = 'index' AND EXISTS (SELECT 1 FROM pragma_index_xinfo(m.name) WHERE cid = -2)
+) LIMIT 1
+"""
 
 
 class Database:
@@ -35,8 +50,10 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        _check_file(path)
         with self.errors_explained():
             self._connection = sqlite3.connect(path, timeout=30.0)
+            self._check_schema()
             version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
             if version > VERSION:
                 self._connection.close()
@@ -52,6 +69,16 @@ class Database:
                 for name, columns in TABLES.items():
                     self._connection.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
                 self._connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _check_schema(self) -> None:
+        """Refuse a file that computes something when it is read. Raise ``InputError``."""
+        self._connection.execute("PRAGMA trusted_schema = OFF")
+        own = ", ".join(map(repr, ("issue", *TABLES)))
+        computed = self._connection.execute(_COMPUTED.format(own=f"({own})")).fetchone()
+        if computed:
+            self._connection.close()
+            name = one_line(str(computed[0]), 60)
+            raise InputError(f"{self.path}: {name!r} computes something when read: remove it, or name another --out")
 
     def __enter__(self) -> Database:
         return self
@@ -112,6 +139,20 @@ class Database:
                 message = f"{self.path}: the disk is full; free some space, then run the same command again"
                 raise DiskFull(message) from error
             raise MachineError(f"{self.path}: {said}; nothing was lost, run the same command again") from error
+
+
+def _check_file(path: Path) -> None:
+    """Refuse what is no regular file, or too large. Raise ``InputError``."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # SQLite makes it, or says why it can't
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({error.strerror}): name another --out") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path} is no regular file: name another --out")
+    if status.st_size > _LARGEST:
+        raise InputError(f"{path} has more than {_LARGEST >> 30} GiB: name another --out")
 
 
 def _values(row: IssueRow) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from torchbisect.probe.agent.run.script_processes import RunClock
+from torchbisect.probe.agent.run.script_processes import RunClock, family_of
 
 _BUSY = (
     "import os\nos.sched_setaffinity(0, {{{processor}}})\nos.sched_setscheduler(0, os.{policy}, os.sched_param(0))\n"
@@ -31,7 +31,7 @@ def test_a_run_that_gets_no_processor_is_not_idle() -> None:
         clock = RunClock(3.0)
         said = []
         for _ in range(25):
-            said.append(clock.is_expired(run.pid))
+            said.append(clock.is_expired(family_of(run.pid)))
             time.sleep(0.2)
         assert not any(said)
     finally:
@@ -47,7 +47,7 @@ def test_a_run_that_sleeps_ends_at_its_limit() -> None:
         clock = RunClock(1.0)
         said = []
         for _ in range(12):
-            said.append(clock.is_expired(run.pid))
+            said.append(clock.is_expired(family_of(run.pid)))
             time.sleep(0.2)
         run.kill()
     assert said[-1]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar, cast
 
 from torchbisect.core.decode import DecodeError, decode, read_json
 from torchbisect.core.errors import InputError
 from torchbisect.triage.database import Database
 from torchbisect.triage.ledger.bug import KnownBug
 from torchbisect.triage.ledger.state import Control, Seen, Sighting, Standing
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,14 @@ class Run:
     seconds: float
 
 
+@dataclass(frozen=True)
+class _FirstDay:
+    """The first day of a build's answers."""
+
+    build: str
+    day: str
+
+
 class Ledger:
     """The ledger of a database. Every method is one transaction."""
 
@@ -114,9 +124,7 @@ class Ledger:
             bug = KnownBug.from_json(read_json(data))
             return WatchedBug(bug, decode(Standing, read_json(standing), "standing"), added, reported)
         except (DecodeError, TypeError) as error:
-            raise InputError(
-                f"{self._database.path}: the row {str(name)[:60]!r} of the table bug can't be read: {error}; delete it"
-            ) from error
+            raise self._spoiled("bug", str(name), error) from error
 
     def put_bugs(self, bugs: Iterable[WatchedBug]) -> None:
         """Store bugs; one replaces an older one of its name."""
@@ -126,8 +134,7 @@ class Ledger:
 
     def builds(self) -> tuple[AskedBuild, ...]:
         """Return the builds that were asked, in the order of their first question."""
-        rows = self._read("SELECT name, channel, day, healthy, reason FROM build ORDER BY rowid")
-        return tuple(AskedBuild(name, channel, day, bool(fit), reason) for name, channel, day, fit, reason in rows)
+        return self._typed("build", AskedBuild, "SELECT name, channel, day, healthy, reason FROM build ORDER BY rowid")
 
     def put_build(self, build: AskedBuild) -> None:
         """Store a build; its first day is kept."""
@@ -153,17 +160,16 @@ class Ledger:
 
     def first_days(self) -> dict[str, str]:
         """Return every build with an answer, and the first day of its answers."""
-        return dict(self._read("SELECT build, min(day) FROM answer GROUP BY build"))
+        rows = self._typed("answer", _FirstDay, "SELECT build, min(day) AS day FROM answer GROUP BY build")
+        return {row.build: row.day for row in rows}
 
     def _answer(self, *row: Any) -> StoredAnswer:
         bug, build, key, day, seen, healthy, control, reason, control_reason, seconds, counted = row
         try:
             sighting = Sighting(build, day, Seen(seen), bool(healthy), Control(control), reason, control_reason)
-            return StoredAnswer(bug, key, sighting, float(seconds), bool(counted))
+            return decode(StoredAnswer, asdict(StoredAnswer(bug, key, sighting, float(seconds), bool(counted))), "row")
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{self._database.path}: a row {str(bug)[:60]!r} of the table answer can't be read: {error}; delete it"
-            ) from error
+            raise self._spoiled("answer", str(bug), error) from error
 
     def put_answer(self, answer: StoredAnswer, watched: WatchedBug | None = None, change: Change | None = None) -> None:
         """Store an answer, and with it what it changed: the bug's standing and the change of its state."""
@@ -183,9 +189,8 @@ class Ledger:
 
     def changes(self) -> tuple[Change, ...]:
         """Return all changes of state, the newest first."""
-        columns = "run, time, bug, build, before, after, words, id, commented"
-        rows = self._read(f"SELECT {columns} FROM change ORDER BY id DESC")
-        return tuple(Change(*row) for row in rows)
+        columns = "run, time, bug, build, before, after, words, id AS number, commented"
+        return self._typed("change", Change, f"SELECT {columns} FROM change ORDER BY id DESC")
 
     def mark_commented(self, bug: str) -> None:
         """Store that a comment says the present state of a bug."""
@@ -194,8 +199,7 @@ class Ledger:
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that asked something, the oldest first."""
-        rows = self._read("SELECT id, started, finished, asked, seconds FROM run ORDER BY id")
-        return tuple(Run(*row) for row in rows)
+        return self._typed("run", Run, "SELECT id AS number, started, finished, asked, seconds FROM run ORDER BY id")
 
     def begin_run(self, started: str) -> int:
         """Begin a run, and return its number."""
@@ -210,6 +214,26 @@ class Ledger:
                 "UPDATE run SET finished = ?, asked = ?, seconds = ? WHERE id = ?",
                 (run.finished, run.asked, run.seconds, run.number),
             )
+
+    def _typed(self, table: str, kind: type[Row], statement: str) -> tuple[Row, ...]:
+        """Return the rows of a statement as values of a dataclass whose fields its columns are named for."""
+        truths = {field.name for field in fields(cast(Any, kind)) if field.type == "bool"}
+        with self._database.transaction() as connection:
+            cursor = connection.execute(statement)
+            names = [column[0] for column in cursor.description]
+            rows = [dict(zip(names, row)) for row in cursor.fetchall()]
+        found = []
+        for row in rows:
+            typed = {name: bool(value) if name in truths and value in (0, 1) else value for name, value in row.items()}
+            try:
+                found.append(decode(kind, typed, "row"))
+            except DecodeError as error:
+                raise self._spoiled(table, str(row[names[0]]), error) from error
+        return tuple(found)
+
+    def _spoiled(self, table: str, row: str, error: Exception) -> InputError:
+        place = f"{self._database.path}: a row {row[:60]!r} of the table {table}"
+        return InputError(f"{place} can't be read: {error}; delete it")
 
     def _read(self, statement: str, values: Mapping[str, Any] | None = None) -> list[Any]:
         with self._database.transaction() as connection:

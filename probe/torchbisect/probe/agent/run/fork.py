@@ -231,9 +231,11 @@ def _watch(
             pause = 0.001 if ready else min(pause * 1.5, 0.02)
             if now > next_check:
                 next_check = now + CHECK_SECONDS
-                limit = script_processes.exceeded_limit(child, limits.memory, limits.processes, limits.tasks)
+                # Listing the processes costs most of a check, so it is done once.
+                family = script_processes.family_of(child)
+                limit = script_processes.exceeded_limit(family, limits.memory, limits.processes, limits.tasks)
                 limit = limit or written.exceeded_limit(child)
-                if clock.is_expired(child):
+                if clock.is_expired(family):
                     limit = "timed-out"
                 if limit:
                     break

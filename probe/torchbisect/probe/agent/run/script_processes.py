@@ -98,16 +98,15 @@ def _memory_files(family: List[int]) -> int:
     return sum(found.values())
 
 
-def exceeded_limit(child: int, memory: int, processes: int, tasks: int) -> Optional[str]:
-    """Return the limit that the child's family exceeds: ``processes``, ``threads`` or ``memory``; ``None`` for none.
+def exceeded_limit(family: List[int], memory: int, processes: int, tasks: int) -> Optional[str]:
+    """Return the limit that a child's family exceeds: ``processes``, ``threads`` or ``memory``; ``None`` for none.
 
     Args:
-        child: the process id.
+        family: as ``family_of`` returns it.
         memory: bytes of memory beyond what was inherited, of all of them together; 0 for no limit.
         processes: the number of processes; 0 for no limit.
         tasks: the number of threads of all of them.
     """
-    family = family_of(child)
     if processes and len(family) > processes:
         return "processes"
     if sum(map(_thread_count, family)) > tasks:
@@ -135,11 +134,10 @@ class RunClock:
         self._began = time.monotonic()
         self._samples: List[Tuple[float, float]] = [(self._began, 0.0)]
 
-    def is_expired(self, child: int) -> bool:
-        """Return True if the child's family has used up its time. Call this a few times a second."""
+    def is_expired(self, family: List[int]) -> bool:
+        """Return True if a child's family has used up its time. Call this a few times a second."""
         now = time.monotonic()
         wall = now - self._began
-        family = family_of(child)
         used = sum(cpu_seconds(number) for number in family)
         while len(self._samples) > 1 and now - self._samples[1][0] >= self.IDLE_WINDOW:
             self._samples.pop(0)
