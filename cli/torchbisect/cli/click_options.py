@@ -108,7 +108,8 @@ _RUN_OPTIONS = (
     click.option("--against", metavar="BUILD",
                  help="With --measure: the build that others are measured against; the default is the good one."),
     click.option("--jobs", type=click.IntRange(1, 1024),
-                 help="Questions asked at once; the default is 2 candidates while shrinking, and 1 build."),
+                 help="Questions asked at once. The default: 2 candidates while shrinking, 2 nightlies asked by "
+                      "their Python alone, 1 build that is installed."),
     click.option("--timeout", type=Number(min=0, max=_LONGEST, min_open=True), metavar="SECONDS",
                  help="The most time that a run of the script may take, or the test. The default: 60 s without "
                       "torch.compile; with it 20 times as long as without, at least 90 s and at most 10 min."),

@@ -164,8 +164,8 @@ class Options:
 
     @property
     def candidates(self) -> int:
-        """The number of candidates asked about at once; 1 where they would disturb each other."""
-        if self.bounds or (self.test is not None and self.jobs is None):
+        """The number of candidates, or of builds without an install, asked at once; 1 if one disturbs another."""
+        if self.bounds or self.measure or (self.test is not None and self.jobs is None):
             # Two runs at once disturb each other's times, and a user's test may write to the same files.
             return 1
         return self.jobs or min(2, os.cpu_count() or 1)

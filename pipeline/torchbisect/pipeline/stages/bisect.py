@@ -183,13 +183,14 @@ class Bisection:
         )
         # A partial wheel needs no install, so none is prefetched; an install beside a measured run would slow that.
         quiet = thin is not None or self._session.options.measure is not None
+        jobs = self._session.options.candidates if thin else self._session.options.jobs or 1
         with Prefetcher(fetch, lambda running: not quiet and self._has_room(running, builds[0])) as prefetcher:
             return find_boundaries(
                 builds,
                 ask,
                 options,
                 known=thin.known if thin else lambda build: self.build_oracle.known(build, question),
-                jobs=self._session.options.jobs or 1,
+                jobs=jobs,
                 ask_again=again,
                 prefetch=prefetcher,
                 on_answer=self._show,
