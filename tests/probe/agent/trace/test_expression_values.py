@@ -23,6 +23,9 @@ class Net(torch.nn.Module):
     def forward(self, x: dict[str, torch.Tensor]) -> torch.Tensor:
         return self.body(x["image"]) * 0 + len(x)
 
+class Options(dict):
+    pass
+
 net, found = Net(), []
 for name, part in net.named_modules():
     if name.endswith("1"):
@@ -30,6 +33,9 @@ for name, part in net.named_modules():
         hook = part.register_forward_hook(lambda *given: None)
 for count in range(40):
     total = count * 2
+options = Options(first=1)
+options["names"] = list(found)
+shown = sorted(options)
 kind = "even" if total % 2 == 0 else "odd"
 out = net({"image": torch.ones(3, 2)}).sum(1)
 match (1, [2]):
@@ -48,6 +54,7 @@ def test_expressions_have_their_first_value(probe: Probe) -> None:
     found = {nodes.get((value.line, value.column, value.end_line, value.end_column)): value for value in values}
     assert found["x['image']"].text == "torch.ones(3, 2)"
     assert found["max(1, 2)"].text == "2"
+    assert found["options"].text == "Options({'first': 1, 'names': ['body.1']})"
     assert found["count * 2"].text == "0"
     assert not found["count * 2"].exact
     assert found["total % 2 == 0"].exact
@@ -55,6 +62,6 @@ def test_expressions_have_their_first_value(probe: Probe) -> None:
 
 
 def test_loops_have_the_iterations_that_ran_most(probe: Probe) -> None:
-    found = [item for item in probe.trace(Repro(SCRIPT)).iterations if item.line == 13]
+    found = [item for item in probe.trace(Repro(SCRIPT)).iterations if item.line == 16]
     assert found[0].names == ("name", "part")
     assert found[0].texts == ("'body.1'", "net.body[1]")

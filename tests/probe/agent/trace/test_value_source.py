@@ -44,6 +44,8 @@ plain_values = st.recursive(
         st.lists(inner, max_size=3),
         st.tuples(inner, inner),
         st.dictionaries(st.text(max_size=3), inner, max_size=2),
+        st.builds(collections.OrderedDict, st.dictionaries(st.text(max_size=3), inner, max_size=2)),
+        st.builds(collections.Counter, st.dictionaries(st.text(max_size=3), st.integers(0, 9), max_size=2)),
         st.builds(collections.deque, st.lists(inner, max_size=2), st.integers(2, 4)),
     ),
     max_leaves=6,

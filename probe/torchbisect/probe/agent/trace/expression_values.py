@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import sys
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .scope_paths import path_expression
 from .value_source import Expression, ExpressionWriter
@@ -18,6 +19,8 @@ MAX_EXPRESSIONS = 600
 MAX_EVALUATIONS = 3  # of one expression, so that a loop costs nothing
 _RECORDER = "__torchbisect_value__"
 _RECORDED = (ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.ListComp, ast.DictComp)
+# What a name stands for is recorded where it is an argument, and may have been filled since it was bound.
+_CONTAINERS = (dict, list, set, collections.deque)
 _ANNOTATIONS = ("annotation", "returns", "decorator_list", "type_params", "bases")
 
 
@@ -37,21 +40,25 @@ class ExpressionValues:
         self._writer = writer
         self._places: List[Place] = []
         self._found: Dict[int, List[Optional[Expression]]] = {}
-        self.tree: ast.AST = ast.fix_missing_locations(_Recording(self._places).visit(ast.parse(source)))
+        recording = _Recording(self._places)
+        self.tree: ast.AST = ast.fix_missing_locations(recording.visit(ast.parse(source)))
+        self._names = recording.names
 
     def install(self) -> None:
         """Give the recorder to the script's code, which finds it among the builtins."""
         setattr(builtins, _RECORDER, self._record)
 
     def _record(self, number: int, value: Any) -> Any:
+        if number in self._names and not isinstance(value, _CONTAINERS):
+            return value
         seen = self._found.get(number)
         if seen is None:
             if len(self._found) >= MAX_EXPRESSIONS:
                 return value
             seen = self._found[number] = []
         if len(seen) < MAX_EVALUATIONS and not (seen and seen[0] is None):
-            frame = sys._getframe(1)
-            seen.append(path_expression(value, frame) or self._writer.write(value))
+            path = None if number in self._names else path_expression(value, sys._getframe(1))
+            seen.append(path or self._writer.write(value))
         return value
 
     def result(self) -> List[Dict[str, Any]]:
@@ -70,6 +77,7 @@ class _Recording(ast.NodeTransformer):
 
     def __init__(self, places: List[Place]) -> None:
         self._places = places
+        self.names: Set[int] = set()
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if type(node).__name__ in ("match_case", "JoinedStr", "TypeAlias"):
@@ -81,23 +89,36 @@ class _Recording(ast.NodeTransformer):
                 value[:] = [self.visit(item) if isinstance(item, ast.AST) else item for item in value]
             elif isinstance(value, ast.AST):
                 setattr(node, name, self.visit(value))
+        return self._recorded(node) if isinstance(node, _RECORDED) else node
+
+    def _recorded(self, node: Any) -> Any:
         place = _place_of(node)
         is_read = isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load)
-        if not isinstance(node, _RECORDED) or place is None or not is_read:
+        if place is None or not is_read:
             return node
         self._places.append(place)
+        if isinstance(node, ast.Name):
+            self.names.add(len(self._places) - 1)
         arguments: List[ast.expr] = [ast.Constant(len(self._places) - 1), node]
         call = ast.Call(func=ast.Name(id=_RECORDER, ctx=ast.Load()), args=arguments, keywords=[])
         return ast.copy_location(call, node)
 
+    def visit_Call(self, node: ast.Call) -> Any:
+        self._visit_parts(node)
+        return self._recorded(node)
+
+    def _visit_parts(self, node: ast.Call) -> None:
+        """Rewrite the parts of a call, its arguments that are names among them."""
+        node.func = self.visit(node.func)
+        node.args = [self._recorded(item) if isinstance(item, ast.Name) else self.visit(item) for item in node.args]
+        for keyword in node.keywords:
+            value = keyword.value
+            keyword.value = self._recorded(value) if isinstance(value, ast.Name) else self.visit(value)
+
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         # The value of a statement that is an expression goes nowhere, so only its parts are recorded.
         if isinstance(node.value, ast.Call):
-            call = node.value
-            call.func = self.visit(call.func)
-            call.args = [self.visit(item) for item in call.args]
-            for keyword in call.keywords:
-                keyword.value = self.visit(keyword.value)
+            self._visit_parts(node.value)
             return node
         return self.generic_visit(node)
 

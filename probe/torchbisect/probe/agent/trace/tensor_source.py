@@ -104,7 +104,8 @@ def _random_expression(data: torch.Tensor, tensor: torch.Tensor) -> str:
         low, high = int(data.min()), int(data.max()) + 1
         arguments = [str(low), str(high), size, *_dtype_and_device(tensor, tensor.dtype is torch.int64)]
         return "torch.randint({})".format(", ".join(arguments))
-    is_uniform = data.is_floating_point() and bool(((data >= 0) & (data < 1)).all()) and data.numel() > 3
+    # What is never negative may have to stay so, for a logarithm or a root.
+    is_uniform = data.is_floating_point() and bool((data >= 0).all()) and data.numel() > 3
     return _factory("rand" if is_uniform else "randn", shape, tensor)
 
 

@@ -106,6 +106,10 @@ class ExpressionWriter:
                 return None
             comma = "," if type(value) is tuple and len(value) == 1 else ""
             return Expression(formats[type(value)].format(inner.text + comma), inner.exact)
+        if type(value) in (collections.OrderedDict, collections.Counter) or self._is_own_dictionary(value):
+            inner, default = self._container(dict(value), depth), "collections." + type(value).__name__
+            owner = self._name_of(type(value)) or default
+            return Expression("{}({})".format(owner, inner.text if value else ""), inner.exact) if inner else None
         if type(value) is collections.defaultdict:
             made, inner = self._write(value.default_factory, depth), self._container(dict(value), depth)
             if made is None or inner is None:
@@ -118,6 +122,12 @@ class ExpressionWriter:
             owner = self._name_of(type(value)) or "collections.deque"
             return Expression("{}([{}]{})".format(owner, inner.text, bound), inner.exact) if inner else None
         return None
+
+    def _is_own_dictionary(self, value: Any) -> bool:
+        """Return True for an object of a class of the script that is made as a dictionary is, with nothing beside."""
+        kind = type(value)
+        plain = isinstance(value, dict) and kind.__module__ == "__main__" and kind.__init__ is dict.__init__
+        return plain and not vars(value) and self._name_of(kind) is not None
 
     def _items(self, values: Any, depth: int, separator: str = ", ") -> Optional[Expression]:
         found = []
