@@ -1,10 +1,10 @@
-"""Reduce generated programs, and print for each how small it got, what that cost, and if the result stands alone."""
+"""Reduce programs, and print for each how small it got, what that cost, and if the result stands alone."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,12 +51,12 @@ class Result:
         return f"| {self.case} | {size} | {self.asked} | {self.seconds:.0f} | {alone} | {about} |"
 
 
-def print_table(probes: list[Probe], wanted: str, reduce: Reduce, keep: Path | None) -> None:
-    """Reduce the programs that ``BUG,BUG:SEEDS`` names; print a line each, then the median and 95th percentile."""
+def print_table(probes: list[Probe], programs: Iterable[Case], reduce: Reduce, keep: Path | None) -> None:
+    """Reduce programs; print a line each, then the median and 95th percentile, and how many stand alone."""
     print("| case | nodes | result | x by hand | questions | seconds | stands alone | same mismatch |")
     print("|---|---|---|---|---|---|---|---|")
     results = []
-    for case in cases(wanted):
+    for case in programs:
         found = starting_point(probes, case)
         if found is None:
             print(f"| {case.name} | shows no mismatch here |", flush=True)
@@ -72,6 +72,9 @@ def print_table(probes: list[Probe], wanted: str, reduce: Reduce, keep: Path | N
         values = sorted(float(getattr(result, name)) for result in results)
         high = values[min(len(values) - 1, int(0.95 * len(values)))]
         print(f"{name}: median {statistics.median(values):.2f}, 95th percentile {high:.2f}, most {values[-1]:.2f}")
+    if results:
+        alone, about = sum(bool(item.alone) for item in results), sum(item.about for item in results)
+        print(f"{alone} of {len(results)} stand alone, {about} show the same mismatch")
 
 
 def cases(wanted: str) -> Iterator[Case]:

@@ -1,6 +1,7 @@
 """Shrink large scripts with torchbisect and with the peers that are installed, through the same oracle.
 
     python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [--keep FOLDER] [FOLDER ...]
+    python benchmarks/minimize.py --python PATH --check [--journal FILE] [--keep FOLDER] [FOLDER ...]
     python benchmarks/minimize.py --python PATH --generated BUG,BUG:FIRST-LAST [--journal FILE] [--keep FOLDER]
 
 PATH is a Python with a torch that shows the mismatch. It may be given several times: each script is then run with the
@@ -13,7 +14,8 @@ person wrote. A peer's row has two more columns. "x as large" divides its nodes 
 long" divides the time until its best result by the time after which torchbisect's best was no longer than that.
 ``--keep`` writes each result to a folder as ``NAME.TOOL.py``.
 
-``--generated`` takes programs that ``generate.py`` grows from these seeds, and prints if each result stands alone.
+``--check`` runs torchbisect alone, and prints if each result stands alone and shows the mismatch of its script, and the
+median and 95th percentile of all. ``--generated`` does so with programs that ``generate.py`` grows from these seeds.
 ``--journal`` keeps the answers in a file, so that a second run only asks what is new.
 """
 
@@ -276,21 +278,22 @@ def main() -> int:
     parser.add_argument("--same-time", action="store_true", help="give each peer as long as torchbisect took")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--generated")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--journal", type=Path)
     arguments = parser.parse_args()
     chosen = arguments.tools.split(",") if arguments.tools else None
     with tempfile.TemporaryDirectory() as cache, ExitStack() as stack:
         journal = Journal(arguments.journal)
         probes = [stack.enter_context(probe_of(Path(cache), python, journal)) for python in arguments.python]
-        if arguments.generated:
+        found = [case for case in cases(arguments.folders) if not arguments.only or case.name in arguments.only]
+        if arguments.generated or arguments.check:
             reduce = partial(_reduced, seconds=arguments.seconds)
-            generated_results.print_table(probes, arguments.generated, reduce, arguments.keep)
+            programs = generated_results.cases(arguments.generated) if arguments.generated else found
+            generated_results.print_table(probes, programs, reduce, arguments.keep)
             return 0
         print("| case | tool | nodes | x by hand | bytes | questions | seconds | x as large | x as long |")
         print("|---|---|---|---|---|---|---|---|---|")
-        for case in cases(arguments.folders):
-            if arguments.only and case.name not in arguments.only:
-                continue
+        for case in found:
             first = None
             for row in measured(probes, case, chosen, arguments.seconds, arguments.same_time):
                 first = row if row.tool == "torchbisect" else first

@@ -44,9 +44,13 @@ def path_expression(value: Any, frame: Any, without: Collection[str] = ()) -> Op
 def _parts(held: Any) -> Iterator[Tuple[str, Any]]:
     """Yield the parts of an object, each with what has to follow the object's path."""
     if isinstance(held, torch.nn.Module):
+        by_key = isinstance(held, (torch.nn.ModuleDict, torch.nn.ParameterDict))
         for table in _MODULE_TABLES:
             for name, part in list(vars(held).get(table, {}).items()):
-                yield ("[{}]" if name.isdigit() else ".{}").format(name), part
+                if by_key or name.isdigit():
+                    yield "[{!r}]".format(name if by_key else int(name)), part
+                elif name.isidentifier():
+                    yield ".{}".format(name), part
     if isinstance(held, dict):
         for key, part in list(held.items())[:MAX_ITEMS]:
             if type(key) in (str, int):
