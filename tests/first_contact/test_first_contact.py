@@ -15,6 +15,7 @@ import pytest
 from more_folders import MORE
 from project_folders import PROJECTS
 from rarer_folders import RARER
+from state_folders import STATE
 from user_folders import COMPILED, FOLDERS, Folder
 
 from torchbisect.cli.click_options import options_from
@@ -56,7 +57,7 @@ def listed(root: Path) -> dict[str, str]:
     }
 
 
-ALL = {**FOLDERS, **PROJECTS, **MORE, **RARER}
+ALL = {**FOLDERS, **PROJECTS, **MORE, **RARER, **STATE}
 SOME_OF_EACH_KIND = [
     pytest.param(name, marks=[] if number % 5 == 0 and name in FOLDERS else pytest.mark.long)
     for number, name in enumerate(ALL)

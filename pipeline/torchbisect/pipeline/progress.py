@@ -25,6 +25,8 @@ _PLAIN_SECONDS = 6.0
 # Seconds between two updates of the elapsed time on a terminal.
 _LIVE_SECONDS = 0.5
 
+INTERRUPTED = "interrupted: give the same command again, and it continues where it stopped"
+
 #: A status, or a function that returns the present one.
 StatusText = str | Callable[[], str]
 

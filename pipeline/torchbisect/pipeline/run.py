@@ -20,7 +20,7 @@ from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.measurement_part import MeasuredSearch
 from torchbisect.pipeline.options import Options, is_test
 from torchbisect.pipeline.profile import profile_lines
-from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.progress import INTERRUPTED, Display
 from torchbisect.pipeline.provider import Provider
 from torchbisect.pipeline.report_builder import ReportBuilder
 from torchbisect.pipeline.script import opened_repro
@@ -125,7 +125,7 @@ class Pipeline:
             except KeyboardInterrupt:
                 self._builder.interrupted = True
                 code = Exit.INTERRUPTED
-                self._display.warn("interrupted: give the same command again, and it continues where it stopped")
+                self._display.warn(INTERRUPTED)
             except TorchbisectError as error:
                 self._builder.set_unfinished(self._builder.part, str(error))
                 self._save()

@@ -20,7 +20,7 @@ from torchbisect.core.errors import Exit, InputError
 from torchbisect.core.repro import fingerprint
 from torchbisect.core.scrub import scrub
 from torchbisect.pipeline.options import Options
-from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.progress import INTERRUPTED, Display
 from torchbisect.reports.files import replace_text
 from torchbisect.triage.database import Database
 from torchbisect.triage.duplicate_groups import duplicate_groups
@@ -88,6 +88,9 @@ def triage(wanted: TriageOptions, options: Options) -> int:
             _warn_without_sandbox(jobs, options, display)
             try:
                 _run(wanted, _tasks(jobs, options, out), database, display)
+            except KeyboardInterrupt:
+                display.warn(INTERRUPTED)
+                raise
             finally:
                 with display.working("Writing the results"):
                     rows = database.rows()

@@ -15,7 +15,7 @@ from torchbisect.core.errors import Exit, InputError
 from torchbisect.minimizer.budget import Budget
 from torchbisect.pipeline.build_sources import LocalBuildSources
 from torchbisect.pipeline.options import Options
-from torchbisect.pipeline.progress import Display
+from torchbisect.pipeline.progress import INTERRUPTED, Display
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.triage.database import Database
 from torchbisect.triage.jobs import TaskResult
@@ -84,6 +84,9 @@ def watch(wanted: WatchOptions, options: Options) -> int:
             try:
                 with display.working("Watch"):
                     run.ask(_builds(wanted, options, display))
+            except KeyboardInterrupt:
+                display.warn(INTERRUPTED)
+                raise
             finally:
                 with display.working("Writing the results"):
                     history = History.of(ledger)
