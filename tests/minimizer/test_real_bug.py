@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from torchbisect.core.repro import Repro
-from torchbisect.minimizer.minimize import Budget, minimize
+from torchbisect.minimizer.candidate_filter import CandidateFilter
+from torchbisect.minimizer.interestingness import InterestingnessTest
+from torchbisect.minimizer.minimize import SCHEDULE, Budget, minimize
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import tidy
 from torchbisect.minimizer.syntax.tree import count_nodes, parse
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
@@ -78,3 +82,45 @@ def test_a_program_shrinks_to_what_a_person_would_write(probe: Probe) -> None:
     assert result.lines <= 8
     assert result.nodes == count_nodes(parse(result.source)) <= 60
     assert probe.ask_in_fresh_process(Question(Repro(result.source), mismatch.signature)).same
+
+
+# A hook that is registered after the first compiled call is not called: true of torch from 2.5 on.
+HOOKED = """
+import torch
+torch.manual_seed(0)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    def forward(self, x):
+        return self.body(x)
+net = Net()
+compiled = torch.compile(net, backend="eager")
+x = torch.ones(1, 2)
+compiled(x)
+hooked = []
+for name, part in net.named_modules():
+    if name.endswith("1"):
+        hooked.append(name)
+        part.register_forward_hook(lambda module, given, out: out + len(hooked))
+out = compiled(x)
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.long
+def test_a_loop_over_modules_becomes_the_module_that_matters(probe: Probe) -> None:
+    mismatch = probe.mismatch(Repro(HOOKED))
+    if mismatch is None:
+        pytest.skip("the installed torch has this bug no more")
+    tree = tidy(parse(HOOKED))
+    test = InterestingnessTest(
+        lambda text: probe.ask(Question(Repro(text), mismatch.signature)),
+        Budget(),
+        lambda progress: None,
+        filter=CandidateFilter.of(tree),
+    )
+    search = ReductionSearch(tree, test, trace=probe.trace(Repro(HOOKED)))
+    SCHEDULE.passes["replace_by_value.iterations"](search)
+    assert "net.body[1].register_forward_hook" in search.text
+    assert "named_modules" not in search.text

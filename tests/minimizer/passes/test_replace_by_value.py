@@ -70,3 +70,10 @@ def test_another_iteration_is_tried_and_a_variable_that_is_bound_anew_is_assigne
     iterations = (Iteration(1, "<module>", ("step",), ("0",)), Iteration(1, "<module>", ("step",), ("8",)))
     text = after("replace_by_value.iterations", program, "keep", "8", trace=_trace(program, {}, *iterations))
     assert text.startswith("step = 8\nstep = step + 1")
+
+
+def test_a_module_that_the_value_names_is_imported() -> None:
+    program = "import loader\nqueue = loader.load(loader.path(1, 2, 3), loader.size)\nkeep(loader.fill(queue, 1, 2))"
+    trace = _trace(program, {"loader.fill(queue, 1, 2)": "collections.deque([1])"})
+    text = after("replace_by_value.expressions", program, "keep", "deque", trace=trace)
+    assert text == "import collections\nkeep(collections.deque([1]))"

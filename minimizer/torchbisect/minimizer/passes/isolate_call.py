@@ -32,6 +32,7 @@ from torchbisect.minimizer.syntax.names import all_names, fresh_name
 from torchbisect.minimizer.syntax.scope import CONTAINER_METHODS, bound_names
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
+from torchbisect.minimizer.syntax.unbound_names import with_imports
 from torchbisect.minimizer.unused import without_unused
 
 MOST_QUESTIONS = 24
@@ -160,7 +161,8 @@ def _scripts_with_callee(
     invocation = ast.Call(func=value, args=args, keywords=keywords)
     preamble = [*_global_statements(tree), *definitions, *shared]
     for ending in _endings(invocation, call.compiled and _uses_gradients(tree), call.raised):
-        yield without_unused(tidy(copied(ast.Module(body=[*preamble, *ending], type_ignores=[]))))
+        whole = ast.Module(body=[*preamble, *ending], type_ignores=[])
+        yield with_imports(without_unused(tidy(copied(whole))))
 
 
 _PYTHON_NAMES = CONTAINER_METHODS | frozenset(dir(builtins))

@@ -30,6 +30,7 @@ from torchbisect.minimizer.syntax.names import substituted
 from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression, parents, walk
+from torchbisect.minimizer.syntax.unbound_names import with_imports
 from torchbisect.minimizer.unused import without_unused
 
 MOST_QUESTIONS = 24
@@ -73,7 +74,7 @@ def _replacements(tree: ast.Module, trace: Trace) -> list[_Replacement]:
     for node, text in places[:MOST_MEASURED]:
         for value in _values(tree, node, text):
             changed = apply_or_none(tree, [Edit.of(node, value)])
-            changed = None if changed is None else without_unused(changed, harmless=True)
+            changed = None if changed is None else with_imports(without_unused(changed, harmless=True))
             if changed is not None and (nodes := count_nodes(changed)) <= size - LEAST_GAIN:
                 found.append(_Replacement(nodes, f"{_position(node)} {ast.dump(value)}", changed))
     return sorted(found, key=lambda item: item.nodes)

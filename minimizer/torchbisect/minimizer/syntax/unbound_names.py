@@ -33,6 +33,19 @@ def unbound_names(tree: ast.Module) -> frozenset[str]:
     return frozenset(module.missing)
 
 
+_IMPORTABLE = frozenset({"argparse", "collections", "math", "types"})
+"""The modules that a traced value may name."""
+
+
+def with_imports(tree: ast.Module) -> ast.Module:
+    """Return a script with imports of the modules that a traced value in it names."""
+    missing = sorted(unbound_names(tree) & _IMPORTABLE)
+    if not missing:
+        return tree
+    added = ast.Import(names=[ast.alias(name=name) for name in missing], lineno=0)
+    return ast.Module(body=[added, *tree.body], type_ignores=[])
+
+
 class _ScopeWalk:
     """Walk of one scope in the order of evaluation; ``deferred`` holds the functions whose bodies run later."""
 
