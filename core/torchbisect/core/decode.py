@@ -49,6 +49,7 @@ class JsonLimits:
 
 
 DEFAULT_LIMITS = JsonLimits()
+_LONGEST = 1e9  # seconds, thirty years
 _STRUCTURE = b"[]{},"
 _NOT_STRUCTURE = bytes(set(range(256)) - set(_STRUCTURE))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
@@ -140,6 +141,11 @@ def read_object(text: bytes | str, limits: JsonLimits = DEFAULT_LIMITS) -> dict[
     if not isinstance(value, dict):
         raise DecodeError(f"it should be an object, not {_shown(value)}")
     return value
+
+
+def time_from_outside(seconds: float) -> float:
+    """Return a time that another process has told, made plausible: sums and comparisons of such times stay finite."""
+    return min(max(seconds, 0.0), _LONGEST)
 
 
 def decode(kind: type[T], data: Any, path: str = "report") -> T:

@@ -25,6 +25,7 @@ from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.sanity_check import KNOWN_GOOD_SCRIPT, SanityChecks, sanity_backend
 from torchbisect.probe.judge.slowness import Bounds, repeated_slowness
+from torchbisect.probe.known_answers import rate_from_json, verdict_from_json
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import repro_identity, siblings
 from torchbisect.probe.oracle import Question
@@ -217,7 +218,7 @@ class Probe:
     def ask(self, question: Question) -> Verdict:
         """Answer whether a script still shows a mismatch; from the journal if it was asked before."""
         key = self._question_key("ask", question, str(question.strictness), self.repeat)
-        known = self.journal.get(key, partial(decode, Verdict))
+        known = self.journal.get(key, verdict_from_json)
         if known is not None:
             return known
         started = time.monotonic()
@@ -240,7 +241,7 @@ class Probe:
     def reproduction_rate(self, question: Question, times: int) -> float:
         """Return the share of ``times`` runs that show the mismatch: 1.0 for one that every run shows."""
         key = self._question_key("flakiness", question, times)
-        known = self.journal.get(key, partial(decode, tuple[float]))
+        known = self.journal.get(key, rate_from_json)
         if known is None:
             known = (sum(self.ask_once(question).same for _ in range(times)) / times,)
             self.journal.put(key, known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,49 @@ def test_a_package_that_conflicts_with_this_torch_is_named(tree: Any, make: Make
     assert caught.value.reason == "dependency-conflict"
     assert venvs.environment(Build("2.9.0")).facts.torch == "2.9.0"
     assert os.listdir(venvs._cache.unfinished) == []
+
+
+_URL = "http://169.254.169.254/secret-1.0-py3-none-any.whl"
+#: Files of a wheel by their path in it, beside what every wheel has, and requirements.
+ODD_WHEELS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
+    "climbs": ({"../../../../climbed.txt": "x"}, ()),
+    "absolute": ({"/climbed.txt": "x"}, ()),
+    "replaces-python": ({"odd-1.0.data/scripts/python": "#!/bin/sh\necho replaced\n"}, ()),
+    "replaces-config": ({"odd-1.0.data/data/pyvenv.cfg": "home = /nowhere\n"}, ()),
+    "data-climbs": ({"odd-1.0.data/data/../../../climbed.txt": "x"}, ()),
+    "shadows-torch": ({"torch/__init__.py": "raise SystemExit(0)\n"}, ()),
+    "shadows-json": ({"json/__init__.py": "raise SystemExit(0)\n"}, ()),
+    "deep-source": ({"deep.py": "a = " + "-" * 200_000 + "1\n", "deeper.py": "(" * 50_000 + ")" * 50_000}, ()),
+    "large-constant": ({"large.py": "a = ((1,) * 250,) * 250, 'x' * 4000, 1 << 120, " + "9" * 4000 + "\n"}, ()),
+    "requires-an-address": ({}, (f"secret @ {_URL}",)),
+    "requires-a-file": ({}, ("secret @ file:///etc/passwd",)),
+    "requires-itself": ({}, ("odd>1",)),
+    "many-requirements": ({}, tuple(f"nosuch{number}" for number in range(2000))),
+    "entry-points": (
+        {"odd-1.0.dist-info/entry_points.txt": "[console_scripts]\npython = odd:main\n../x = odd:main\n"}, (),
+    ),
+    "torch-backend": (
+        {"odd-1.0.dist-info/entry_points.txt": "[torch_dynamo_backends]\ninductor = odd:main\neager = odd:main\n"}, (),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ODD_WHEELS)
+def test_a_package_reaches_nothing_outside_of_its_environment(name: str, tree: Any, make: Make, tmp_path: Path) -> None:
+    """It ends with the name of the package, or with an environment whose Python and torch are the right ones."""
+    more, requires = ODD_WHEELS[name]
+    tree.add("torch", "2.8.0")
+    tree.add("odd", "1.0", source="def main(*_): raise SystemExit(0)\n", more=more, requires=requires)
+    began, refused = time.monotonic(), None
+    try:
+        environment = make(tree.url, packages=["odd"]).environment(Build("2.8.0"))
+        done = environment.run(["-c", "import torch, sys; print(torch.__version__, sys.prefix)"], timeout=60)
+        assert done.output == f"2.8.0 {environment.python.parents[1]}\n", done
+    except (InputError, InstallFailed) as error:
+        refused = error
+    assert refused is None or str(refused).isprintable()
+    assert refused is None or isinstance(refused, InputError) or more or "odd" in str(refused), "torch is blamed"
+    assert time.monotonic() - began < 60
+    assert not list(tmp_path.rglob("climbed.txt"))
+    assert not os.path.exists("/climbed.txt")

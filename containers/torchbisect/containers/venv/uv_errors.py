@@ -37,6 +37,7 @@ _BROKEN = re.compile(r" has an? (?:invalid package format|inconsistent metadata)
 _PYTHON = re.compile(r" depends on Python ?[<>=!~]")
 _NO_VERSION = re.compile(r"there (?:is|are) no versions? of ([A-Za-z0-9_.\-]+)")
 _VERSIONS = re.compile(r"[=<>!~]")
+_RESERVED = re.compile(r"[Ss]cripts must not use the reserved name")
 _BUILD = re.compile(
     r"Failed to build `?([^\s`]+)|build backend returned an error|Call to `[^`]*` failed", re.IGNORECASE
 )
@@ -99,6 +100,8 @@ def _resolution_error(text: str, build: Build, packages: tuple[str, ...], indexe
     broken = named & _packages(_BROKEN, text)
     if broken:
         return InstallFailed("broken-wheel", f"--with {min(broken)} has a wheel that can't be read ({last})")
+    if _RESERVED.search(text):
+        return InputError(f"a package of torch {build} or of --with can't be installed anywhere ({last}): leave it out")
     if _BUILD.search(text):
         return InstallFailed("dependency-build-failed", f"a requirement of {build} could not be built ({last})")
     if unknown or any(pattern.search(text) for pattern in (_NO_WHEEL, _PYTHON, _BROKEN, _NO_VERSION)):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from torchbisect.core.decode import decode
+from torchbisect.core.decode import decode, time_from_outside
 from torchbisect.core.verdict import MismatchKind
 
 
@@ -144,4 +144,16 @@ class Observation:
     @classmethod
     def from_json(cls, data: Any) -> Observation:
         """Return the value that the agent wrote as JSON. Raise ``DecodeError`` if it has another shape."""
-        return decode(cls, data, "observation")
+        seen = decode(cls, data, "observation")
+        return replace(seen, eager=_with_plausible_times(seen.eager), compiled=_with_plausible_times(seen.compiled))
+
+
+def _with_plausible_times(ending: Ending) -> Ending:
+    """Return an ending whose times, some of which a script can change, are such that can be summed and shown."""
+    return replace(
+        ending,
+        seconds=time_from_outside(ending.seconds),
+        allowed=None if ending.allowed is None else time_from_outside(ending.allowed),
+        compile_seconds=time_from_outside(ending.compile_seconds),
+        call_seconds=tuple(map(time_from_outside, ending.call_seconds)),
+    )
