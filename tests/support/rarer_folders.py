@@ -142,7 +142,7 @@ RARER = {
                 began = time.time()
                 run = f"run-{uuid.uuid4().hex[:8]}-{int(began * 1000)}"
                 model = torch.compile(lambda x: x.sum(), backend="eager")
-                print(run, os.getpid(), model(torch.ones(3)), id(model), object(), time.time() - began)
+                print(len(run), os.getpid(), model(torch.ones(3)), id(model), object(), time.time() - began)
                 """, compiled=False)
         }
     ),
