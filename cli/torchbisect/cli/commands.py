@@ -18,6 +18,7 @@ from torchbisect.cli.next_step import next_step
 from torchbisect.cli.script_command import ScriptCommand, refused_options, with_script
 from torchbisect.cli.typed_input import with_typed_input
 from torchbisect.containers.leftovers import sweep
+from torchbisect.core.errors import InputError
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.options import CHANNELS, Options
 from torchbisect.pipeline.progress import Display
@@ -231,3 +232,16 @@ def cache(prune: bool, docker: bool, cache_dir: Path | None, down_to: int | None
 def doctor(python: str, cache_dir: Path | None) -> None:
     """Check what this machine has and lacks, and say what to do about it."""
     click.get_current_context().exit(inspect_commands.doctor(python, cache_dir))
+
+
+@main.command("mcp", short_help="Serve these commands to coding agents.")
+def mcp_command() -> None:
+    """Serve check, minimize, bisect, verify and issue as tools, by the Model Context Protocol over stdio.
+
+    Scripts run in containers unless a call asks for virtual environments.
+    """
+    try:
+        from torchbisect.cli.mcp_server import server
+    except ModuleNotFoundError as error:
+        raise InputError(f"this needs the package {error.name}: pip install 'torchbisect[mcp]'") from error
+    server.run("stdio")
