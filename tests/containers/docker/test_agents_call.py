@@ -30,7 +30,10 @@ def test_a_strangers_script_is_confined_unless_the_agent_says_otherwise(
 
     async def checked() -> list[dict[str, Any]]:
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", "torchbisect", "mcp"], cwd=str(tmp_path), env={**os.environ, **variables}
+            command=sys.executable,
+            args=["-m", "torchbisect", "mcp"],
+            cwd=str(tmp_path),
+            env={**os.environ, **variables},
         )
         async with Client(stdio_client(parameters)) as client:
             found = []
