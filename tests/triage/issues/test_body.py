@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 
 from torchbisect.triage.issues.body import Issue, read_issue, reply
 from torchbisect.triage.issues.code_blocks import code_blocks
+from torchbisect.triage.issues.python_text import syntax_error
 from torchbisect.triage.issues.script_facts import unknown_names
 
 BODIES = sorted((Path(__file__).parent / "issue_bodies").glob("*.md"))
@@ -136,3 +137,10 @@ def test_a_reply_escapes_foreign_text() -> None:
 def test_a_huge_body_is_read_quickly() -> None:
     for piece in ("```\n", "import torch\n", ">>> x\n", "<pre>", "    x\n", "<details>\n", "x = [\n", "#" * 50, "\n> "):
         assert read_issue(piece * (6_000 // len(piece))) is not None
+
+
+@pytest.mark.parametrize("code", ["lambda:" * 9000 + "0", "x" + "()" * 9000])
+def test_a_script_that_is_nested_too_deeply_is_said_so(code: str) -> None:
+    found = syntax_error(f"import torch\n{code}\n")
+    assert found is not None
+    assert found == "an expression that is nested too deeply" or found.startswith("line 2: ")

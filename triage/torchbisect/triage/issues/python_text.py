@@ -28,8 +28,8 @@ def parsed(text: str) -> ast.Module | SyntaxError | ValueError:
             return ast.parse(text)
     except (SyntaxError, ValueError) as error:
         return error
-    except (RecursionError, MemoryError) as error:
-        return ValueError(str(error) or type(error).__name__)
+    except (RecursionError, MemoryError):
+        return ValueError("an expression that is nested too deeply")
 
 
 def parses(text: str) -> bool:
