@@ -90,12 +90,17 @@ class ExpressionValue:
 
 @dataclass(frozen=True)
 class Iteration:
-    """The values that the variables of the loop on a line had in one iteration; ``None`` where there is no text."""
+    """The values that the variables of the loop on a line had in one iteration; ``None`` where there is no text.
+
+    The iteration is the one of this ``number``, from 0, of the ``count`` that the loop had in the whole run.
+    """
 
     line: int
     function: str
     names: tuple[str, ...]
     texts: tuple[str | None, ...]
+    number: int = 0
+    count: int = 0
 
 
 @dataclass(frozen=True)

@@ -92,14 +92,16 @@ def _in_turn(*passes: Pass) -> Pass:
 # Passes that may first make the script larger are handed the passes that make it smaller again.
 _inline = partial(inline.run, finish=remove_unused.run)
 _take_apart = partial(flatten_classes.objects, finish=_in_turn(remove_unused.run, substitute.run))
-_blocks = partial(replace_by_part.blocks, finish=_in_turn(delete.statements, fold.run, substitute.run))
+_shrink_body = _in_turn(delete.statements, fold.run, substitute.run)
+_blocks = partial(replace_by_part.blocks, finish=_shrink_body)
+_iterations = partial(replace_by_value.iterations, finish=_shrink_body)
 
 SCHEDULE = Schedule(
     opening=(
         ("imports.torch_by_name", imports.torch_by_name),
         ("isolate_call", isolate_call.run),
         ("remove_unexecuted", remove_unexecuted.run),
-        ("replace_by_value.iterations", replace_by_value.iterations),
+        ("replace_by_value.iterations", _iterations),
         ("cut_data_flow.attributes", cut_data_flow.attributes),
         ("delete.decorators", delete.decorators),
         ("inline", _inline),
@@ -142,7 +144,7 @@ SCHEDULE = Schedule(
     traced=(
         ("cut_data_flow.attributes", cut_data_flow.attributes),
         ("cut_data_flow.upstream", cut_data_flow.upstream),
-        ("replace_by_value.iterations", replace_by_value.iterations),
+        ("replace_by_value.iterations", _iterations),
         ("replace_by_value.expressions", replace_by_value.expressions),
         ("fix_random_inputs", fix_random_inputs.run),
     ),

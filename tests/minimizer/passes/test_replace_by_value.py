@@ -7,6 +7,14 @@ import ast
 from pass_runner import after
 
 from torchbisect.core.trace import ExpressionValue, Iteration, Trace
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.minimizer.budget import Budget
+from torchbisect.minimizer.candidate_filter import CandidateFilter
+from torchbisect.minimizer.interestingness import InterestingnessTest
+from torchbisect.minimizer.minimize import SCHEDULE
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import tidy
+from torchbisect.minimizer.syntax.tree import parse
 
 
 def _trace(program: str, values: dict[str, str], *iterations: Iteration) -> Trace:
@@ -77,3 +85,27 @@ def test_a_module_that_the_value_names_is_imported() -> None:
     trace = _trace(program, {"loader.fill(queue, 1, 2)": "collections.deque([1])"})
     text = after("replace_by_value.expressions", program, "keep", "deque", trace=trace)
     assert text == "import collections\nkeep(collections.deque([1]))"
+
+
+def test_a_loop_of_which_two_iterations_are_needed_is_written_out() -> None:
+    program = """
+def f(blocks, levels, h, found):
+    for block, level in zip(blocks, levels):
+        h = block(h) * 2
+        found.append(level)
+    keep(found)
+f(a, b, c, d)
+"""
+    names = ("block", "level")
+    traced = [Iteration(3, "f", names, (f"blocks[{n}]", "7"), number=n, count=2) for n in (1, 0)]
+    trace = _trace(program, {}, *traced)
+
+    def ask(text: str) -> Verdict:
+        return Verdict(Answer.SAME if text.count("append(7)") == 2 or "append(level)" in text else Answer.NONE)
+
+    tree = tidy(parse(program))
+    test = InterestingnessTest(ask, Budget(), lambda progress: None, filter=CandidateFilter.of(tree))
+    search = ReductionSearch(tree, test, trace=trace)
+    SCHEDULE.passes["replace_by_value.iterations"](search)
+    assert "for " not in search.text
+    assert search.text.count("found.append(7)") == 2

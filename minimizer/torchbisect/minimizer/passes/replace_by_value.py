@@ -11,7 +11,8 @@ Before and after, with the traced values::
 
 A value mostly needs much less of the script than the computation that made it. ``expressions`` tries the replacement
 that removes most first, with what becomes unused. A tensor may also give way to a parameter of the function around it:
-made there, it would be traced. ``iterations`` takes the iterations that ran most of the body first.
+made there, it would be traced. ``iterations`` takes the iterations that ran most of the body first. Where none alone
+will do and the loop had few, all are written out, so that each statement of each can go by itself.
 
 Without a trace the pass does nothing. The compiled call is no candidate, as the filter tells.
 """
@@ -19,11 +20,12 @@ Without a trace the pass does nothing. The compiled call is no candidate, as the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from torchbisect.core.trace import Iteration, Trace
 from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none, copied
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import substituted
@@ -147,8 +149,8 @@ def _makes_tensor(node: ast.AST) -> bool:
     )
 
 
-def iterations(search: ReductionSearch) -> None:
-    """Replace one loop after the other, the outer ones first, by one of its iterations."""
+def iterations(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
+    """Replace one loop after the other by one of its iterations, else by all that it had; ``finish`` shrinks these."""
     trace, tried = search.trace, set[str]()
     if trace is None:
         return
@@ -160,21 +162,43 @@ def iterations(search: ReductionSearch) -> None:
             if search.attempt(tree) or (count_nodes(tree) > search.key.nodes and search.attempt_rewrite(tree)):
                 break
         else:
-            return
+            break
+    while any(search.pump_once(key, tree, finish, 8) for key, tree in _written_out(search.tree, trace)):
+        pass
 
 
 def _single_iterations(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, ast.Module]]:
     """Return the trees in which a loop is one of its iterations, each with what identifies it."""
+    for node, recorded in _traced_loops(tree, trace):
+        for item in recorded:
+            body = _bound_body(node, item)
+            if body is not None:
+                changed = without_unused(apply(tree, [Edit.of(node, body)]), harmless=True)
+                yield f"{node.lineno} {item.texts}", changed
+
+
+def _written_out(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, ast.Module]]:
+    """Return the trees in which a loop of few iterations is written out, each with what identifies it.
+
+    A mismatch may need two calls, and the loop around them is only how the program makes them.
+    """
+    key = edit_keys(tree)
+    for node, recorded in _traced_loops(tree, trace):
+        in_order = sorted(recorded, key=lambda item: item.number)
+        bodies = [_bound_body(node, item) for item in in_order]
+        if len(recorded) == recorded[0].count > 1 and None not in bodies:
+            edit = Edit.of(node, [statement for body in bodies if body is not None for statement in body])
+            yield key(Edit.of(node, list[ast.AST](node.body))), without_unused(apply(tree, [edit]), harmless=True)
+
+
+def _traced_loops(tree: ast.Module, trace: Trace) -> Iterator[tuple[ast.For, list[Iteration]]]:
+    """Return the loops of which the trace has iterations, the outer ones first."""
     recorded: dict[int, list[Iteration]] = {}
     for item in trace.iterations:
         recorded.setdefault(item.line, []).append(item)
     for node in walk(tree):
-        if isinstance(node, ast.For):
-            for item in recorded.get(getattr(node, "lineno", 0), ()):
-                body = _bound_body(node, item)
-                if body is not None:
-                    changed = without_unused(apply(tree, [Edit.of(node, body)]), harmless=True)
-                    yield f"{node.lineno} {item.texts}", changed
+        if isinstance(node, ast.For) and getattr(node, "lineno", 0) in recorded:
+            yield node, recorded[node.lineno]
 
 
 def _bound_body(node: ast.For, item: Iteration) -> list[ast.AST] | None:

@@ -10,7 +10,7 @@ from .value_source import Expression, ExpressionWriter
 
 MAX_LOOPS = 60
 MAX_ITERATIONS = 24  # of one loop
-MAX_KEPT = 3
+MAX_KEPT = 4
 
 
 class Loop(NamedTuple):
@@ -71,10 +71,11 @@ class LoopIterations:
         """Return for each loop a few iterations as ``trace.Iteration`` as JSON, those that ran most lines first."""
         found: List[Dict[str, Any]] = []
         for (loop, function), iterations in sorted(self._found.items()):
-            ordered = sorted(iterations, key=lambda item: -len(item.lines))
-            for item in ordered[:MAX_KEPT]:
+            ordered = sorted(enumerate(iterations), key=lambda pair: -len(pair[1].lines))
+            for number, item in ordered[:MAX_KEPT]:
                 texts = [text.text if text is not None else None for text in item.values]
-                found.append({"line": loop.line, "function": function, "names": list(loop.names), "texts": texts})
+                place = {"line": loop.line, "function": function, "names": list(loop.names)}
+                found.append({**place, "texts": texts, "number": number, "count": len(iterations)})
         return found
 
 
