@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +29,30 @@ assert not y.isnan().any() or torch.compiler.is_compiling()
 def files(folder: Path) -> dict[str, int]:
     """Return the files of a folder, with the time of their last change."""
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+PREWARM = """\
+import sys
+from torchbisect.probe.agent.run.prewarm import Prewarmer
+Prewarmer(sys.argv[1], sys.argv[2]).prewarm("eager")
+"""
+
+
+@pytest.mark.torch
+def test_an_agent_builds_nothing_that_is_kept(tmp_path: Path) -> None:
+    """Not for scripts of the eager backend either, whose guards of symbolic sizes torch compiles from 2.9 on."""
+    compiler, log = tmp_path / "c++", tmp_path / "log"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec g++ "$@"\n')
+    compiler.chmod(0o755)
+    built = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        log.write_text("")
+        command = [sys.executable, "-c", PREWARM, str(tmp_path / name), str(tmp_path / "kept")]
+        subprocess.run(command, check=True, env={**os.environ, "CXX": str(compiler)})
+        built.append([line for line in log.read_text().splitlines() if "-shared" in line])
+    assert built[0]
+    assert not built[1]
 
 
 @pytest.mark.torch

@@ -23,6 +23,9 @@ PREWARM_SECONDS = 120.0
 BACKENDS = ("eager", "aot_eager", "inductor")  # each uses the parts of the compile stack before it
 
 
+_CPP_GUARDS = "enable_cpp_symbolic_shape_guards"
+
+
 def _small_function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x * y).sin() + y
 
@@ -31,6 +34,14 @@ def _must_not_trace_backward() -> bool:
     """Return True if tracing a backward in this process would keep its children from running one."""
     numbers = torch.__version__.split(".")[:2]
     return torch.version.cuda is not None and [int(number) for number in numbers] >= [2, 10]
+
+
+def _compiles_guards() -> bool:
+    """Return True if dynamo compiles the guards of symbolic sizes in C++ (torch 2.9 on), for which it asks inductor.
+
+    With any backend that needs the instruction sets that work; see ``compiler_cache``.
+    """
+    return bool(getattr(torch._dynamo.config, _CPP_GUARDS, False))
 
 
 class Prewarmer:
@@ -68,7 +79,7 @@ class Prewarmer:
         for name in missing:
             self._done.add(name)
             with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
-                if name == "inductor":
+                if name == "inductor" or (name == "aot_eager" and _compiles_guards()):
                     compiler_cache.install(self._kept, os.environ["TORCHINDUCTOR_CACHE_DIR"])
                 self._compile(name)
                 if name == "inductor":
@@ -87,5 +98,7 @@ class Prewarmer:
     def _compile(self, backend: str) -> None:
         torch._dynamo.reset()
         x = torch.ones(4, requires_grad=backend != "inductor" and not _must_not_trace_backward())
-        # Symbolic sizes import sympy, which is slow.
-        torch.compile(_small_function, backend=backend, dynamic=backend == "aot_eager")(x, torch.ones(4))
+        # The guard of this small function would take a C++ compiler a second, and serve no other function.
+        with torch._dynamo.config.patch(_CPP_GUARDS, False) if _compiles_guards() else contextlib.nullcontext():
+            # Symbolic sizes import sympy, which is slow.
+            torch.compile(_small_function, backend=backend, dynamic=backend == "aot_eager")(x, torch.ones(4))
