@@ -37,7 +37,7 @@ def _must_not_trace_backward() -> bool:
 
 
 def _compiles_guards() -> bool:
-    """Return True if dynamo compiles the guards of symbolic sizes in C++ (torch 2.9 on), for which it asks inductor.
+    """Return True if dynamo compiles the guards of symbolic sizes in C++, for which it asks inductor (torch 2.9.0).
 
     With any backend that needs the instruction sets that work; see ``compiler_cache``.
     """
