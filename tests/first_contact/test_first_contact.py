@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from more_folders import MORE
+from activity_folders import ACTIVITIES
+from layout_folders import LAYOUTS
 from project_folders import PROJECTS
 from rarer_folders import RARER
 from state_folders import STATE
@@ -57,7 +58,7 @@ def listed(root: Path) -> dict[str, str]:
     }
 
 
-ALL = {**FOLDERS, **PROJECTS, **MORE, **RARER, **STATE}
+ALL = {**FOLDERS, **PROJECTS, **LAYOUTS, **ACTIVITIES, **RARER, **STATE}
 SOME_OF_EACH_KIND = [
     pytest.param(name, marks=[] if number % 5 == 0 and name in FOLDERS else pytest.mark.long)
     for number, name in enumerate(ALL)

@@ -199,8 +199,7 @@ def minimize(
 
     Args:
         source: the script, assumed to show the mismatch.
-        ask: the oracle: does a candidate show the same mismatch? Its exceptions propagate; ``on_best`` has received
-            the best script so far.
+        ask: the oracle: does a candidate show the same mismatch? Its exceptions propagate.
         trace: the trace of an eager run of the script, or a function from a text to its trace. Without a trace, the
             passes that need one do nothing.
         budget: when to stop and return the best script so far.
@@ -213,17 +212,15 @@ def minimize(
     Raises:
         SyntaxError: the script is not Python.
     """
-    tree = parse(source)
-    test = InterestingnessTest(ask, budget or Budget(), on_progress, expect)
+    tree, tracer = parse(source), _cached_tracer(trace, source)
+    sizes = [(0, count_nodes(tree))]
+    test = InterestingnessTest(ask, budget or Budget(), on_progress, expect, patience=patience, sizes=sizes)
     test.begin_round(tree)
-    test.patience, test.sizes = patience, [(0, count_nodes(tree))]
-    tracer = _cached_tracer(trace, source)
     search = ReductionSearch(tidy(inline_docstring(tree)), test, trace=tracer(source), on_best=on_best)
-    finished, paid_off = True, True
+    finished = paid_off = True
     test.stage = "plain text"
     try:
-        if not test.is_interesting(search.text):
-            # Without its comments and docstrings the script does not show the mismatch: it reads its own text.
+        if not test.is_interesting(search.text):  # it reads its own text, with comments and docstrings
             return _reduction(source, source, search, finished=True)
         on_best(search.text + "\n")
         _reduce_to_fixpoint(search, source, tracer, backend)

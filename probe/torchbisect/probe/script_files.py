@@ -13,7 +13,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from torchbisect.containers.store.cache import CACHE_TAG
@@ -125,50 +125,56 @@ def take_snapshot(
         InputError: one of ``added`` does not exist or can't be read.
         DiskFull: there is no room.
     """
-    modules = {place.search / name: text for name, text in siblings(source, str(place.search)).items()}
-    outer = modules_of_paths(place.paths, (source, *modules.values()))
-    modules.update(outer)
+    modules, used = _modules(place, source)
     texts = (source, *modules.values())
-    names = _words(texts, arguments)
-    used = tuple(path for path in place.paths if any(path in module.parents for module in outer))
+    names, avoided = _words(texts, arguments), _avoided(results)
     roots = tuple(dict.fromkeys((*place.folders, *used)))
-    looks = looks_at_files(texts, names, roots)
-    if looks:
+    if looks := looks_at_files(texts, names, roots):
         roots = tuple(dict.fromkeys(_widened(root, texts) for root in roots))
     named = [_absolute(place.cwd, path) for path in added]
     home = place.home if mentions_home(texts) else None
-    around = [*roots, *(path.parent for path in named), *([home] if home is not None else [])]
-    base = Path(os.path.commonpath(around))
+    base = Path(os.path.commonpath([*roots, *(path.parent for path in named), *([home] if home is not None else [])]))
     found = _Found()
     if home is not None:
-        _collect_home(found, home, place.cwd, names, _avoided(results))
+        _collect_home(found, home, place.cwd, names, avoided)
     for root in roots if looks else ():
-        _collect(found, root, names, _avoided(results), whole=not _is_broad(root))
+        _collect(found, root, names, avoided, whole=not _is_broad(root))
     if not looks:
         found.outside += _links_outside(place.search, texts)
     for module in modules:
         found.entries[module] = CopyEntry(module, "file", rank=0)
     found.entries.pop(place.folder / place.name, None)
     chosen, missing = _chosen(found, roots)
-    for path in named:
-        chosen += _added(path, named)
+    chosen += [entry for path in named for entry in _added(path, named)]
     digest = copy_entries(chosen, base, target)
-    paths = tuple(relative_name(base, path) for path in place.paths if path == base or base in path.parents)
     if typed_input is not None:
         digest = _with_typed_input(digest, typed_input, target)
-    files = Files(
+    files = _files(place, base, target, home)
+    files = replace(files, digest=digest, typed_input="" if typed_input is None else TYPED_INPUT)
+    return FileSnapshot(files, base, _left_out(found, missing))
+
+
+def _modules(place: ScriptPlace, source: str) -> tuple[dict[Path, str], tuple[Path, ...]]:
+    """Return the texts of the modules that a script imports by their paths, and the folders of PYTHONPATH in use."""
+    modules = {place.search / name: text for name, text in siblings(source, str(place.search)).items()}
+    outer = modules_of_paths(place.paths, (source, *modules.values()))
+    used = tuple(path for path in place.paths if any(path in module.parents for module in outer))
+    return {**modules, **outer}, used
+
+
+def _files(place: ScriptPlace, base: Path, target: Path, home: Path | None) -> Files:
+    """Return the place of a script in a copy of ``base``."""
+    return Files(
         str(target),
-        digest,
+        "",
         script=relative_name(base, place.folder),
         search=relative_name(base, place.search),
         cwd=relative_name(base, place.cwd),
         argv0=place.argv0,
         module=place.module,
-        paths=paths,
+        paths=tuple(relative_name(base, path) for path in place.paths if path == base or base in path.parents),
         home=None if home is None else relative_name(base, home),
-        typed_input="" if typed_input is None else TYPED_INPUT,
     )
-    return FileSnapshot(files, base, _left_out(found, missing))
 
 
 def _collect_home(
