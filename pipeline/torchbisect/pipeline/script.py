@@ -191,7 +191,7 @@ def argument_reader(script: Path, *, module: bool) -> str | None:
 
 def _file(path: Path, cwd: Path) -> Script:
     whole = cwd / path
-    if (whole / "__main__.py").is_file():  # python takes a folder with this file for a script
+    if os.path.isfile(whole / "__main__.py"):  # python takes a folder with this file for a script
         folder = Path(os.path.realpath(whole))
         argv0 = "" if path.is_absolute() else str(path)
         return Script(read_script(whole / "__main__.py"), ScriptPlace(cwd, folder, folder, "__main__.py", argv0))

@@ -180,7 +180,9 @@ STOPS = {
 }
 
 
-@pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS)
+@pytest.mark.parametrize(
+    "stop", [pytest.param(STOPS[name], id=name, marks=() if name == "agent" else pytest.mark.long) for name in STOPS]
+)
 def test_a_stopped_agent_ends_the_question(attacked: Agent, stop: str) -> None:
     attacked.start()
     begun = time.monotonic()
