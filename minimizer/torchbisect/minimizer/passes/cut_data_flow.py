@@ -31,7 +31,7 @@ from torchbisect.core.trace import Trace
 from torchbisect.minimizer.search import BATCH_AFTER, ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, Replacement, apply, apply_or_none, copied
 from torchbisect.minimizer.syntax.scope import bound_names, enclosing, references
-from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression, parents, walk
+from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression, expression_or_none, parents, walk
 from torchbisect.minimizer.unused import attempt_and_clean, without_unused
 
 MOST_NODES = 16
@@ -153,17 +153,9 @@ def _traced_attributes(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
         text = texts.get((statement.end_lineno or 0, ast.unparse(node)))
         if text is None:
             continue
-        value = _parsed(text)
+        value = expression_or_none(text)
         if value is not None and count_nodes(value) <= MOST_NODES:
             yield Edit.of(node, value)
-
-
-def _parsed(text: str) -> ast.expr | None:
-    """Return the expression of a traced value, or ``None`` if this Python can't parse it."""
-    try:
-        return expression(text)
-    except SyntaxError:
-        return None
 
 
 def _makers(tree: ast.Module, edits: list[Edit]) -> Iterator[Edit]:
@@ -243,7 +235,7 @@ def _cuts(tree: ast.Module, trace: Trace) -> Iterator[Edit]:
         written = ast.unparse(node.value)
         if text is None or text == written or ".compile(" in written:
             continue
-        value = _parsed(text)
+        value = expression_or_none(text)
         if value is not None and count_nodes(value) <= max(count_nodes(node.value), MOST_NODES):
             plain = _without_random_numbers(text) if id(node) in inside else None
             if plain is not None:
@@ -259,7 +251,7 @@ def _numbers_in_place(node: ast.Assign, scope: ast.AST, texts: list[str]) -> Edi
     target, changes = node.targets[0], list[tuple[ast.AST, Replacement]]()
     assert isinstance(target, (ast.Tuple, ast.List))
     for item, text in zip(target.elts, texts):
-        value = _parsed(text)
+        value = expression_or_none(text)
         mentions = references(scope, item.id) if isinstance(item, ast.Name) else []
         stored = sum(not isinstance(mention.ctx, ast.Load) for mention in mentions)
         if stored != 1 or not isinstance(value, ast.Constant):

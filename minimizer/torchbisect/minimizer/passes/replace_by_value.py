@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from torchbisect.core.trace import Iteration, Trace
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edit_keys import edit_keys
-from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none, copied
+from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import substituted
 from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
-from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression, parents, walk
+from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression_or_none, parents, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
 from torchbisect.minimizer.unused import without_unused
 
@@ -49,8 +49,9 @@ def expressions(search: ReductionSearch) -> None:
     if trace is None:
         return
     tried: set[str] = set()
+    candidates = _replacements(search.tree, trace)
     while asked < MOST_QUESTIONS and failed < MOST_QUESTIONS // 2:
-        candidate = next((item for item in _replacements(search.tree, trace) if item.key not in tried), None)
+        candidate = next((item for item in candidates if item.key not in tried), None)
         if candidate is None:
             return
         tried.add(candidate.key)
@@ -58,6 +59,8 @@ def expressions(search: ReductionSearch) -> None:
         won = search.attempt(candidate.tree)
         asked += search.interestingness.asked - before
         failed = 0 if won else failed + 1
+        if won:
+            candidates = _replacements(search.tree, trace)
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,8 @@ def _valued(tree: ast.Module, trace: Trace) -> Iterator[tuple[ast.expr, str]]:
 
 def _values(tree: ast.Module, node: ast.expr, text: str) -> Iterator[ast.expr]:
     """Return what may take the place of an expression: its value, in a function with a parameter for each tensor."""
-    try:
-        value = expression(text)
-    except SyntaxError:
+    value = expression_or_none(text)
+    if value is None:
         return
     name = _first_parameter(tree, node)
     if name is not None and "torch." in text:
@@ -124,16 +126,12 @@ def _first_parameter(tree: ast.Module, node: ast.expr) -> str | None:
 
 def _with_parameter(value: ast.expr, name: str) -> ast.expr | None:
     """Return a value with a parameter in the place of each tensor; ``None`` if it has no tensor."""
-    whole = ast.Expr(copied(value))
-    tensors = [node for node in walk(whole) if _makes_tensor(node)]
+    tensors = [node for node in walk(value) if _makes_tensor(node)]
     if not tensors:
         return None
-    changed = apply(
-        ast.Module(
-            body=[ast.Assign(targets=[ast.Name(id="value", ctx=ast.Store())], value=whole.value)], type_ignores=[]
-        ),
-        [Edit.of(node, ast.Name(id=name, ctx=ast.Load())) for node in tensors],
-    ).body[0]
+    whole = ast.Assign(targets=[ast.Name(id="value", ctx=ast.Store())], value=value)
+    edits = [Edit.of(node, ast.Name(id=name, ctx=ast.Load())) for node in tensors]
+    changed = apply(ast.Module(body=[whole], type_ignores=[]), edits).body[0]
     assert isinstance(changed, ast.Assign)
     return changed.value
 
@@ -211,9 +209,9 @@ def _bound_body(node: ast.For, item: Iteration) -> list[ast.AST] | None:
     for name, text in zip(item.names, item.texts):
         if name not in read:
             continue
-        if text is None:
+        value = None if text is None else expression_or_none(text)
+        if value is None:
             return None
-        value = expression(text)
         plain = isinstance(value, (ast.Constant, ast.Attribute, ast.Subscript, ast.Name))
         if plain and name not in assigned:
             direct[name] = value

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from torchbisect.minimizer.standalone.value_assertions import FLAGS, ObservedMismatch, gradients, read_flag, statement
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied
@@ -47,15 +48,20 @@ def _compiled_calls(tree: ast.Module) -> Iterator[tuple[ast.Module, ast.Call, as
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call)
         if torch_names.is_compile(node.value) and node.value.args
     }
-    for line in reversed(tree.body):
-        for node in walk(line):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in made:
-                yield tree, node, made[node.func.id]
+    yield from _calls_of(tree, made)
     for function in tree.body:
         if isinstance(function, ast.FunctionDef):
             compiled = [item for item in function.decorator_list if torch_names.is_compile(item)]
             if compiled:
                 yield from _decorated_calls(tree, function, compiled[0], torch_names)
+
+
+def _calls_of(tree: ast.Module, made: Mapping[str, ast.expr]) -> Iterator[tuple[ast.Module, ast.Call, ast.expr]]:
+    """Yield the calls of compiled functions by their names, the last statement first, each with its eager function."""
+    for line in reversed(tree.body):
+        for node in walk(line):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in made:
+                yield tree, node, made[node.func.id]
 
 
 def _decorated_calls(
@@ -85,13 +91,8 @@ def _decorated_calls(
     elif uses:
         compiled = ast.Name(id=fresh_name("compiled", all_names(tree)), ctx=ast.Load())
         changed = apply(tree, [Edit(((function, bare), *((use.func, compiled) for use in uses)))])
-        after = tree.body.index(function) + 1
-        changed.body.insert(after, statement(f"{compiled.id} = {ast.unparse(wrapped)}"))
-        for line in changed.body[:after:-1]:
-            for node in walk(line):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == compiled.id:
-                    yield changed, node, name
-                    return
+        changed.body.insert(tree.body.index(function) + 1, statement(f"{compiled.id} = {ast.unparse(wrapped)}"))
+        yield from islice(_calls_of(changed, {compiled.id: name}), 1)
 
 
 def _with_comparison(

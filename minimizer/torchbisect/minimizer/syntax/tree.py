@@ -37,6 +37,17 @@ def expression(text: str) -> ast.expr:
     return body
 
 
+def expression_or_none(text: str) -> ast.expr | None:
+    """Return the tree of an expression, or ``None`` for a text that this Python can't parse.
+
+    The Python that wrote a traced value may be a newer one.
+    """
+    try:
+        return expression(text)
+    except SyntaxError:
+        return None
+
+
 def bodies(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
     """Yield every list of statements with the node it belongs to, outer ones first."""
     for node in walk(tree):

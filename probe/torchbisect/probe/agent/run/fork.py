@@ -234,7 +234,7 @@ def _watch(
                 # Listing the processes costs most of a check, so it is done once.
                 family = script_processes.family_of(child)
                 limit = script_processes.exceeded_limit(family, limits.memory, limits.processes, limits.tasks)
-                limit = limit or written.exceeded_limit(child)
+                limit = limit or written.exceeded_limit(family)
                 if clock.is_expired(family):
                     limit = "timed-out"
                 if limit:

@@ -8,8 +8,6 @@ import os
 import stat
 from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from .script_processes import family_of
-
 
 class Watched(NamedTuple):
     """The folders in which the files of a run are counted; none of them lies in another one.
@@ -42,35 +40,36 @@ class WrittenFiles:
         share = 9 if watched.are_private else 10
         self._limits_of_each = [(one[0] * share // 10, one[1] * share // 10) for one in self._free]
 
-    def exceeded_limit(self, child: int) -> Optional[str]:
-        """Return the limit that the child and its family exceed, ``files`` or ``bytes``; ``None`` for neither."""
+    def exceeded_limit(self, family: Sequence[int]) -> Optional[str]:
+        """Return the limit that a child's family exceeds, ``files`` or ``bytes``; ``None`` for neither."""
         free = _free_in(self._folders)
         lost = [(before[0] - now[0], before[1] - now[1]) for before, now in zip(self._free, free)]
         of_all = tuple(sum(max(0, one[kind]) for one in lost) for kind in (0, 1))
         if not _exceeds(of_all, self._limits) and not any(map(_exceeds, lost, self._limits_of_each)):
             return None
         self._free = free
-        return self._counted(family_of(child))
+        return self._counted(_unlinked_bytes(family))
 
-    def _counted(self, processes: Sequence[int]) -> Optional[str]:
-        unlinked = _unlinked_bytes(processes)
+    def _counted(self, unlinked: int) -> Optional[str]:
+        """Count the files of all folders; those without a name may lie in any of them."""
         files, size = 0, unlinked
         for folder, limits in zip(self._folders, self._limits_of_each):
-            of_folder = (min(limits[0], self._limits[0] - files), min(limits[1], self._limits[1] - size + unlinked))
-            more = _count(folder, *of_folder, unlinked)
+            more = _count(
+                folder, min(limits[0], self._limits[0] - files), min(limits[1] - unlinked, self._limits[1] - size)
+            )
             if isinstance(more, str):
                 return more
-            files, size = files + more[0], size + more[1] - unlinked
-        return "bytes" if size > self._limits[1] else None
+            files, size = files + more[0], size + more[1]
+        return None
 
 
 def _exceeds(number: Sequence[int], limit: Sequence[int]) -> bool:
     return number[0] > limit[0] or number[1] > limit[1]
 
 
-def _count(folder: str, files: int, bytes: int, size: int) -> Union[str, Tuple[int, int]]:
-    """Return the number and the size of the files of a folder, or the limit that they exceed; ``size`` counts too."""
-    number, pending = 0, [folder]
+def _count(folder: str, files: int, bytes: int) -> Union[str, Tuple[int, int]]:
+    """Return the number and the size of the files of a folder, or the limit that they exceed."""
+    number, size, pending = 0, 0, [folder]
     while size <= bytes:
         if not pending:
             return number, size
