@@ -12,28 +12,14 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from torchbisect.containers.docker.environments import DockerEnvironments
-from torchbisect.containers.docker.images import ImageOptions
+from both_sandboxes import SCRIPT, both_sandboxes
+
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import VenvEnvironments
-from torchbisect.core.build import Build, Channel
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe.agent_client import Agent
-
-SOURCE = """\
-import torch
-def step(x, w):
-    return torch.tanh(x @ w).sum() * {number}
-x, w = torch.randn(8, 8), torch.randn(8, 8, requires_grad=True)
-torch.compile(step, backend="eager")(x, w).backward()
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,26 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--image", help="as the command's own --image")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args(arguments)
-    interpreter = Interpreter.of(sys.executable)
-    with tempfile.TemporaryDirectory() as folder:
-        cache = Cache(folder)
-        venvs = VenvEnvironments(cache, interpreter, Indexes.from_configuration())
-        contained = DockerEnvironments(cache, Indexes.from_configuration(), image=ImageOptions(options.image))
-        build = Build(str(interpreter.installed_torch))
-        try:
-            rows = [
-                (
-                    "venv",
-                    _measure(
-                        venvs.environment(Build(str(interpreter.installed_torch), Channel.INSTALLED)), options.rounds
-                    ),
-                ),
-                ("docker", _measure(contained.environment(build), options.rounds)),
-            ]
-        finally:
-            contained.close()
-            venvs.close()
-    print(f"torch {build.name}, median of {options.rounds}")
+    rows, build = [], ""
+    for name, environment in both_sandboxes(options.image):
+        rows.append((name, _measure(environment, options.rounds)))
+        build = environment.build.name
+    print(f"torch {build}, median of {options.rounds}")
     print(f"{'sandbox':8} {'start':>8} {'ready':>8} {'ask':>8}")
     for name, seconds in rows:
         print(f"{name:8}" + "".join(f" {one:7.3f}s" for one in seconds))
@@ -85,7 +56,7 @@ def _measure(environment: Environment, rounds: int) -> tuple[float, float, float
         agent.start()
 
         def ask(number: int) -> None:
-            found = agent.observe(Repro(SOURCE.format(number=number)), Settings())
+            found = agent.observe(Repro(SCRIPT.format(number=number)), Settings())
             assert found.eager.how == found.compiled.how == "finished", found
 
         return _median(rounds, start), _median(max(3, rounds // 3), ready), _median(rounds, ask)

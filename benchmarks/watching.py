@@ -14,7 +14,6 @@ import base64
 import json
 import statistics
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Sequence
@@ -22,27 +21,14 @@ from typing import Any
 from unittest import mock
 
 import psutil
+from both_sandboxes import SCRIPT, both_sandboxes
 
-from torchbisect.containers.docker.environments import DockerEnvironments
-from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.venv.environments import VenvEnvironments
-from torchbisect.core.build import Build, Channel
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.probe import agent_bundle, agent_stream
 from torchbisect.probe.agent_client import Agent
 
-SHORT = """\
-import torch
-def step(x, w):
-    return torch.tanh(x @ w).sum() * {number}
-x, w = torch.randn(8, 8), torch.randn(8, 8, requires_grad=True)
-torch.compile(step, backend="eager")(x, w).backward()
-"""
-LONG = SHORT + "import time\nuntil = time.process_time() + 2\nwhile time.process_time() < until: torch.tanh(x @ w)\n"
+_LONG = SCRIPT + "import time\nuntil = time.process_time() + 2\nwhile time.process_time() < until: torch.tanh(x @ w)\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,18 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--image", help="as the command's own --image")
     parser.add_argument("--rounds", type=int, default=25)
     options = parser.parse_args(arguments)
-    interpreter = Interpreter.of(sys.executable)
-    with tempfile.TemporaryDirectory() as folder:
-        cache = Cache(folder)
-        venvs = VenvEnvironments(cache, interpreter, Indexes.from_configuration())
-        contained = DockerEnvironments(cache, Indexes.from_configuration(), image=ImageOptions(options.image))
-        version = str(interpreter.installed_torch)
-        try:
-            _compare("venv", venvs.environment(Build(version, Channel.INSTALLED)), options.rounds)
-            _compare("docker", contained.environment(Build(version)), options.rounds)
-        finally:
-            contained.close()
-            venvs.close()
+    for name, environment in both_sandboxes(options.image):
+        _compare(name, environment, options.rounds)
     return 0
 
 
@@ -80,7 +56,7 @@ def _compare(name: str, environment: Environment, rounds: int) -> None:
         watching.start()
         with mock.patch.object(agent_stream, "payload", _without_watching):
             other.start()
-        for kind, source, number in (("short", SHORT, rounds), ("long", LONG, max(3, rounds // 5))):
+        for kind, source, number in (("short", SCRIPT, rounds), ("long", _LONG, max(3, rounds // 5))):
             taken = [[_ask(agent, source, at) for agent in (watching, other)] for at in range(-1, number)][1:]
             wall = [statistics.median(pair[at][0] for pair in taken) for at in (0, 1)]
             processor = [statistics.mean(pair[at][1] for pair in taken) for at in (0, 1)]

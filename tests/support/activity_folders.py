@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-import textwrap
 
-from user_folders import COMPILED, Folder
-
-
-def _text(lines: str, *, compiled: bool = True) -> str:
-    """Return an indented text flush left, followed by a compiled call."""
-    return textwrap.dedent(lines).lstrip("\n") + (COMPILED if compiled else "")
-
+from user_folders import COMPILED, Folder, script_text
 
 ACTIVITIES = {
     "checkpoints that are written, listed and read again": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import glob, os, shutil
                 import torch
                 os.makedirs("checkpoints", exist_ok=True)
@@ -35,7 +28,7 @@ ACTIVITIES = {
     ),
     "a script that goes on from the checkpoint of an earlier run": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import json, os
                 state = json.load(open("state.json")) if os.path.exists("state.json") else {"step": 0}
                 assert state["step"] == 5, state
@@ -56,7 +49,7 @@ ACTIVITIES = {
     ),
     "logging to a rotating file and by a configuration": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import logging, logging.config, logging.handlers, json
                 logging.config.dictConfig(json.load(open("logging.json")))
                 log = logging.getLogger("acme.train")
@@ -78,7 +71,7 @@ ACTIVITIES = {
     ),
     "a sibling by a change of sys.path, named at run time": Folder(
         {
-            "exp/train.py": _text("""
+            "exp/train.py": script_text("""
                 import sys, os
                 ROOT = os.sep.join(os.path.abspath(__file__).split(os.sep)[:-2])
                 sys.path.append(ROOT + "/lib")
@@ -99,7 +92,7 @@ ACTIVITIES = {
     ),
     "an extra file that is a pickle of a class of the script": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import io, pickle
                 from dataclasses import dataclass
                 @dataclass
@@ -114,7 +107,7 @@ ACTIVITIES = {
     ),
     "a database, a csv and a zip": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import csv, sqlite3, zipfile
                 rows = list(csv.DictReader(open("data/a.csv", newline="")))
                 with sqlite3.connect("runs.db") as db:
@@ -130,7 +123,7 @@ ACTIVITIES = {
     ),
     "numpy, a memory map and a global seed": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import random
                 import numpy as np
                 import torch
@@ -146,7 +139,7 @@ ACTIVITIES = {
     ),
     "asynchronous code, a thread pool and a lock": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import asyncio, concurrent.futures as cf, threading
                 import torch
                 lock, step = threading.Lock(), torch.compile(lambda x: x + 1, backend="eager")
@@ -163,7 +156,7 @@ ACTIVITIES = {
     ),
     "a status of its own, atexit and a finally": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import atexit, os, sys, tempfile, torch
                 folder = tempfile.mkdtemp(prefix="acme")
                 atexit.register(lambda: print("bye", len(os.listdir(folder))))
@@ -180,7 +173,7 @@ ACTIVITIES = {
     ),
     "a class that is compiled by a method, with a hook and state": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import functools
                 import torch
                 from torch import nn
@@ -213,7 +206,7 @@ ACTIVITIES = {
     ),
     "data and a setting by environment variables": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import os
                 from pathlib import Path
                 ROOT = Path(os.getenv("ACME_DATA", "/nowhere"))
@@ -227,7 +220,7 @@ ACTIVITIES = {
     ),
     "a script that reads its own text and its module's": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import inspect, pathlib
                 import helper
                 assert "inspect" in pathlib.Path(__file__).read_text()
@@ -238,7 +231,7 @@ ACTIVITIES = {
     ),
     "a data set of files by class, with a cache that is made": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import hashlib, json, os, torch
                 from pathlib import Path
                 class Files(torch.utils.data.Dataset):
@@ -266,7 +259,7 @@ ACTIVITIES = {
     ),
     "an ImportError that is caught, and warnings as errors": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import warnings
                 try:
                     import wandb_that_is_not_there as wandb

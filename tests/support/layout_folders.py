@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
-
-from user_folders import COMPILED, Folder
-
-
-def _text(lines: str, *, compiled: bool = True) -> str:
-    """Return an indented text flush left, followed by a compiled call."""
-    return textwrap.dedent(lines).lstrip("\n") + (COMPILED if compiled else "")
-
-
-def _notebook(*cells: str) -> str:
-    written = [{"cell_type": "code", "source": cell, "outputs": [], "metadata": {}} for cell in cells]
-    return json.dumps({"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-
+from user_folders import COMPILED, Folder, notebook_text, script_text
 
 _PACKAGE = {
     "acme/__init__.py": "from .layers import Net\n__all__ = ['Net']\n",
     "acme/layers/__init__.py": "from .net import Net\n",
-    "acme/layers/net.py": _text("""
+    "acme/layers/net.py": script_text("""
         import torch
         from ..config import WIDTH
         class Net(torch.nn.Module):
@@ -41,7 +27,7 @@ LAYOUTS = {
         {
             **_PACKAGE,
             "acme/tools/__init__.py": "",
-            "acme/tools/train.py": _text("""
+            "acme/tools/train.py": script_text("""
                 import torch
                 from .. import Net
                 from ..config import (
@@ -55,7 +41,7 @@ LAYOUTS = {
     "a script beside a package, started from its tools folder": Folder(
         {
             **_PACKAGE,
-            "tools/train.py": _text("""
+            "tools/train.py": script_text("""
                 import os, sys
                 sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir)))
                 import torch
@@ -75,7 +61,7 @@ LAYOUTS = {
             "tests/unit/__init__.py": "",
             "tests/__init__.py": "",
             "tests/unit/helpers.py": "SIZE = 3\n",
-            "tests/unit/test_step.py": _text("""
+            "tests/unit/test_step.py": script_text("""
                 import pytest, torch
                 from model import step
                 from .helpers import SIZE
@@ -96,7 +82,7 @@ LAYOUTS = {
     ),
     "a notebook with cell magics and a function over cells": Folder(
         {
-            "a notebook.ipynb": _notebook(
+            "a notebook.ipynb": notebook_text(
                 "%load_ext autoreload\n%autoreload 2\n!pip install -q einops",
                 "%%capture out\nimport torch\nprint('hidden')",
                 ["import json\n", "width = json.load(open('width.json'))\n", "width"],
@@ -111,7 +97,7 @@ LAYOUTS = {
     ),
     "argparse with files, choices and a default by the environment": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import argparse, os, pathlib
                 parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter)
                 parser.add_argument("--config", type=argparse.FileType("r"), required=True)
@@ -128,7 +114,7 @@ LAYOUTS = {
     ),
     "a tree of configuration files with overrides, and a folder by date": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import datetime, json, os, sys
                 from pathlib import Path
                 root = Path(__file__).resolve().parent / "conf"
@@ -160,7 +146,7 @@ LAYOUTS = {
     ),
     "symlinked data, one link to a folder": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import os
                 assert sorted(os.listdir("data")) == ["a.txt", "b.txt"]
                 assert open("data/a.txt").read() == "1" and open("latest").read() == "2"
@@ -188,7 +174,7 @@ LAYOUTS = {
     "Latin-1 by a coding line": Folder({"train.py": "# -*- coding: ascii -*-\nname = 'x'\n" + COMPILED}),
     "a main function and a worker that is spawned": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import multiprocessing as mp
                 import torch
                 def work(rank, queue):
@@ -209,7 +195,7 @@ LAYOUTS = {
     ),
     "loaders with workers that persist, and a collate function": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import torch
                 from torch.utils.data import DataLoader, TensorDataset, random_split
                 def collate(items):
@@ -234,7 +220,7 @@ LAYOUTS = {
     ),
     "a decorator with options of inductor": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import torch
                 @torch.compile(fullgraph=True, dynamic=False, options={"epilogue_fusion": False, "max_fusion_size": 4})
                 def step(x, *, scale: float = 2.0):
@@ -245,7 +231,7 @@ LAYOUTS = {
     ),
     "a script that goes into the folder of its data": Folder(
         {
-            "run/train.py": _text("""
+            "run/train.py": script_text("""
                 import os
                 here = os.getcwd()
                 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
-
-from user_folders import COMPILED, Folder
-
-
-def _text(lines: str, *, compiled: bool = True) -> str:
-    """Return an indented text flush left, followed by a compiled call."""
-    return textwrap.dedent(lines).lstrip("\n") + (COMPILED if compiled else "")
-
-
-def _notebook(*cells: str) -> str:
-    written = [{"cell_type": "code", "source": cell, "outputs": [], "metadata": {}} for cell in cells]
-    return json.dumps({"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-
+from user_folders import COMPILED, Folder, notebook_text, script_text
 
 PROJECTS = {
     "workers of a data loader, and a log": Folder(
         {
             "values.txt": "1\n2\n3\n4\n",
-            "numbers_of.py": _text("""
+            "numbers_of.py": script_text("""
                 import torch
                 class Numbers(torch.utils.data.Dataset):
                     def __init__(self, path):
@@ -32,7 +18,7 @@ PROJECTS = {
                     def __getitem__(self, index):
                         return torch.tensor([self.values[index]])
                 """, compiled=False),
-            "train.py": _text("""
+            "train.py": script_text("""
                 import logging, os
                 import torch
                 from torch.utils.data import DataLoader
@@ -55,7 +41,7 @@ PROJECTS = {
             "src/acme/__init__.py": "",
             "src/acme/assets/__init__.py": "",
             "src/acme/assets/words.txt": "a\nb\n",
-            "src/acme/config.py": _text("""
+            "src/acme/config.py": script_text("""
                 from __future__ import annotations
                 from dataclasses import dataclass, field
                 from importlib import resources
@@ -66,7 +52,7 @@ PROJECTS = {
                 def load() -> Config:
                     return Config(words=(resources.files("acme.assets") / "words.txt").read_text().split())
                 """, compiled=False),
-            "scripts/train.py": _text("""
+            "scripts/train.py": script_text("""
                 import pathlib, sys
                 ROOT = pathlib.Path(__file__).resolve().parents[1]
                 sys.path.insert(0, str(ROOT / "src"))
@@ -79,7 +65,7 @@ PROJECTS = {
     ),
     "a test with fixtures of every kind": Folder(
         {
-            "conftest.py": _text("""
+            "conftest.py": script_text("""
                 import pytest
                 import torch
                 @pytest.fixture(autouse=True)
@@ -90,7 +76,7 @@ PROJECTS = {
                 def width(request):
                     return request.param * 2
                 """, compiled=False),
-            "tests/unit/test_step.py": _text("""
+            "tests/unit/test_step.py": script_text("""
                 import json, os
                 import pytest, torch
                 class TestStep:
@@ -113,7 +99,7 @@ PROJECTS = {
     ),
     "a notebook with names of IPython": Folder(
         {
-            "nb/My work.ipynb": _notebook(
+            "nb/My work.ipynb": notebook_text(
                 "%load_ext autoreload\n%autoreload 2\n!pip install einops",
                 "import sys\nsys.path.append('..')\nimport torch",
                 "%%bash\necho hello",
@@ -130,7 +116,7 @@ PROJECTS = {
     "subcommands, overrides and a configuration": Folder(
         {
             "conf/base.json": '{"model": {"dim": 4}}',
-            "main.py": _text("""
+            "main.py": script_text("""
                 import argparse, json
                 from pathlib import Path
                 parser = argparse.ArgumentParser()
@@ -151,7 +137,7 @@ PROJECTS = {
         {
             "work/scale.cfg": "3",
             "checkpoint/w.txt": "1",
-            "tools/train.py": _text("""
+            "tools/train.py": script_text("""
                 import os
                 HERE = os.path.dirname(os.path.abspath(__file__))
                 os.chdir(os.path.join(HERE, "..", "work"))
@@ -164,7 +150,7 @@ PROJECTS = {
     "a package with a registry, and files as arguments": Folder(
         {
             "app/__init__.py": "from .core import build\n__all__ = ['build']\n",
-            "app/core.py": _text("""
+            "app/core.py": script_text("""
                 import torch
                 from .registry import TABLE, register
                 @register("double")
@@ -174,7 +160,7 @@ PROJECTS = {
                 def build(name):
                     return TABLE[name]()
                 """, compiled=False),
-            "app/registry.py": _text("""
+            "app/registry.py": script_text("""
                 TABLE = {}
                 def register(name):
                     def decorate(cls):
@@ -182,7 +168,7 @@ PROJECTS = {
                         return cls
                     return decorate
                 """, compiled=False),
-            "app/__main__.py": _text("""
+            "app/__main__.py": script_text("""
                 import argparse, os, torch
                 from . import build
                 parser = argparse.ArgumentParser(prog="app")
@@ -199,7 +185,7 @@ PROJECTS = {
     ),
     "coroutines, and no suffix": Folder(
         {
-            "train": _text("""
+            "train": script_text("""
                 #!/usr/bin/env python3
                 import asyncio, torch
                 async def main():
@@ -212,7 +198,7 @@ PROJECTS = {
     ),
     "threads, temporary files and a process": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import atexit, concurrent.futures, pickle, subprocess, sys, tempfile, torch
                 atexit.register(print, "bye")
                 step = torch.compile(lambda x: x * 2, backend="eager")
@@ -230,7 +216,7 @@ PROJECTS = {
     ),
     "tests of unittest": Folder(
         {
-            "my tests (1).py": _text("""
+            "my tests (1).py": script_text("""
                 # -*- coding: utf-8 -*-
                 import unittest, torch
                 class StepTest(unittest.TestCase):
@@ -246,7 +232,7 @@ PROJECTS = {
     ),
     "a status by sys.exit": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import sys, torch
                 def main(arguments=None) -> int:
                     n = int((arguments or sys.argv[1:])[0])

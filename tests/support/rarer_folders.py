@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
-
-from user_folders import COMPILED, Folder
-
-
-def _text(lines: str, *, compiled: bool = True) -> str:
-    """Return an indented text flush left, followed by a compiled call."""
-    return textwrap.dedent(lines).lstrip("\n") + (COMPILED if compiled else "")
-
+from user_folders import COMPILED, Folder, script_text
 
 RARER = {
     "other ways to compile": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import functools
                 import torch
                 from torch import compile as fast
@@ -32,7 +24,7 @@ RARER = {
     ),
     "a process group of one process": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import os, socket
                 import torch, torch.distributed as dist
                 with socket.socket() as s:
@@ -48,7 +40,7 @@ RARER = {
     ),
     "workers that torch spawns": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import torch
                 import torch.multiprocessing as mp
                 def work(rank, path):
@@ -62,7 +54,7 @@ RARER = {
     ),
     "custom operators and an autograd function": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import torch
                 @torch.library.custom_op("acme::twice", mutates_args=())
                 def twice(x: torch.Tensor) -> torch.Tensor:
@@ -87,7 +79,7 @@ RARER = {
     ),
     "output that goes to a file and is read again": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import contextlib, io, logging, sys
                 logging.basicConfig(stream=sys.stdout, level=logging.DEBUG, format="%(asctime)s %(message)s")
                 class Tee:
@@ -107,7 +99,7 @@ RARER = {
     ),
     "other scripts by exec and runpy, and python by its name": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import runpy, subprocess
                 exec(open("defaults.py").read())
                 assert runpy.run_path("more.py")["Y"] == WIDTH + 1
@@ -119,7 +111,7 @@ RARER = {
     ),
     "an alarm, a deep recursion and a signal's handler": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import signal, sys, threading, time
                 sys.setrecursionlimit(5000)
                 threading.stack_size(64 << 20)
@@ -136,7 +128,7 @@ RARER = {
     ),
     "names and times that no seed decides": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import os, time, uuid
                 import torch
                 began = time.time()
@@ -150,7 +142,7 @@ RARER = {
     "an end by os._exit": Folder({"train.py": COMPILED + "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"}),
     "tests of unittest by pytest's name": Folder(
         {
-            "tests/test_step.py": _text("""
+            "tests/test_step.py": script_text("""
                 import unittest, torch
                 class StepTest(unittest.TestCase):
                     @classmethod
@@ -187,7 +179,7 @@ RARER = {
     ),
     "a device by what is there, and mixed precision": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import torch
                 device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
                 scaler = torch.amp.GradScaler(device, enabled=device == "cuda")
@@ -206,7 +198,7 @@ RARER = {
     "a checkpoint beside the script, in the formats of torch and numpy": Folder(
         {
             "make.py": "X = 1\n",
-            "train.py": _text("""
+            "train.py": script_text("""
                 import numpy as np, torch, json, pickle, gzip
                 torch.save({"w": torch.eye(2)}, "w.pt")
                 np.savez("a.npz", x=np.ones(2))
@@ -220,7 +212,7 @@ RARER = {
     ),
     "a server of its own on this machine": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import http.server, json, threading, urllib.request
                 class Handler(http.server.BaseHTTPRequestHandler):
                     def do_GET(self):
@@ -235,7 +227,7 @@ RARER = {
     ),
     "a graph, code generation and a profile": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 import torch, linecache, types
                 from torch.profiler import profile, ProfilerActivity
                 source = "def step(x):\\n    return x.sin() + 1\\n"
@@ -251,7 +243,7 @@ RARER = {
     ),
     "type hints, a protocol, a match statement and walrus": Folder(
         {
-            "train.py": _text("""
+            "train.py": script_text("""
                 from __future__ import annotations
                 import enum, dataclasses, typing as t
                 import torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,17 @@ COMPILED = """
 import torch
 print(torch.compile(lambda x: x.sin() + 1, backend="eager")(torch.ones(2)))
 """
+
+
+def script_text(lines: str, *, compiled: bool = True) -> str:
+    """Return an indented text flush left, followed by a compiled call."""
+    return textwrap.dedent(lines).lstrip("\n") + (COMPILED if compiled else "")
+
+
+def notebook_text(*cells: str) -> str:
+    """Return a notebook with these cells of code."""
+    written = [{"cell_type": "code", "source": cell, "outputs": [], "metadata": {}} for cell in cells]
+    return json.dumps({"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
 @dataclass(frozen=True)
