@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from torchbisect.pipeline.script import _with_beginning
+from torchbisect.containers.process.run_command import PASSED_VARIABLES
+from torchbisect.pipeline.options import Options, repeat_command
+from torchbisect.pipeline.report_builder import ReportBuilder
+from torchbisect.pipeline.script import _with_beginning, opened_repro
 from torchbisect.pipeline.shell_variables import notes_on, setting_line, shell_variables
 
 SCRIPT = """
@@ -65,3 +70,32 @@ def test_a_script_that_reads_none_stays_as_it_is() -> None:
 )  # fmt: skip
 def test_tracebacks_keep_the_users_line_numbers(source: str, expected: str) -> None:
     assert _with_beginning(source, "SET\n") == expected
+
+
+def test_the_command_that_repeats_the_run_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PASSED_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**SHELL, "ACME_MODE": "two words", "CXX": "/opt/me/g++"}.items():
+        monkeypatch.setenv(name, value)
+    script = tmp_path / "repro.py"
+    script.write_text(SCRIPT)
+    options = Options(script, torch="2.8.0")
+    opened = opened_repro(options, tmp_path / "copy")
+    assert ReportBuilder(options, opened.repro, opened.variables).report().command == (
+        "ACME_MODE='two words' ACME_RANK=1 TORCHINDUCTOR_FREEZING=1 OMP_NUM_THREADS=1 "
+        "torchbisect run --torch 2.8.0 repro.py"
+    )
+
+
+def test_a_container_gets_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("TORCHINDUCTOR_FREEZING", "1")
+    script = tmp_path / "repro.py"
+    script.write_text(SCRIPT)
+    assert opened_repro(Options(script, sandbox="docker"), tmp_path / "copy").variables == {}
+
+
+def test_a_secret_in_a_value_is_left_out() -> None:
+    command = repeat_command(Options(Path("a.py")), "a.py", {"ACME_URL": "https://me:hunter2@host.example/x"})
+    assert "hunter2" not in command
+    assert command.endswith(" torchbisect run a.py")

@@ -60,7 +60,7 @@ def test_the_files_are_sent_once_and_again_to_a_new_agent(
     (folder / "run.sh").chmod(0o755)
     (folder / "train.py").write_text(SCRIPT)
     monkeypatch.chdir(folder)
-    repro, _ = opened_repro(Options(Path("train.py")), copy)
+    repro = opened_repro(Options(Path("train.py")), copy).repro
     for _ in range(2):
         observed = agent.observe(repro, Settings())
         assert (observed.eager.how, observed.compiled.how) == ("finished", "finished"), observed.eager.errors

@@ -194,7 +194,7 @@ def test_the_script_of_an_issue_gets_no_file_of_this_machine(
     task = IssueTask.of(IssueJob("a#1", source=LOOKS), Options(Path()), out, stated=False)
     assert task.options.script is not None
     task.options.script.write_text("import helper\n" + LOOKS)
-    repro, _ = opened_repro(task.options, tmp_path)
+    repro = opened_repro(task.options, tmp_path).repro
     assert (repro.files, repro.directory) == (None, None)
 
 

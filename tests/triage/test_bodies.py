@@ -53,10 +53,16 @@ OFTEN = ("compile-alone", "differs-by-design", "dots-in-comments", "form-usual",
 CHOSEN = [one for one in RUNNABLE if one.name in OFTEN or os.environ.get("TORCHBISECT_ALL_BODIES")]
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the cache of all checks: what is compiled for every run is compiled once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.mark.torch
 @pytest.mark.long
 @pytest.mark.parametrize("one", CHOSEN, ids=named)
-def test_the_verdict_is_that_of_plain_python(one: RetoldBody, tmp_path: Path) -> None:
+def test_the_verdict_is_that_of_plain_python(one: RetoldBody, tmp_path: Path, cache: Path) -> None:
     """The first script of an issue shows a mismatch if plain Python ends or prints otherwise without torch.compile."""
     issue = read_issue(one.body, one.title)
     assert issue.script is not None
@@ -77,10 +83,10 @@ def test_the_verdict_is_that_of_plain_python(one: RetoldBody, tmp_path: Path) ->
 
     eager, compiled = outcome(TORCHDYNAMO_DISABLE="1"), outcome()
     words = ["check", str(script), "--torch", "installed", "--json", "-q", "--out", str(tmp_path / "out")]
-    CliRunner().invoke(main, [*words, "--cache-dir", str(tmp_path / "cache")])
+    CliRunner().invoke(main, [*words, "--cache-dir", str(cache)])
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     # Where torch.compile is called and its result is not, there is nothing to compare.
     verdict = "none" if "never calls" in (report["reason"] or "") else report["verdict"]
-    print(f"{one.name}: {verdict} {eager} {compiled}")
+    print(f"{one.name}: {verdict} ({report['reason']}) {eager} {compiled}")
     expected = "untestable" if not eager[0] else "mismatch" if eager != compiled else "none"
     assert verdict == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -177,10 +178,10 @@ max_compile_time max_recompiles max_graph_breaks measure worse_by against jobs t
 """
 
 
-def repeat_command(options: Options, script: str | None) -> str:
+def repeat_command(options: Options, script: str | None, variables: Mapping[str, str] | None = None) -> str:
     """Return the command line that repeats a run, quoted for a shell, with only what differs from the defaults.
 
-    Its addresses are without users and passwords.
+    Its addresses are without users and passwords. ``variables`` are those of the user's shell that the run used.
     """
     defaults = {field.name: field.default for field in fields(Options)}
     words = ["torchbisect", options.command]
@@ -209,7 +210,8 @@ def repeat_command(options: Options, script: str | None) -> str:
             *(["--"] if options.arguments else []),
             *options.arguments,
         ]
-    return shlex.join(map(scrub_secrets, words))
+    settings = [f"{name}={shlex.quote(scrub_secrets(value))}" for name, value in (variables or {}).items()]
+    return " ".join([*settings, shlex.join(map(scrub_secrets, words))])
 
 
 def _written(value: object) -> str:

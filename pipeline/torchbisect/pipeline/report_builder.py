@@ -43,10 +43,10 @@ class ReportBuilder:
         interrupted: the user has ended the run.
     """
 
-    def __init__(self, options: Options, repro: Repro) -> None:
+    def __init__(self, options: Options, repro: Repro, variables: Mapping[str, str] | None = None) -> None:
         self.part = "observe"
         self.interrupted = False
-        self._options, self._repro = options, repro
+        self._options, self._repro, self._variables = options, repro, variables or {}
         self._size = repro_size(repro)
         self._began, self._started = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
         self._failing: Build | None = None
@@ -158,7 +158,7 @@ class ReportBuilder:
             state=state,
             verdict=observed.verdict if observed else "untestable",
             environment=self._environment,
-            command=repeat_command(self._options, _shown(script) if script is not None else None),
+            command=repeat_command(self._options, _shown(script) if script is not None else None, self._variables),
             original=original_part(self._repro, self._size) if script is not None else None,
             mismatch=mismatch_part(observed) if observed else None,
             localization=self._localization,

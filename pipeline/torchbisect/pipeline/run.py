@@ -95,9 +95,10 @@ class Pipeline:
         self._display = display or Display(options.verbosity)
         with self._display.working("Reading the script"):
             self._folder = unique_folder("files")
-            self._repro, self._notes = opened_repro(options, self._folder)
+            opened = opened_repro(options, self._folder)
+            self._repro, self._notes = opened.repro, opened.notes
             self._options = options = with_found_packages(options, self._repro, self._display.line)
-            self._builder = ReportBuilder(options, self._repro)
+            self._builder = ReportBuilder(options, self._repro, opened.variables)
             self._provider = open_provider(options, self._display)
 
     @property

@@ -9,14 +9,15 @@ import os
 import re
 import sys
 import tokenize
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchbisect.core.errors import InputError
 from torchbisect.core.repro import Repro
 from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
-from torchbisect.pipeline.shell_variables import notes_on, setting_line, shell_variables
+from torchbisect.pipeline.shell_variables import notes_on, passed_variables, setting_line, shell_variables
 from torchbisect.pipeline.typed_input import typed_input_notes
 from torchbisect.probe.home_files import library_caches
 from torchbisect.probe.inside import open_regular
@@ -71,34 +72,47 @@ class Script:
         source: its text.
         place: its folders on this machine.
         notes: lines for the reader about what was changed in the text.
+        variables: the variables of the user's shell that the text sets.
     """
 
     source: str
     place: ScriptPlace
     notes: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]]:
-    """Return the script that was typed as a repro, with a copy of its files in ``target``, and notes for the reader.
+@dataclass(frozen=True)
+class OpenedScript:
+    """The script that was typed as a repro, lines about it for the reader, and the variables of the shell it gets."""
+
+    repro: Repro
+    notes: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def opened_repro(options: Options, target: Path) -> OpenedScript:
+    """Return the script that was typed, with a copy of its files in ``target``.
 
     Raises:
         InputError: the script, or a file of ``--files``, can't be used.
         DiskFull: there is no room for the files.
     """
+    variables = passed_variables(os.environ) if options.sandbox == "venv" else {}
     if options.script is None:
-        return NO_SCRIPT, ()
+        return OpenedScript(NO_SCRIPT, (), variables)
     script = open_script(options)
     if options.workdir is None and options.test is None and options.sandbox == "venv":
         script = _with_shell_variables(script)
+    variables = {**script.variables, **variables}
     place = script.place
     if options.workdir is None:
         place = replace(place, paths=_python_path(place.cwd), home=_home())
     source = with_default_device(script.source, options.device)
     repro = Repro(source, options.arguments, options.seed, str(place.search), place.name)
     if options.test is not None:  # the test runs in the user's own folder
-        return repro, script.notes
+        return OpenedScript(repro, script.notes, variables)
     if options.workdir is not None and options.workdir == options.out:  # the script of an issue, which has no files
-        return replace(repro, directory=None), script.notes
+        return OpenedScript(replace(repro, directory=None), script.notes, variables)
     snapshot = take_snapshot(
         place,
         source,
@@ -113,7 +127,8 @@ def opened_repro(options: Options, target: Path) -> tuple[Repro, tuple[str, ...]
         texts = (source, *siblings(source, str(place.search)).values())
         files = replace(files, variables=library_caches(texts, os.environ))
     repro = replace(repro, directory=str(target / files.search), files=files)
-    return repro, (*script.notes, *typed_input_notes(options.typed_input), *filter(None, [snapshot.left_out]))
+    notes = (*script.notes, *typed_input_notes(options.typed_input), *filter(None, [snapshot.left_out]))
+    return OpenedScript(repro, notes, variables)
 
 
 def _with_shell_variables(script: Script) -> Script:
@@ -121,7 +136,8 @@ def _with_shell_variables(script: Script) -> Script:
     texts = (script.source, *siblings(script.source, str(script.place.search)).values())
     variables, secrets = shell_variables(texts, os.environ)
     notes = (*script.notes, *notes_on(variables, secrets))
-    return replace(script, source=_with_beginning(script.source, setting_line(variables)), notes=notes)
+    source = _with_beginning(script.source, setting_line(variables))
+    return replace(script, source=source, notes=notes, variables=variables)
 
 
 def _home() -> Path | None:

@@ -22,6 +22,8 @@ _OWN = frozenset({
     "HOSTNAME", "VIRTUAL_ENV", "_",
 })  # fmt: skip
 _OWN_BEGINNINGS = ("LC_", "PYTHON", "PYTEST_", "XDG_", "TORCHBISECT_")
+# Of the variables that every process of a run is given: those by which another shell can get another verdict.
+_SHAPE_RESULTS = ("OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "CUDA_VISIBLE_")
 _LONGEST_VALUE = 1_000
 
 
@@ -43,6 +45,11 @@ def shell_variables(texts: Sequence[str], shell: Mapping[str, str]) -> tuple[dic
     usable = [name for name in usable if name in of_torch or not name.startswith(("TORCH", "PYTORCH", "TRITON"))]
     secrets = tuple(name for name in usable if name not in of_torch and _SECRET.search(name))
     return {name: shell[name] for name in usable if name not in secrets}, secrets
+
+
+def passed_variables(shell: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the shell that every run gets and that shape its results, such as ``OMP_NUM_THREADS``."""
+    return {name: shell[name] for name in PASSED_VARIABLES if name in shell and name.startswith(_SHAPE_RESULTS)}
 
 
 def setting_line(variables: Mapping[str, str]) -> str:

@@ -221,7 +221,7 @@ def _opened(stack: ExitStack, options: Options, path: Path) -> tuple[str, Repro]
     folder = unique_folder("files")
     stack.callback(remove_tree, folder)
     own = path == options.script
-    repro, _ = opened_repro(replace(options, script=path, arguments=options.arguments if own else ()), folder)
+    repro = opened_repro(replace(options, script=path, arguments=options.arguments if own else ()), folder).repro
     return str(path), repro
 
 
