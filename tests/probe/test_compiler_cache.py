@@ -57,6 +57,20 @@ def test_an_agent_builds_nothing_that_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
+def test_an_agent_compiles_first_wherever_a_compile_asks_for_the_instruction_sets() -> None:
+    """For one script, too: its own run would build the instruction sets anew."""
+    source = """\
+import torch
+from torchbisect.probe.agent.run.prewarm import first_compile_is_slow
+for compiled in (False, True):
+    torch._dynamo.config.enable_cpp_symbolic_shape_guards = compiled
+    print([first_compile_is_slow(backend) for backend in ("eager", "aot_eager", "inductor")])
+"""
+    said = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout
+    assert said.splitlines() == ["[False, False, True]", "[True, True, True]"]
+
+
+@pytest.mark.torch
 @pytest.mark.long
 def test_scripts_leave_nothing_in_the_compiler_cache(
     torch_of: Callable[[str], Venv], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from torchbisect.core.repro import fingerprint
 from torchbisect.core.verdict import Verdict
 from torchbisect.core.version import __version__
 from torchbisect.pipeline.session import Session
+from torchbisect.pipeline.warm_oracles import WarmOracles
 from torchbisect.probe.agent_client import AgentFailed
 from torchbisect.probe.module_sources import repro_identity
 from torchbisect.probe.oracle import Oracle, Question
@@ -36,13 +37,24 @@ def _kept_answer(data: Any) -> tuple[BuildAnswer, Facts | None]:
 class BuildOracle:
     """Asks builds and keeps their answers in the journal; it may be used from several threads.
 
+    Processes of builds stay open for later questions until ``end_idle``.
+
     Attributes:
         facts: what was read back from each installed build, by the build's name.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._oracles = WarmOracles(session.oracle, lambda build: session.sources.maker(build).has(build))
         self.facts: dict[str, Facts] = {}
+
+    def prepare(self, build: Build) -> None:
+        """Start the processes of an installed build that may be asked soon."""
+        self._oracles.prepare(build)
+
+    def end_idle(self) -> None:
+        """End the processes that wait for a question, and let their environments be removed."""
+        self._oracles.close()
 
     def ask(self, build: Build, question: Question, *, again: bool = False) -> BuildAnswer:
         """Ask a whole install of a build, or return the journal's answer; ``again`` asks an environment made anew."""
@@ -55,11 +67,15 @@ class BuildOracle:
         """Return the journal's first answer of a whole install, or ``None``."""
         return self._read(self._key(build, question, False), build.name)
 
-    def ask_run(self, build: Build, question: Question, number: int, oracle: Callable[[], Oracle]) -> BuildAnswer:
+    def ask_run(self, build: Build, question: Question, number: int) -> BuildAnswer:
         """Run a build once more, for a flaky script, or return the journal's answer; ``number`` counts from 1."""
 
+        def verdict() -> Verdict:
+            with self._lent(build) as oracle:
+                return oracle.ask_once(question)
+
         def ask() -> BuildAnswer:
-            return self._answer(lambda: oracle().ask_once(question))
+            return self._answer(verdict)
 
         return self._keep(self._key(build, question, "run", number), f"torch {build}, run {number}", build.name, ask)
 
@@ -80,6 +96,7 @@ class BuildOracle:
 
         def ask() -> BuildAnswer:
             def verdict() -> Verdict:
+                self.end_idle()
                 with opened() as environment, self._session.oracle_in(environment) as oracle:
                     return oracle.ask(question)
 
@@ -93,12 +110,18 @@ class BuildOracle:
 
     def _ask_install(self, build: Build, question: Question, again: bool) -> Callable[[], BuildAnswer]:
         def verdict() -> Verdict:
-            with self._session.oracle(build) as oracle:
-                self.facts[build.name] = oracle.environment.facts
+            with self._lent(build) as oracle:
                 # The oracle's journal has the first answer; ``ask_in_fresh_process`` does not read it.
                 return (oracle.ask_in_fresh_process if again else oracle.ask)(question)
 
         return lambda: self._answer(verdict)
+
+    @contextmanager
+    def _lent(self, build: Build) -> Iterator[Oracle]:
+        """Lend the oracle of a build, and keep the facts of its environment."""
+        with self._oracles.lend(build) as oracle:
+            self.facts[build.name] = oracle.environment.facts
+            yield oracle
 
     def _answer(self, verdict: Callable[[], Verdict]) -> BuildAnswer:
         """Return the answer for a verdict; an environment that fails is untestable."""

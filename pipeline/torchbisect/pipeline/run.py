@@ -245,29 +245,29 @@ class Pipeline:
         self._builder.part = "bisect"
         component = localized.localization.component if localized.localization else None
         rate = MismatchRate(localized.observed.shown, localized.observed.runs)
-        bisection = Bisection(self._session, failing, component, rate)
-        facts = bisection.build_oracle.facts
-        history = search_history(
-            self._session,
-            bisection,
-            Question(self._repro, subject.mismatch.signature, strictness=Strictness.TOLERANT),
-            shrunk,
-            shrink_again=lambda witnesses: self._minimize(oracle, subject, witnesses),
-            on_level=lambda level: self._builder.set_search([level], facts),
-            on_remark=self._builder.add_remark,
-        )
-        for remark in bisection.remarks_on_wheels(history.level, history.question):
-            self._builder.add_remark(remark)
-        self._save()
-        for found in refine(self._session, bisection, history.level, history.question, component):
-            self._builder.add_refinement(found, facts)
+        with Bisection(self._session, failing, component, rate) as bisection:
+            facts = bisection.build_oracle.facts
+            history = search_history(
+                self._session,
+                bisection,
+                Question(self._repro, subject.mismatch.signature, strictness=Strictness.TOLERANT),
+                shrunk,
+                shrink_again=lambda witnesses: self._minimize(oracle, subject, witnesses),
+                on_level=lambda level: self._builder.set_search([level], facts),
+                on_remark=self._builder.add_remark,
+            )
+            for remark in bisection.remarks_on_wheels(history.level, history.question):
+                self._builder.add_remark(remark)
             self._save()
-        with self._stage("bisect", "Confirm"):
-            if history.shrunk is not None and history.shrunk.stands_alone:
-                others = [build for build in boundary_builds(history.level.result) if build.name != failing.name]
-                self._builder.add_confirmations(
-                    confirm_on_builds(self._session, history.shrunk.repro_for_people, others)
-                )
+            for found in refine(self._session, bisection, history.level, history.question, component):
+                self._builder.add_refinement(found, facts)
+                self._save()
+            with self._stage("bisect", "Confirm"):
+                if history.shrunk is not None and history.shrunk.stands_alone:
+                    others = [build for build in boundary_builds(history.level.result) if build.name != failing.name]
+                    self._builder.add_confirmations(
+                        confirm_on_builds(self._session, history.shrunk.repro_for_people, others)
+                    )
 
     def _collect_versions(self, oracle: Oracle) -> None:
         """Collect what PyTorch's issue form asks for under Versions, with torch's own script."""

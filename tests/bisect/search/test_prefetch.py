@@ -35,7 +35,7 @@ def test_without_room_nothing_is_fetched() -> None:
     def fetch(item: int, cancel: threading.Event) -> None:
         raise AssertionError(item)
 
-    with Prefetcher(fetch, room=lambda _: False) as prefetcher:
+    with Prefetcher(fetch, room=lambda build, running: False) as prefetcher:
         prefetcher([1, 2], [3])
 
 
@@ -46,6 +46,6 @@ def test_no_more_builds_are_fetched_at_once_than_there_is_room_for() -> None:
         started.append(item)
         cancel.wait(10)
 
-    with Prefetcher(fetch, room=lambda running: running < 1) as prefetcher:
+    with Prefetcher(fetch, room=lambda build, running: running < 1) as prefetcher:
         prefetcher([1, 2], [3])
     assert started == [1]

@@ -129,11 +129,13 @@ class Prefetcher(Generic[T]):
 
     Args:
         fetch: fetches a build, until the event is set. It must not raise: a failure comes back when the build is asked.
-        room: called with the number of running fetches; false if the disk has no room for one more.
+        room: called with a build and the number of running fetches; false if the disk has no room for it.
     """
 
     def __init__(
-        self, fetch: Callable[[T, threading.Event], None], room: Callable[[int], bool] = lambda _: True
+        self,
+        fetch: Callable[[T, threading.Event], None],
+        room: Callable[[T, int], bool] = lambda build, running: True,
     ) -> None:
         self._fetch = fetch
         self._room = room
@@ -154,7 +156,7 @@ class Prefetcher(Generic[T]):
         for item in [item for item in self._running if item not in likely and item not in asking]:
             self._stop(item)
         for item in likely:
-            if item not in self._running and self._room(self._alive()):
+            if item not in self._running and self._room(item, self._alive()):
                 event = threading.Event()
                 thread = threading.Thread(target=self._fetch, args=(item, event), name=f"fetch {item}", daemon=True)
                 self._running[item] = event, thread

@@ -148,7 +148,8 @@ class Cache:
 
     def capacity(self) -> int:
         """Return the bytes that could be kept here if all that is here were removed."""
-        return min(self.free() + folder_size(self.root), self.limit)
+        free = self.free()
+        return self.limit if free >= self.limit else min(free + folder_size(self.root), self.limit)
 
     def evict(self, key: str) -> bool:
         """Remove one environment unless a run leases it; return true if it was removed."""

@@ -42,7 +42,7 @@ class Level:
 
 
 class Bisection:
-    """Searches the builds of a channel.
+    """Searches the builds of a channel. As a context manager it ends the processes that it leaves open.
 
     Attributes:
         build_oracle: answers for each build, and holds the facts of those that were installed.
@@ -64,6 +64,12 @@ class Bisection:
         self._rate = rate or MismatchRate(1, 1)
         self.flaky = not self._rate.always
         self.build_oracle = BuildOracle(session)
+
+    def __enter__(self) -> Bisection:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.build_oracle.end_idle()
 
     def search(self, question: Question) -> Level:
         """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
@@ -171,7 +177,11 @@ class Bisection:
             return thin.ask_again(build) if thin else self.build_oracle.ask(build, question, again=True)
 
         def fetch(build: Build, cancel: threading.Event) -> None:
-            sources.maker(build).prefetch(build, cancel)
+            if sources.maker(build).has(build):
+                self.build_oracle.prepare(build)
+            else:
+                self.build_oracle.end_idle()
+                sources.maker(build).prefetch(build, cancel)
 
         options = SearchOptions(
             bad=scope.bad,
@@ -184,7 +194,7 @@ class Bisection:
         # A partial wheel needs no install, so none is prefetched; an install beside a measured run would slow that.
         quiet = thin is not None or self._session.options.measure is not None
         jobs = self._session.options.candidates if thin else self._session.options.jobs or 1
-        with Prefetcher(fetch, lambda running: not quiet and self._has_room(running, builds[0])) as prefetcher:
+        with Prefetcher(fetch, lambda build, running: not quiet and self._has_room(build, running)) as prefetcher:
             return find_boundaries(
                 builds,
                 ask,
@@ -196,11 +206,11 @@ class Bisection:
                 on_answer=self._show,
             )
 
-    def _has_room(self, running: int, like: Build) -> bool:
-        """Return True if there is room to prefetch one more build beside those in progress and those in use."""
-        size = footprint_of(like)
+    def _has_room(self, build: Build, running: int) -> bool:
+        """Return True if there is room to prefetch a build beside those in progress and those in use."""
+        sources, size = self._session.sources, footprint_of(build)
         in_use = 1 + (self._session.options.jobs or 1)
-        return self._session.sources.cache.capacity() >= (running + in_use + 1) * (
+        return sources.maker(build).has(build) or sources.cache.capacity() >= (running + in_use + 1) * (
             size.installed + size.shared_installed
         )
 

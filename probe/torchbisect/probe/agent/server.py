@@ -27,7 +27,7 @@ from .message_stream import MessageStream
 from .run import protection, script_processes
 from .run.cleaning import PrivateFolders
 from .run.fork import Run, RunLimits, run_in_child
-from .run.prewarm import PREWARM_SECONDS, Prewarmer
+from .run.prewarm import PREWARM_SECONDS, Prewarmer, first_compile_is_slow
 from .run.tools import TOOLS
 from .run.workplace import Workplaces
 from .run.written_files import Watched
@@ -200,11 +200,8 @@ class Server:
         return Evidence(run_eager, run_compiled, script.repro["source"]).observation()
 
     def _prewarm(self, backends: Sequence[str], include_cheap: bool) -> None:
-        """Compile in the agent with those backends whose first compile is slow, or with all of them.
-
-        An agent that is asked about one script only saves time by this only for inductor.
-        """
-        chosen = [name for name in backends if include_cheap or name == "inductor"]
+        """Compile in the agent with those backends whose first compile is slow, or with all of them."""
+        chosen = [name for name in backends if include_cheap or first_compile_is_slow(name)]
         self._write({"id": self._question_id, "begun": "prewarm", "seconds": PREWARM_SECONDS})
         gc.disable()
         compiled = [self._prewarmer.prewarm(name) for name in chosen]

@@ -227,7 +227,8 @@ def _narrowed(session: Session, bug: KnownBug, edge: Edge) -> Heard:
     question = _questions(bug, (bug.options or {}).get("device"))[0]
     try:
         failing = named_build(options, session.sources, bad)
-        level = Bisection(session, failing, rate=rate).search(question)
+        with Bisection(session, failing, rate=rate) as bisection:
+            level = bisection.search(question)
     except (InputError, InstallFailed) as error:
         return Heard(Seen.NONE, edge=replace(edge, searched=True, note=f"not narrowed: {error}"))
     tested = tuple((str(one.item), str(one.status), one.reason or one.detail) for one in level.result.tested)

@@ -44,6 +44,11 @@ def _compiles_guards() -> bool:
     return bool(getattr(torch._dynamo.config, _CPP_GUARDS, False))
 
 
+def first_compile_is_slow(backend: str) -> bool:
+    """Return True if a script that is compiled once takes longer without ``Prewarmer.prewarm`` than with it."""
+    return backend == "inductor" or _compiles_guards()
+
+
 class Prewarmer:
     """The first compile with each backend, made at most once in this process."""
 

@@ -1,0 +1,105 @@
+"""Keep the oracles of the builds asked last, and start those of builds that may be asked next.
+
+The start of an oracle imports torch, which takes longer than most questions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+
+from torchbisect.core.build import Build
+from torchbisect.core.errors import TorchbisectError
+from torchbisect.probe.oracle import Oracle
+
+#: The most oracles that wait for a question: two that may be next, and the last one. Each is an imported torch.
+MOST_IDLE = 3
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """An oracle, what it was opened with, and the thread that starts it, if one does."""
+
+    oracle: Oracle
+    stack: ExitStack
+    starting: threading.Thread | None = None
+
+    def close(self) -> None:
+        with self.stack:
+            if self.starting is not None:
+                # A start that has got as far as a process ends with it; one that has not is waited for.
+                self.oracle.close()
+                self.starting.join()
+                self.oracle.close()
+
+
+class WarmOracles:
+    """Lends an oracle for each build, to one question at a time; it may be used from several threads.
+
+    Args:
+        opened: opens an oracle for a build; it raises ``InstallFailed`` if the build can't be installed here.
+        has: returns true if a build is installed. An idle oracle keeps its environment from removal, so all are closed
+            before another build is installed.
+    """
+
+    def __init__(self, opened: Callable[[Build], AbstractContextManager[Oracle]], has: Callable[[Build], bool]) -> None:
+        self._opened, self._has = opened, has
+        self._lock = threading.Lock()
+        self._idle: dict[Build, _Opened] = {}
+
+    def prepare(self, build: Build) -> None:
+        """Start the oracle of an installed build in the background. A failure is met by the question that needs it."""
+        with self._lock:
+            if build in self._idle:
+                return
+        with suppress(TorchbisectError):
+            stack, oracle = self._open(build)
+            thread = threading.Thread(target=_start, args=(oracle,), daemon=True, name=f"start {build}")
+            thread.start()
+            self._keep(build, _Opened(oracle, stack, thread))
+
+    @contextmanager
+    def lend(self, build: Build) -> Iterator[Oracle]:
+        """Lend the oracle of a build. Raises ``InstallFailed`` if it can't be installed here."""
+        with self._lock:
+            kept = self._idle.pop(build, None)
+        if kept is None:
+            if not self._has(build):
+                self.close()
+            stack, oracle = self._open(build)
+        else:
+            stack, oracle = kept.stack, kept.oracle
+            if kept.starting is not None:
+                kept.starting.join()
+        with stack:
+            yield oracle
+            self._keep(build, _Opened(oracle, stack.pop_all()))
+
+    def close(self) -> None:
+        """End all that are idle."""
+        with self._lock:
+            idle, self._idle = self._idle, {}
+        for opened in idle.values():
+            opened.close()
+
+    def _open(self, build: Build) -> tuple[ExitStack, Oracle]:
+        with ExitStack() as stack:
+            oracle = stack.enter_context(self._opened(build))
+            return stack.pop_all(), oracle
+
+    def _keep(self, build: Build, opened: _Opened) -> None:
+        """Keep an oracle, and close the one that has waited longest if they are too many."""
+        with self._lock:
+            surplus = [opened] if build in self._idle else []
+            self._idle.setdefault(build, opened)
+            while len(self._idle) > MOST_IDLE:
+                surplus.append(self._idle.pop(next(iter(self._idle))))
+        for one in surplus:
+            one.close()
+
+
+def _start(oracle: Oracle) -> None:
+    with suppress(TorchbisectError):
+        oracle.start()
