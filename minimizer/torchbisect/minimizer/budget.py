@@ -96,3 +96,8 @@ class Statistics:
     accepted: int = 0
     bytes_won: int = 0
     seconds: float = 0.0
+
+    @property
+    def mostly_failed(self) -> bool:
+        """Tell whether so few of its questions were answered yes that several edits in one rarely pay."""
+        return self.asked >= 4 and self.accepted * 3 < self.asked

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.budget import Budget, BudgetExhausted, Patience, PatienceEnded, Progress, Statistics
 from torchbisect.minimizer.candidate_filter import CandidateFilter
+from torchbisect.minimizer.syntax.canonical_names import canonical_text
 from torchbisect.minimizer.syntax.tree import count_nodes
 
 Ask = Callable[[str], Verdict]
@@ -48,6 +49,7 @@ class InterestingnessTest:
     sizes: list[tuple[int, int]] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     _accepted: dict[str, bool] = field(default_factory=dict)
+    _refused: set[str] = field(default_factory=set)
 
     def begin_round(self, tree: ast.Module) -> None:
         """Start a round from this script as if nothing had been asked; cached answers only save questions."""
@@ -69,6 +71,7 @@ class InterestingnessTest:
     def is_interesting(self, text: str, following: Iterable[str] = ()) -> bool:
         """Tell whether a text shows the mismatch, from the cache if it was asked about before.
 
+        A text that differs only in its names from one that does not show the mismatch is not asked about.
         ``following`` are the next candidates after a no. Raises ``BudgetExhausted`` before one question too many.
         """
         if text not in self.requested:
@@ -80,12 +83,18 @@ class InterestingnessTest:
                 raise BudgetExhausted
             if self.patience is not None and self.patience.has_ended(self.asked, self.sizes):
                 raise PatienceEnded
+            form = canonical_text(text)
+            if form in self._refused:
+                self.answers[text] = False
+                return False
             statistics, before = self.current, time.monotonic()
             self.asked += 1
             statistics.asked += 1
             self.expect(f"{other}\n" for other in following if other != text and other not in self.answers)
             self.answers[text] = self.ask(text + "\n").same
             statistics.seconds += time.monotonic() - before
+            if not self.answers[text]:
+                self._refused.add(form)
         return self.answers[text]
 
     def passes_filter(self, tree: ast.Module, text: str) -> bool:

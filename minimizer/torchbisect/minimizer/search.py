@@ -126,6 +126,25 @@ class ReductionSearch:
                 return item[0]
         return None
 
+    def attempt_once(self, edit: Edit, tree: ast.Module | None, base: ast.Module | None = None) -> bool:
+        """Attempt a tree that an edit of the best, or of ``base``, leads to, unless it has failed in this round."""
+        key = self._edit_keys(base or self.tree)(edit)
+        if key in self._failed:
+            return False
+        won = self.attempt(tree)
+        if not won:
+            self._failed.add(key)
+        return won
+
+    def attempt_first_once(self, edits: Sequence[Edit], made: Callable[[Edit], ast.Module | None]) -> int | None:
+        """Attempt the trees made of edits that have not failed before; return the place of the one accepted."""
+        edit_key = self._edit_keys(self.tree)
+        keys = [edit_key(edit) for edit in edits]
+        untried = [place for place, key in enumerate(keys) if key not in self._failed]
+        won = self.attempt_first(made(edits[place]) for place in untried)
+        self._failed.update(keys[place] for place in untried[:won])
+        return None if won is None else untried[won]
+
     def attempt_edits(self, edits: Iterable[Edit]) -> bool:
         """Attempt the best tree with these edits; return ``False`` also if they are invalid."""
         return self.attempt(apply_or_none(self.tree, edits))
@@ -160,20 +179,25 @@ class ReductionSearch:
     def delta_debug(self, edits: Sequence[Edit]) -> int:
         """Make as many of these edits as the mismatch allows, and return their number.
 
-        The edits are made all at once, then in halves, as in delta debugging. The last edits are made first: uses of a
-        name stand behind its definition, so they have to be removed before it. All edits are edits of the current tree.
+        The edits are made all at once, then in halves, as in delta debugging; one by one where the questions of this
+        pass mostly failed so far. The last edits are made first: uses of a name stand behind its definition, so they
+        have to be removed before it. All edits are edits of the current tree.
         """
-        base, kept = self.tree, list[Edit]()
+        base, kept, consecutive = self.tree, list[Edit](), 0
         edit_key = self._edit_keys(base)
-        stack = [[edit for edit in edits if edit_key(edit) not in self._failed]]
+        wanted = [edit for edit in edits if edit_key(edit) not in self._failed]
+        stack = [[edit] for edit in wanted] if self.interestingness.current.mostly_failed else [wanted]
         while stack:
             part = stack.pop()
+            for _ in range(2 ** (consecutive - 1) - 1 if consecutive >= BATCH_AFTER else 0):
+                part = [*stack.pop(), *part] if stack else part
             rest = [*stack, *_halves(part)]
             following = (apply_or_none(base, [*kept, *item]) for item in _parts_if_all_fail(rest))
             if self.attempt(apply_or_none(base, [*kept, *part]), following):
                 kept.extend(part)
+                consecutive += 1
                 continue
-            stack = rest
+            stack, consecutive = rest, 0
             if len(part) == 1:
                 self._failed.add(edit_key(part[0]))
         return len(kept)

@@ -261,9 +261,14 @@ def _annotation_edits(node: ast.AST) -> list[Edit]:
 def attempt_and_clean(search: ReductionSearch, edits: Sequence[Edit], place: int = 0) -> int | None:
     """Attempt one edit after the other, each with the removal of what it leaves unused and has no side effect.
 
-    The attempts start at ``place``. Returns the position of the edit that was accepted, or ``None`` if none was.
+    The attempts start at ``place``, and leave out what failed before in this round. Returns the position of the edit
+    that was accepted, or ``None`` if none was.
     """
     base = search.tree
-    made = (apply_or_none(base, [edit]) for edit in edits[place:])
-    won = search.attempt_first(tree and without_unused(tree, harmless=True) for tree in made)
+
+    def made(edit: Edit) -> ast.Module | None:
+        tree = apply_or_none(base, [edit])
+        return tree and without_unused(tree, harmless=True)
+
+    won = search.attempt_first_once(edits[place:], made)
     return None if won is None else place + won

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 from torchbisect.core.trace import Trace
 from torchbisect.minimizer.search import BATCH_AFTER, ReductionSearch
-from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, Replacement, apply, apply_or_none, copied
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply_or_none, copied
 from torchbisect.minimizer.syntax.scope import bound_names, enclosing, references
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression, expression_or_none, parents, walk
 from torchbisect.minimizer.unused import attempt_and_clean, without_unused
@@ -67,19 +67,17 @@ def _end_early(search: ReductionSearch, function: ast.FunctionDef | ast.AsyncFun
     low, high = 0, len(ends)
     while low < high:
         middle = (low + high) // 2
-        try:
-            shown = search.attempt(without_unused(apply(base, [ends[middle]]), harmless=True))
-        except InvalidEdit:
-            shown = False
-        if shown:
+        last, edit = ends[middle]
+        cut = apply_or_none(base, [edit])
+        if search.attempt_once(Edit.remove(last), cut and without_unused(cut, harmless=True), base):
             high = middle
         else:
             low = middle + 1
 
 
-def _early_ends(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Edit]:
-    """Return an edit for each statement that the function may end at, the first one first."""
-    found: list[Edit] = []
+def _early_ends(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[tuple[ast.stmt, Edit]]:
+    """Return each statement that the function may end at, with the edit, the first one first."""
+    found: list[tuple[ast.stmt, Edit]] = []
     last = function.body[-1]
     assert isinstance(last, ast.Return)
     for number, statement in enumerate(function.body[:-1]):
@@ -92,7 +90,7 @@ def _early_ends(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Edit]:
             value = ast.Tuple(elts=[value] * len(last.value.elts), ctx=ast.Load())
         rest = function.body[number + 1 : -1]
         if last.value is not None and (rest or ast.dump(value) != ast.dump(last.value)):
-            found.append(Edit((*((item, None) for item in rest), (last.value, value))))
+            found.append((statement, Edit((*((item, None) for item in rest), (last.value, value)))))
     return found
 
 

@@ -56,20 +56,21 @@ def expressions(search: ReductionSearch) -> None:
             return
         tried.add(candidate.key)
         before = search.interestingness.asked
-        won = search.attempt(candidate.tree)
-        asked += search.interestingness.asked - before
-        failed = 0 if won else failed + 1
+        won = search.attempt_once(candidate.edit, candidate.tree)
+        questions = search.interestingness.asked - before
+        asked, failed = asked + questions, 0 if won else failed + questions
         if won:
             candidates = _replacements(search.tree, trace)
 
 
 @dataclass(frozen=True)
 class _Replacement:
-    """A tree with one expression replaced, its size, and what identifies the replacement from tree to tree."""
+    """A tree with one expression replaced, its size, the edit, and what identifies it from tree to tree."""
 
     nodes: int
     key: str
     tree: ast.Module
+    edit: Edit
 
 
 def _replacements(tree: ast.Module, trace: Trace) -> list[_Replacement]:
@@ -78,10 +79,11 @@ def _replacements(tree: ast.Module, trace: Trace) -> list[_Replacement]:
     places = sorted(_valued(tree, trace), key=lambda pair: -count_nodes(pair[0]))
     for node, text in places[:MOST_MEASURED]:
         for value in _values(tree, node, text):
-            changed = apply_or_none(tree, [Edit.of(node, value)])
+            edit = Edit.of(node, value)
+            changed = apply_or_none(tree, [edit])
             changed = None if changed is None else with_imports(without_unused(changed, harmless=True))
             if changed is not None and (nodes := count_nodes(changed)) <= size - LEAST_GAIN:
-                found.append(_Replacement(nodes, f"{_position(node)} {ast.dump(value)}", changed))
+                found.append(_Replacement(nodes, f"{_position(node)} {ast.dump(value)}", changed, edit))
     return sorted(found, key=lambda item: item.nodes)
 
 

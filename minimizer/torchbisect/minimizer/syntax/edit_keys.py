@@ -40,9 +40,17 @@ def edit_keys(tree: ast.Module) -> Callable[[Edit], str]:
     def key(edit: Edit) -> str:
         known = [owners[id(node)] for node, _ in edit.changes if id(node) in owners]
         where = "\n".join(places[id(owner)] for owner in known)
-        return f"{where}\n" + "\n".join(f"{_described(old)} -> {_effect(old, new)}" for old, new in edit.changes)
+        return f"{where}\n" + "\n".join(f"{_changed(old, new)} -> {_effect(old, new)}" for old, new in edit.changes)
 
     return key
+
+
+def _changed(old: ast.AST, new: Replacement) -> str:
+    """Return what tells a changed node from others: its text, or only its start for a statement that goes.
+
+    A statement that the mismatch needs is still needed when a part of it has become smaller.
+    """
+    return _start(old) if new is None and isinstance(old, ast.stmt) else _described(old)
 
 
 def _start(node: ast.stmt) -> str:
