@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import json
+import shlex
 import string
 import time
-from urllib.parse import quote
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import example, given
@@ -32,6 +37,15 @@ TOKENS = st.one_of(
     st.text(string.ascii_uppercase + string.digits, min_size=16, max_size=16).map("AKIA".__add__),
     st.builds("xox{}-{}".format, st.sampled_from("abps"), words(24, "-")),
     st.builds("eyJ{}.eyJ{}.{}".format, words(20, "_-"), words(20, "_-"), words(20, "_-")),
+    st.builds("{}_{}_{}".format, st.sampled_from(["sk", "rk"]), st.sampled_from(["live", "test"]), words(24)),
+    st.builds(
+        "{}{}".format, st.sampled_from(["ya29.", "nvapi-", "gsk_", "r8_", "hvs.", "lin_api_", "ATATT3"]), words(60)
+    ),
+    st.builds(
+        "SG.{}.{}".format,
+        st.text(ALPHANUMERIC, min_size=22, max_size=22),
+        st.text(ALPHANUMERIC, min_size=43, max_size=43),
+    ),
 )
 #: Texts without a character that could go on with a token.
 AROUND = st.text(st.sampled_from(list(" \n\t.,;:!?()[]{}\"'=/\\|&#%@*äß…")), max_size=12)
@@ -75,6 +89,28 @@ def test_a_token_of_a_known_form_is_removed_wherever_it_stands(before: str, toke
         ('AWS_SECRET_ACCESS_KEY="§"', 'AWS_SECRET_ACCESS_KEY="****"'),
         ("-----BEGIN RSA PRIVATE KEY-----\n§\n-----END RSA PRIVATE KEY-----\nrest", "****\nrest"),
         ("-----BEGIN OPENSSH PRIVATE KEY-----\\n§\\n§", "****"),
+        ('{"password": "§", "user": "ann"}', '{"password": "****", "user": "ann"}'),
+        ('{\\"api_key\\": \\"§\\"}', '{\\"api_key\\": \\"****\\"}'),
+        ("Client(auth_token='§', url=1)", "Client(auth_token='****', url=1)"),
+        ('os.environ["WANDB_API_KEY"] = "§"', 'os.environ["WANDB_API_KEY"] = "****"'),
+        ("aws_secret_access_key = §+§/§", "aws_secret_access_key = ****"),
+        ('{"SecretAccessKey": "§"}', '{"SecretAccessKey": "****"}'),
+        ("AccountName=a;AccountKey=§§==;EndpointSuffix=core", "AccountName=a;AccountKey=****;EndpointSuffix=core"),
+        ("Server=db;Uid=ann;Pwd=§;", "Server=db;Uid=ann;Pwd=****;"),
+        ("host=db user=ann password=§ dbname=x", "host=db user=ann password=**** dbname=x"),
+        ("train.py --hf-token § --epochs 1", "train.py --hf-token **** --epochs 1"),
+        ("train.py --password=§", "train.py --password=****"),
+        ("curl -u ann:§ https://h.example", "curl -u ann:**** https://h.example"),
+        ("X-Api-Key: §§", "X-Api-Key: ****"),
+        ("{'PRIVATE-TOKEN': '§§'}", "{'PRIVATE-TOKEN': '****'}"),
+        ("Authorization: §§", "Authorization: ****"),
+        ("Set-Cookie: sid=§; Path=/", "Set-Cookie: ****"),
+        ("machine h.example\n  login ann\n  password §\n", "machine h.example\n  login ann\n  password ****\n"),
+        ('{"auths": {"h.example": {"auth": "§§"}}}', '{"auths": {"h.example": {"auth": "****"}}}'),
+        ("ENV SECRET_KEY §", "ENV SECRET_KEY ****"),
+        ("http_proxy=ann:§@proxy:8080", "http_proxy=ann:****@proxy:8080"),
+        ("https://hooks.slack.com/services/T1/B2/§", "https://hooks.slack.com/services/****"),
+        ("PuTTY\nPrivate-Lines: 1\n§§§§", "PuTTY\nPrivate-Lines: 1\n****"),
     ],
 )
 def test_secrets_in_their_places(text: str, shown: str | None) -> None:
@@ -103,6 +139,12 @@ def test_secrets_in_their_places(text: str, shown: str | None) -> None:
         "pypi-simple>=1.6",
         "eyJ is how a token begins",
         "def forward(self, x): return torch.sin(x) / 2 @ self.weight",
+        "token = tokens[0]; next_token=self.head2.token_of(x); secret_key = torch.int64; api_key=None",
+        'AutoTokenizer(pad_token="<pad0>", unk_token="[UNK0]", token="EMPTY", bos_token="<|start0|>")',
+        "lambda x:weights1@bias and image:tag1234@sha256:0123 and a[1:n2ndpart]@b",
+        "the password: letters and digits, the login name and password of ann",
+        "train.py --max-tokens 1024 --token-type bpe --secret -x",
+        "Cookie: none and x-ray: 1, and password=os.environ['PASSWORD']",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
@@ -132,6 +174,34 @@ def test_a_second_pass_changes_nothing(text: str) -> None:
 def test_the_value_of_a_secret_variable_is_removed(before: str, value: str, after: str) -> None:
     scrubber = Scrubber(known_secrets({"MY_API_KEY": value}))
     assert value not in scrubber(before + value + after)
+
+
+@pytest.mark.parametrize(
+    "written", [repr, ascii, json.dumps, html.escape, quote_plus, shlex.quote, lambda text: repr(text.encode()),
+                lambda text: base64.b64encode(text.encode()).decode()]
+)  # fmt: skip
+def test_the_value_of_a_secret_variable_as_programs_write_it(written: Callable[[str], str]) -> None:
+    value = "p'w\"ä\n&<x>7"
+    text = f"it is {written(value)}."
+    result = Scrubber(known_secrets({"DB_PASSWORD": value}))(text)
+    assert HIDDEN in result
+    assert len(result) < 20
+
+
+@pytest.mark.parametrize("words", [("--hf-token", "§"), ("--db-password=§",), ("-x", "--api_key", "§", "y")])
+def test_the_argument_of_a_secret_option_is_removed_wherever_it_stands(words: tuple[str, ...]) -> None:
+    """The script prints what it was given; a word that begins with a dash is the next option."""
+    found = known_secrets({}, [word.replace("§", SURE) for word in words])
+    assert found == {SURE}
+    assert Scrubber(found)(f"logged in with '{SURE}'") == "logged in with '****'"
+    assert known_secrets({}, ["--token", "--verbose"]) == set()
+
+
+def test_the_lines_of_a_secret_variable() -> None:
+    scrubber = Scrubber(known_secrets({"SIGNING_KEY": "-----BEGIN OTHER-----\nfirstline1234\nsecondline1234\n"}))
+    assert (
+        scrubber("  firstline1234\n  secondline1234\n-----BEGIN OTHER-----") == "  ****\n  ****\n-----BEGIN OTHER-----"
+    )
 
 
 def test_the_secrets_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,14 +247,24 @@ def test_home_folders(text: str, shown: str) -> None:
         "%3A%2F%2F",
         " ",
         "/home/",
+        "password=",
+        "api_key: a1",
+        "a_",
+        "a.",
+        "x-a-",
+        "--token ",
+        "login a password ",
+        " -u a:",
+        "a:b1ccccc@",
+        "cookie: a",
+        "Private-Lines: 1\n",
     ],
 )
 def test_the_time_grows_with_the_length(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))
-        begun = time.perf_counter()
+        begun = time.process_time()
         Scrubber(["hunter2hunter2"], "/home/ann")(text)
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
-    seconds(10_000)
-    assert seconds(200_000) < 2.0
+    assert seconds(200_000) < 20 * max(seconds(20_000), 0.1)

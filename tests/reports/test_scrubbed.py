@@ -64,3 +64,12 @@ def test_a_report_without_secrets_has_no_notice(whole: Report) -> None:
 def test_a_second_pass_changes_nothing(report: Report) -> None:
     once = scrubbed(report)
     assert scrubbed(once).to_json() == once.to_json()
+
+
+def test_an_argument_of_the_script_that_is_a_secret(whole: Report) -> None:
+    """``torchbisect report`` shows a report in a process that did not get the arguments itself."""
+    logs = Logs("signing in with letmein-please", "")
+    shown = scrubbed(replace(whole, arguments=("--db-password", "letmein-please"), logs=logs))
+    assert shown.arguments == ("--db-password", "****")
+    assert shown.logs is not None
+    assert "letmein" not in shown.logs.eager

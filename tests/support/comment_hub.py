@@ -66,7 +66,9 @@ class Handler(BaseHTTPRequestHandler):
             self.hub.comments[:] = [c for c in self.hub.comments if c not in found]
             return self.send(204 if found else 404, {"message": "Not Found"})
         if method == "PATCH":
-            comment = next(c for c in self.hub.comments if path.endswith(f"/comments/{c['id']}"))
+            comment = next((c for c in self.hub.comments if path.endswith(f"/comments/{c['id']}")), None)
+            if comment is None:
+                return self.send(404, {"message": "Not Found"})
             comment["body"] = body
             return self.send(200, comment)
         if method == "POST":

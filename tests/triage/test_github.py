@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -146,6 +147,81 @@ def test_a_strangers_comment_is_not_edited(hub: Hub, github: GitHub) -> None:
     hub.say("mallory", "<!-- m -->\nmine")
     github.comment_once(PLACE, "<!-- m -->\none", "<!-- m -->")
     assert [c["body"] for c in hub.comments] == ["<!-- m -->\nmine", "<!-- m -->\none"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["> <!-- m -->\n> quoted", "```\n<!-- m -->\n```", "<!-- m --> is its first line", "\n<!-- m -->\nx", "<!-- m --><!-- m -->"],
+    ids=["quote", "code", "words", "second", "twice"],
+)  # fmt: skip
+def test_a_comment_of_the_same_account_that_quotes_the_line_is_not_edited(hub: Hub, github: GitHub, body: str) -> None:
+    """Every workflow of a repository writes as the same account."""
+    hub.say("github-actions[bot]", body)
+    github.comment_once(PLACE, "<!-- m -->\none", "<!-- m -->")
+    assert [c["body"] for c in hub.comments] == [body, "<!-- m -->\none"]
+
+
+@pytest.mark.parametrize(("login", "old"), [("GitHub-Actions[bot]", "<!-- m -->\nold"), ("github-actions[bot]", "<!-- m -->\r\nold")])  # fmt: skip
+def test_the_own_comment_as_github_may_write_it(hub: Hub, github: GitHub, login: str, old: str) -> None:
+    hub.say(login, old)
+    github.comment_once(PLACE, "<!-- m -->\nnew", "<!-- m -->")
+    assert [c["body"] for c in hub.comments] == ["<!-- m -->\nnew"]
+
+
+def test_calls_at_the_same_time_where_the_list_of_comments_lags_behind(hub: Hub) -> None:
+    lag = 0.7
+    made: dict[int, float] = {}
+
+    class Lagging(Handler):
+        def page(self, items: list[dict[str, Any]], query: str, wrapped: bool = False) -> None:
+            now = time.monotonic()
+            seen = [item for item in items if now - made.setdefault(item["id"], now) >= lag]
+            super().page(seen, query, wrapped)
+
+    def call(number: int) -> None:
+        with GitHub("secret", base=hub.base) as github:
+            github.comment_once(PLACE, f"<!-- m -->\n{number}", "<!-- m -->")
+
+    with listening(type("Bound", (Lagging,), {"hub": hub})) as hub.base:
+        threads = [threading.Thread(target=call, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert len([line for line in hub.requests if line.startswith("POST")]) == 3
+    assert len(hub.comments) == 1
+
+
+def test_a_comment_that_is_deleted_while_it_is_edited_is_written_again(hub: Hub, github: GitHub, waits: Waits) -> None:
+    hub.say("github-actions[bot]", "<!-- m -->\nold")
+
+    def delete(request: str) -> None:
+        if request.startswith("PATCH"):
+            hub.comments.clear()
+
+    hub.before_answer = delete
+    github.comment_once(PLACE, "<!-- m -->\nnew", "<!-- m -->")
+    assert [c["body"] for c in hub.comments] == ["<!-- m -->\nnew"]
+    assert waits == [1.0]
+
+
+def test_a_list_of_comments_without_end(hub: Hub, github: GitHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchbisect.triage.github.MOST_PAGES", 4)
+    for number in range(30):
+        hub.say("ann", str(number))
+    with pytest.raises(MachineError, match="#12 has more than 4 pages"):
+        list(github.comments(PLACE))
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_an_issue_that_was_moved_gets_no_comment(hub: Hub, github: GitHub, status: int) -> None:
+    def move(request: str) -> None:
+        if request.startswith("POST"):
+            hub.errors = [(status, {"Location": f"{hub.base}/repos/a/b/issues/3/comments"}, "Moved Permanently")]
+
+    hub.before_answer = move
+    with pytest.raises(InputError, match="it was moved"):
+        github.comment_once(PLACE, "<!-- m -->\nnew", "<!-- m -->")
 
 
 def test_a_lost_answer_does_not_write_twice(hub: Hub, github: GitHub, waits: Waits) -> None:
@@ -285,6 +361,27 @@ def test_a_comment_says_that_the_text_was_edited(hub: Hub, whole: Report, tmp_pa
     (comment,) = hub.comments
     assert "so nothing was run" in comment["body"]
     assert "Missing" not in comment["body"]
+
+
+def test_a_title_that_was_edited_after_the_label_counts_for_nothing(hub: Hub, tmp_path: Path) -> None:
+    """It may state the torch that is installed."""
+    text = "```python\nimport torch\ntorch.compile(abs)(torch.ones(1))\n```"
+    seen = {**hub.issue, "title": "fails with torch==2.8.0", "body": text}
+    (tmp_path / "event.json").write_text(json.dumps({"action": "labeled", "issue": seen}))
+    (tmp_path / "issue.json").write_text(json.dumps({**seen, "title": "fails with torch==2.1.0"}))
+    done = step("read", str(tmp_path / "issue.json"), str(tmp_path / "out"), "--event", str(tmp_path / "event.json"))
+    assert done.exit_code == 0, done.output
+    assert "runnable: true" in done.output
+    assert "torch: 2.8.0" in done.output
+
+
+@pytest.mark.parametrize("event", ['{"action": "labeled"}', '{"action": "labeled", "issue": null}', "", "[" * 5000])
+def test_an_event_of_a_label_without_its_issue_runs_nothing(hub: Hub, tmp_path: Path, event: str) -> None:
+    (tmp_path / "event.json").write_text(event)
+    (tmp_path / "issue.json").write_text(json.dumps({**hub.issue, "body": "```python\nimport torch\n```"}))
+    done = step("read", str(tmp_path / "issue.json"), str(tmp_path / "out"), "--event", str(tmp_path / "event.json"))
+    assert done.exit_code == 2
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_outcome_of_a_run(whole: Report, tmp_path: Path) -> None:

@@ -8,58 +8,29 @@ the length of the text and not faster.
 
 from __future__ import annotations
 
+import base64
 import functools
+import html
 import itertools
 import json
 import os
 import re
+import shlex
 import sys
-from collections.abc import Iterable, Mapping
-from urllib.parse import quote, unquote
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote, quote_plus, unquote
+
+from torchbisect.core.secret_forms import END, ENCODED_PATTERNS, PARAMETER, PATTERNS, SECRET_OPTION
 
 #: The text in place of a secret.
 HIDDEN = "****"
 
-_END = r"\s'\"<>`\\"
 # A quote may be part of a password, and may also end the address.
-_ADDRESSES = re.compile(rf"(?:[A-Za-z][A-Za-z0-9+.-]{{0,20}})?://(?:[^{_END}]|'(?![,)\]}};:\s]|$))*")
+_ADDRESSES = re.compile(rf"(?:[A-Za-z][A-Za-z0-9+.-]{{0,20}})?://(?:[^{END}]|'(?![,)\]}};:\s]|$))*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}$")
 _AUTHORITY = re.compile(r"[^/?#]*")
 _PORT = re.compile(r":\d{1,5}$|:$")
-_USER_ENCODED = re.compile(rf"(%3A%2F%2F)(?:(?!%2F)[^&{_END}])*%40", re.IGNORECASE)
-_SECRET_NAME = (
-    r"(?:[\w.-]{0,40}[_.-])?(?:token|secret|password|passwd|passphrase|pwd|signature|sig|api_?key|access_?key(?:_?id)?"
-    r"|awsaccesskeyid|private_?key|key|auth|authorization|credentials?|session|jwt|sas)"
-)
-_PARAMETER = re.compile(rf"([?&;#]{_SECRET_NAME}=)(?!\*{{4}}(?:[&;#{_END}]|$))[^&;#{_END}]+", re.IGNORECASE)
-_PARAMETER_ENCODED = re.compile(
-    rf"((?:%3F|%26){_SECRET_NAME}%3D)(?!\*{{4}})(?:(?!%26|%23)[^&;#{_END}])+", re.IGNORECASE
-)
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S])*(?:-----END [A-Z0-9 ]{0,60}-----)?"
-)
-_HEADER = re.compile(
-    r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|digest)\s{1,3})(?!\*{4})[^\s,;'\"\\]+",
-    re.IGNORECASE,
-)
-_BEARER = re.compile(r"\b((?:bearer|basic) {1,3})(?=[A-Za-z._~+/=-]{0,200}\d)[A-Za-z0-9._~+/=-]{16,}", re.IGNORECASE)
-_ASSIGNED = re.compile(
-    r"(?<![A-Z0-9_])([A-Z][A-Z0-9_]{0,60}(?:TOKEN|SECRET|PASSWORD|PASSWD|_KEY)=['\"]?)"
-    r"(?=[^\s\d'\"]{0,200}\d)(?=[^\sA-Za-z'\"]{0,200}[A-Za-z])[^\s'\"]{8,}"
-)
-_TOKENS = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
-    r"|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt|oas)-[A-Za-z0-9_.-]{15,}"
-    r"|pypi-(?:Ag[A-Za-z0-9_-]{14,}|[A-Za-z0-9_-]{50,})"
-    r"|hf_[A-Za-z0-9]{20,}"
-    r"|sk-(?=[a-z_-]{0,200}[A-Z0-9])[A-Za-z0-9_-]{20,}"
-    r"|(?:AKIA|ASIA|AROA|AIDA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
-    r"|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"
-    r"|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"
-    r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"
-    r")"
-)
+_USER_ENCODED = re.compile(rf"(%3A%2F%2F)(?:(?!%2F)[^&{END}])*%40", re.IGNORECASE)
 _HOMES = re.compile(
     r"(?<![\w.~…*-])(?:(?:/(?:home|Users)/|(?<![\\/])[A-Za-z]:[\\/]{1,2}Users[\\/]{1,2})(?!~)[^\s/\\'\"`<>|;:,()\[\]{}=]+"
     r"|/root(?![\w.-]))"
@@ -80,7 +51,7 @@ class Scrubber:
     """Removes secrets from texts; ``values`` are secrets by themselves, ``home`` is the user's home folder."""
 
     def __init__(self, values: Iterable[str] = (), home: str = "") -> None:
-        forms = {form for value in values for form in (value, quote(value, safe=""), json.dumps(value)[1:-1])}
+        forms = {form for value in values for form in _forms(value)}
         ordered = sorted(forms, key=lambda form: (-len(form), form))
         self._values = re.compile("|".join(map(_bounded, ordered))) if ordered else None
         home = home.rstrip("/")
@@ -105,11 +76,13 @@ class Scrubber:
         if "://" in text:
             text = _ADDRESSES.sub(lambda found: _without_users(found.group()), text)
         if "%" in text:
-            text = _PARAMETER_ENCODED.sub(rf"\1{HIDDEN}", _USER_ENCODED.sub(r"\1", text))
-        text = _PRIVATE_KEY.sub(HIDDEN, text)
-        for pattern in (_PARAMETER, _HEADER, _BEARER, _ASSIGNED):
-            text = pattern.sub(rf"\g<1>{HIDDEN}", text)
-        text = _TOKENS.sub(HIDDEN, text)
+            text = _USER_ENCODED.sub(r"\1", text)
+            for pattern in ENCODED_PATTERNS:
+                text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+        lowered = text.lower()
+        for words, pattern in PATTERNS:
+            if any(word in lowered for word in words):
+                text = pattern.sub(rf"\g<1>{HIDDEN}", text)
         return self._values.sub(HIDDEN, text) if self._values is not None else text
 
 
@@ -123,18 +96,32 @@ def scrub_secrets(text: str) -> str:
     return scrubber().secrets(text)
 
 
-def scrubber() -> Scrubber:
-    """Return the scrubber for this process's variables, arguments and home folder."""
-    return _scrubber(tuple(sorted(known_secrets(os.environ, sys.argv))), os.environ.get("HOME", ""))
+def scrubber(arguments: Iterable[str] = ()) -> Scrubber:
+    """Return the scrubber for this process's variables, arguments and home folder, and for more arguments."""
+    found = known_secrets(os.environ, sys.argv) | known_secrets({}, arguments)
+    return _scrubber(tuple(sorted(found)), os.environ.get("HOME", ""))
 
 
 def known_secrets(variables: Mapping[str, str], arguments: Iterable[str] = ()) -> set[str]:
-    """Return the values of variables whose names sound secret, and the passwords in all addresses."""
+    """Return the values of variables and options whose names sound secret, and the passwords in all addresses."""
+    arguments = tuple(arguments)
     found = {value for name, value in variables.items() if _SECRET_VARIABLE.search(name)}
+    found |= set(_arguments_of_secret_options(arguments))
     for text in (*variables.values(), *arguments):
         if "://" in text:
             found |= {part for match in _ADDRESSES.finditer(text) for part in _passwords(match.group())}
+            found |= {match.group()[match.end(1) - match.start() :] for match in PARAMETER.finditer(text)}
     return {value for value in found if _SHORTEST <= len(value) <= 4096 and value.lower() not in _PLAIN_VALUES}
+
+
+def _arguments_of_secret_options(arguments: tuple[str, ...]) -> Iterator[str]:
+    """Yield what follows an option such as ``--hf-token``, in its own word or after an equals sign."""
+    for word, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+        option, equals, value = word.partition("=")
+        if SECRET_OPTION.fullmatch(option):
+            given = value if equals else following
+            if not given.startswith("-"):
+                yield given
 
 
 @functools.lru_cache(maxsize=16)
@@ -179,6 +166,18 @@ def _passwords(address: str) -> set[str]:
         secret = password if colon else "" if before.lower().endswith("ssh") else user
         found |= {secret, unquote(secret)}
     return found
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Yield the ways in which programs and files write a value, and the long lines of one that has several."""
+    data = value.encode("utf-8", "surrogateescape")
+    yield from (value, quote(value, safe=""), quote_plus(value), html.escape(value), html.escape(value, quote=False))
+    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    yield from (repr(value)[1:-1], ascii(value)[1:-1], repr(data)[2:-1], shlex.quote(value))
+    yield base64.b64encode(data).decode()
+    lines = value.splitlines()
+    if len(lines) > 1:
+        yield from (line for line in map(str.strip, lines) if len(line) >= _LONG and not line.startswith("-----"))
 
 
 def _bounded(value: str) -> str:

@@ -16,7 +16,7 @@ def scrubbed(report: Report) -> Report:
     the part that is the same on every machine. A second call changes nothing.
     """
     data = report.to_json()
-    shown: dict[str, Any] = _scrubbed(data, "", scrubber())
+    shown: dict[str, Any] = _scrubbed(data, "", scrubber(report.arguments))
     changed = [name for name in ("minimal", "original") if data[name] and data[name]["source"] != shown[name]["source"]]
     notices = [_NOTICES[name] for name in changed if _NOTICES[name] not in shown["notices"]]
     return Report.from_json({**shown, "notices": [*shown["notices"], *notices]})

@@ -30,6 +30,11 @@ API = "https://api.github.com"
 #: The account that the token of a workflow writes as.
 ACTIONS_BOT = "github-actions[bot]"
 
+#: Pages of one answer. GitHub keeps 2,500 comments under an issue and finds 1,000 issues, a hundred on a page.
+MOST_PAGES = 200
+#: Looks for a comment that was just written, a second apart: a list of comments may lag behind.
+_LOOKS = 5
+
 _DIGITS = re.compile(r"[0-9]{1,12}")
 _REFERENCE = re.compile(
     r"(?:https://github\.com/)?([A-Za-z0-9][A-Za-z0-9-]{0,38})/([\w.-]{1,100})(?:#|/issues/|/pull/)(\d{1,9})(?:[#?/].*)?"
@@ -210,22 +215,36 @@ class GitHub:
         comments = f"{self._base}/repos/{reference.owner}/{reference.repository}/issues/comments"
 
         def own_comments() -> list[Post]:
-            found = (old for old in self.comments(reference) if old.author == author)
-            return sorted((old for old in found if old.body.startswith(first_lines)), key=lambda old: old.identity)
+            # GitHub compares logins without regard to case. A comment that speaks of the line doesn't have it alone.
+            found = (old for old in self.comments(reference) if old.author.casefold() == author.casefold())
+            mine = (old for old in found if old.body.partition("\n")[0].rstrip() in first_lines)
+            return sorted(mine, key=lambda old: old.identity)
 
         def send(method: str, place: str) -> Post:
             return Post.of(_json(self._request_once(method, place, str(reference), json={"body": body})))
+
+        def with_others(written: Post) -> list[Post]:
+            """Return the own comments once the list has the one that was written, and so all that are older."""
+            for look in range(_LOOKS):
+                mine = own_comments()
+                if any(old.identity == written.identity for old in mine):
+                    return mine
+                if look < _LOOKS - 1:
+                    self._sleep(1.0)
+            return mine or [written]
 
         def write() -> Post:
             # Look for the comment before each try: an earlier try may have written it and lost only the answer.
             mine = own_comments()
             if not mine:
-                mine = [send("POST", f"{self._issue_address(reference)}/comments")]
-                mine = own_comments() or mine
+                mine = with_others(send("POST", f"{self._issue_address(reference)}/comments"))
             first = mine[0]
             for other in mine[1:]:
                 self._delete_once(f"{comments}/{other.identity}", str(reference))
-            return first if first.body == body else send("PATCH", f"{comments}/{first.identity}")
+            try:
+                return first if first.body == body else send("PATCH", f"{comments}/{first.identity}")
+            except _NotFound as error:
+                raise _TryAgain(f"the comment under {reference} was deleted meanwhile") from error
 
         return self._with_retries(write)
 
@@ -235,8 +254,10 @@ class GitHub:
     def _pages(self, place: str, what: str, parameters: Mapping[str, str] | None = None) -> Iterator[Mapping[str, Any]]:
         wanted: dict[str, str] | None = {**(parameters or {}), "per_page": "100"}
         address: str | None = place
-        seen = set()
+        seen: set[str] = set()
         while address and address not in seen:
+            if len(seen) == MOST_PAGES:
+                raise MachineError(f"{what} has more than {MOST_PAGES} pages: check the address of its API")
             seen.add(address)
             answer = self._request("GET", address, what, params=wanted)
             data = _json(answer)
@@ -260,7 +281,8 @@ class GitHub:
 
     def _request_once(self, method: str, address: str, what: str, **options: Any) -> httpx.Response:
         try:
-            answer = request(self._client, method, address, **options)
+            # A redirected POST would become a GET: it would write nothing and look like success.
+            answer = request(self._client, method, address, follow_redirects=method == "GET", **options)
         except httpx.InvalidURL as error:
             raise InputError(f"{one_line(address, 80)} isn't an address that can be asked: correct it") from error
         except httpx.HTTPError as error:
@@ -332,7 +354,11 @@ def _refusal(answer: httpx.Response, what: str) -> InputError:
         with suppress(DecodeError):
             data = read_json(answer.content)
         said = one_line(str(data.get("message", "")), 120) if isinstance(data, dict) else ""
+    moved = "it was moved, or its repository was renamed: name it by its new address"
     words = {
+        301: moved,
+        307: moved,
+        308: moved,
         401: "the token is not valid: give another one",
         403: "the token lacks a permission: it needs read access to issues, and write access to comment",
         404: "there is no such issue, or the token may not see it",

@@ -57,8 +57,10 @@ def read(issue: Path, directory: Path, event: Path | None) -> None:
     """
     post = _post(issue)
     digest = text_digest(post.body)
-    labelled = _labelled_digest(event) if event is not None else None
-    found = body.read_issue(post.body, post.title)
+    seen = _labelled(event) if event is not None else None
+    labelled = text_digest(seen.body) if seen else None
+    # A title may state the torch to install, so it too is the one that somebody has read.
+    found = body.read_issue(post.body, seen.title if seen else post.title)
     runnable = found.runnable and labelled in (None, digest)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / REPLY).write_text(_reply(post, labelled or digest), encoding="utf-8")
@@ -131,12 +133,14 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _labelled_digest(event: Path) -> str | None:
-    """Return the digest of the text in the event of a label; ``None`` for other events, which start no script."""
+def _labelled(event: Path) -> Post | None:
+    """Return the issue in the event of a label, as somebody read it; ``None`` for other events, which start no script."""
     data = _json(event)
-    if not isinstance(data, dict) or data.get("action") != "labeled" or "issue" not in data:
+    if not isinstance(data, dict) or data.get("action") != "labeled":
         return None
-    return text_digest(Post.of(data["issue"]).body)
+    if "issue" not in data:
+        raise InputError(f"{event} is the event of a label, and holds no issue: give the event as GitHub wrote it")
+    return Post.of(data["issue"])
 
 
 def _reply(post: Post, digest: str) -> str:
