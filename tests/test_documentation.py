@@ -31,13 +31,3 @@ def test_relative_links_of_a_page_at_the_root_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
     assert [link for link in links if not (ROOT / link).exists()] == []
-
-
-def test_each_test_that_the_threat_model_names_exists() -> None:
-    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`", text)
-    assert len(named) > 10
-    for path, function in named:
-        place = ROOT / path
-        assert place.exists(), path
-        assert not function or f"def {function}(" in place.read_text(encoding="utf-8"), f"{path}::{function}"

@@ -151,9 +151,15 @@ def test_a_strangers_comment_is_not_edited(hub: Hub, github: GitHub) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["> <!-- m -->\n> quoted", "```\n<!-- m -->\n```", "<!-- m --> is its first line", "\n<!-- m -->\nx", "<!-- m --><!-- m -->"],
+    [
+        "> <!-- m -->\n> x",
+        "```\n<!-- m -->\n```",
+        "<!-- m --> is its first line",
+        "\n<!-- m -->\nx",
+        "<!-- m --><!-- m -->",
+    ],
     ids=["quote", "code", "words", "second", "twice"],
-)  # fmt: skip
+)
 def test_a_comment_of_the_same_account_that_quotes_the_line_is_not_edited(hub: Hub, github: GitHub, body: str) -> None:
     """Every workflow of a repository writes as the same account."""
     hub.say("github-actions[bot]", body)
@@ -161,7 +167,9 @@ def test_a_comment_of_the_same_account_that_quotes_the_line_is_not_edited(hub: H
     assert [c["body"] for c in hub.comments] == [body, "<!-- m -->\none"]
 
 
-@pytest.mark.parametrize(("login", "old"), [("GitHub-Actions[bot]", "<!-- m -->\nold"), ("github-actions[bot]", "<!-- m -->\r\nold")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("login", "old"), [("GitHub-Actions[bot]", "<!-- m -->\nold"), ("github-actions[bot]", "<!-- m -->\r\nold")]
+)
 def test_the_own_comment_as_github_may_write_it(hub: Hub, github: GitHub, login: str, old: str) -> None:
     hub.say(login, old)
     github.comment_once(PLACE, "<!-- m -->\nnew", "<!-- m -->")

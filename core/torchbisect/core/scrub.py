@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
-from torchbisect.core.secret_forms import END, ENCODED_PATTERNS, PARAMETER, PATTERNS, SECRET_OPTION
+from torchbisect.core.secret_forms import ENCODED_PATTERNS, END, PARAMETER, PATTERNS, SECRET_OPTION
 
 #: The text in place of a secret.
 HIDDEN = "****"

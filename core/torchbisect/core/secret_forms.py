@@ -41,7 +41,10 @@ _KEYS = (
 )
 _LETTER_AND_DIGIT = rf"(?=[^{END}\d]{{0,200}}\d)(?=[^{END}A-Za-z]{{0,200}}[A-Za-z])"
 # What follows an equals sign in a program may be a name, an attribute or a call.
-_NO_PROGRAM = r"(?![A-Za-z_]\w{0,100}(?:\.[A-Za-z_]\w{0,100}){1,20}(?:[^\w=+/-]|$))(?![A-Za-z_][\w.]{0,200}[(\[])(?![a-z0-9]{0,60}_)"
+_NO_PROGRAM = (
+    r"(?![A-Za-z_]\w{0,100}(?:\.[A-Za-z_]\w{0,100}){1,20}(?:[^\w=+/-]|$))"
+    r"(?![A-Za-z_][\w.]{0,200}[(\[])(?![a-z0-9]{0,60}_)"
+)
 _ASSIGN = rf"(?:{_QUOTE})?\]?\s{{0,3}}(?:=>?|:)\s{{0,3}}[bru]?"
 _BARE = r"[^\s'\"`,;&()\[\]{}<>\\]"
 _QUOTED_PASSWORD = re.compile(
@@ -55,7 +58,8 @@ _BARE_PASSWORD = re.compile(
 )
 _BARE_KEY = re.compile(rf"({_KEYS}{_ASSIGN}){_HIDDEN}{_NO_PROGRAM}{_LETTER_AND_DIGIT}{_BARE}{{16,}}", re.IGNORECASE)
 _DOCKERFILE = re.compile(
-    rf"(\b(?:ENV|ARG) [A-Z0-9_]{{0,60}}(?:TOKEN|SECRET|PASSWORD|PASSWD|_KEY) ){_HIDDEN}{_LETTER_AND_DIGIT}[^{END}]{{8,}}"
+    rf"(\b(?:ENV|ARG) [A-Z0-9_]{{0,60}}(?:TOKEN|SECRET|PASSWORD|PASSWD|_KEY) ){_HIDDEN}{_LETTER_AND_DIGIT}"
+    rf"[^{END}]{{8,}}"
 )
 #: An option whose argument is a secret.
 SECRET_OPTION = re.compile(rf"--?[\w-]{{0,40}}?(?:{_PASSWORDS}|{_KEYS})", re.IGNORECASE)

@@ -134,7 +134,7 @@ def text_digest(text: str) -> str:
 
 
 def _labelled(event: Path) -> Post | None:
-    """Return the issue in the event of a label, as somebody read it; ``None`` for other events, which start no script."""
+    """Return the issue in the event of a label, as somebody read it; ``None`` for others, which start no script."""
     data = _json(event)
     if not isinstance(data, dict) or data.get("action") != "labeled":
         return None
