@@ -16,6 +16,7 @@ from torchbisect.cli.click_options import SEARCH_OPTIONS, Number, Size, options_
 from torchbisect.cli.help_pages import CONTEXT, CommandGroup, GroupedCommand
 from torchbisect.cli.next_step import next_step
 from torchbisect.cli.script_command import ScriptCommand, refused_options, with_script
+from torchbisect.cli.traces import with_graphs
 from torchbisect.cli.typed_input import with_typed_input
 from torchbisect.containers.leftovers import sweep
 from torchbisect.core.errors import InputError
@@ -67,10 +68,10 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any], short
     def command(**given: Any) -> None:
         options = options_from(name, given)
         reference = issue_command.issue_named(options.script)
-        if reference is None:
-            candidates: tuple[Options, ...] = (with_typed_input(options),)
+        if reference is not None:
+            candidates: tuple[Options, ...] = issue_command.with_issue(options, reference)
         else:
-            candidates = issue_command.with_issue(options, reference)
+            candidates = with_graphs(options) or (with_typed_input(options),)
         if options.plan:
             click.get_current_context().exit(inspect_commands.show_plan(candidates[0]))
         pipeline, code = run_first_that_fails(candidates, notify=functools.partial(click.echo, err=True))
@@ -90,7 +91,7 @@ _script_command(
     """Observe, localize, minimize, bisect and report.
 
     SCRIPT is a file, a notebook, a test (FILE::TEST), - for standard input, or with -m a module. What follows it are
-    its own arguments.
+    its own arguments. A folder or log of TORCH_TRACE or TORCH_COMPILE_DEBUG stands for the graphs in it.
     """,
     *_STAGES,
     *SEARCH_OPTIONS,

@@ -262,7 +262,7 @@ def _notebook(path: Path, cwd: Path) -> Script:
 def _read(path: Path, most: int) -> bytes:
     try:
         if path.is_dir():
-            raise InputError(f"{path} is a folder: name the script in it")
+            raise InputError(f"{path} is a folder without graphs of torch.compile: name the script in it")
         with open_regular(path) as file:
             data = file.read(most + 1)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Run the scripts that one issue holds, one after another, until one shows a mismatch."""
+"""Run the scripts of one issue or one trace, one after another, until one shows a mismatch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run_first_that_fails(
 ) -> tuple[Pipeline, int]:
     """Run candidates until one shows a mismatch, and return its run and exit code; else those of the first.
 
-    An issue may hold several blocks of code, and only a run tells which of them fails.
+    An issue may hold several blocks of code and a trace several graphs. Only a run tells which of them fails.
 
     Args:
         candidates: the options of each run; at least one.
@@ -26,7 +26,7 @@ def run_first_that_fails(
     first: tuple[Pipeline, int] | None = None
     for number, options in enumerate(candidates, 1):
         if number > 1:
-            notify(f"{candidates[0].script} shows no mismatch: {options.script}, of other code blocks, is tried")
+            notify(f"{candidates[0].script} shows no mismatch: {options.script} is tried")
         pipeline = open_pipeline(options)
         code = pipeline.execute()
         decided = code == Exit.INTERRUPTED or pipeline.report.verdict not in ("none", "untestable")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import symtable
 import sys
 import sysconfig
 import textwrap
@@ -136,7 +137,16 @@ def _cells(function: types.FunctionType) -> dict[str, Any]:
 
 
 def _names_read(node: ast.AST) -> list[str]:
-    return list(dict.fromkeys(item.id for item in ast.walk(node) if isinstance(item, ast.Name)))
+    """Return the names that a definition reads from around it, in their order; no parameter or local variable."""
+    outer: set[str] = set()
+    tables = [symtable.symtable(ast.unparse(node), "definition", "exec")]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        is_outermost = table.get_type() == "module"
+        outer.update(one.get_name() for one in table.get_symbols() if one.is_global() or is_outermost)
+    names = dict.fromkeys(item.id for item in ast.walk(node) if isinstance(item, ast.Name))
+    return [name for name in names if name in outer]
 
 
 def _attributes_read(node: ast.AST) -> dict[str, set[str]]:

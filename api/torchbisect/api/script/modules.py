@@ -19,6 +19,8 @@ _HOOKS = {
     "_backward_pre_hooks": "register_full_backward_pre_hook",
 }
 _PARTS = ("_parameters", "_buffers", "_modules")
+# Attributes of a module that torch.compile sets.
+_OF_THE_COMPILER = ("_compiled_call_impl", "_is_torch_compile")
 
 
 class ModelWriter(ScriptWriter):
@@ -144,7 +146,7 @@ def _write_parts(writer: ScriptWriter, module: torch.nn.Module, name: str) -> No
     fresh = torch.nn.Module().__dict__
     for attribute, value in module.__dict__.items():
         is_internal = attribute in fresh and attribute != "training"
-        if not is_internal and attribute != "_compiled_call_impl":
+        if not is_internal and attribute not in _OF_THE_COMPILER:
             writer.add(f"{name}.{attribute} = {writer.expression(value, attribute)}")
     for attribute, item in module._parameters.items():
         writer.add(f"{name}.register_parameter({attribute!r}, {writer.expression(item, attribute)})")

@@ -1,0 +1,205 @@
+"""Write the inputs of a graph as statements that make tensors of the same shapes, strides and dtypes.
+
+A trace keeps no values. Floating-point inputs are normal, and integers are 0 or 1: they are often indices.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    "Max": max,
+    "Min": min,
+    "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "PythonMod": operator.mod,
+}
+_NORMAL = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
+_WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
+
+
+class UnknownSize(Exception):
+    """A size that is a symbol without a value. Its message is the symbol."""
+
+
+@dataclass(frozen=True)
+class GraphInputs:
+    """The inputs of a graph.
+
+    Attributes:
+        statements: the statements that make them.
+        words: the arguments of the call.
+        symbolic: a size was a symbol when the graph was compiled.
+        require_grad: one of them requires a gradient.
+    """
+
+    statements: tuple[str, ...]
+    words: tuple[str, ...]
+    symbolic: bool
+    require_grad: bool
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    buffer: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: str
+    requires_grad: bool
+
+    @property
+    def elements(self) -> int:
+        """The elements that its memory must have."""
+        if 0 in self.shape:
+            return self.offset
+        return self.offset + 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride))
+
+
+def graph_inputs(load: ast.FunctionDef, names: Sequence[str], sizes: Mapping[str, int]) -> GraphInputs:
+    """Return the inputs that a graph's ``load_args`` reads.
+
+    Args:
+        load: that function.
+        names: the parameters of the graph.
+        sizes: the values of symbols.
+
+    Raises:
+        UnknownSize: a shape has a symbol without a value.
+    """
+    calls: list[Any] = [node for node in ast.walk(load) if _reads(node)]
+    calls.sort(key=lambda call: call.lineno)
+    known = {**sizes, **_stated_sizes(calls)}
+    storages: list[Any] = [node for node in load.body if _is_storage(node)]
+    devices = {node.targets[0].id: _device(node.value) for node in storages}
+    read = [_argument(call, known) for call in calls if call.func.attr != "storage"]
+    shared = [item.buffer for item in read if isinstance(item, _Tensor)]
+    statements: list[str] = []
+    words: list[str] = []
+    for name, item in zip(names, read):
+        if not isinstance(item, _Tensor):
+            words.append(repr(item))
+            continue
+        alone = shared.count(item.buffer) == 1
+        device = devices.get(item.buffer, "")
+        if not alone and not any(line.startswith(f"{item.buffer} = ") for line in statements):
+            most = max(one.elements for one in read if isinstance(one, _Tensor) and one.buffer == item.buffer)
+            statements.append(f"{item.buffer} = {_drawn((most,), item.dtype, device)}")
+        statements.append(f"{name} = {_made(item, device, alone)}")
+        words.append(name)
+    symbolic = any(call.func.attr == "symint" for call in calls)
+    grads = any(isinstance(item, _Tensor) and item.requires_grad for item in read)
+    return GraphInputs(tuple(statements), tuple(words), symbolic, grads)
+
+
+def _reads(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "reader"
+    )
+
+
+def _is_storage(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and _reads(node.value) and isinstance(node.targets[0], ast.Name)
+
+
+def _keywords(call: ast.Call) -> dict[str, ast.expr]:
+    return {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+
+
+def _stated_sizes(calls: Sequence[Any]) -> dict[str, int]:
+    """Return the symbols that arguments state with their values."""
+    found = {}
+    for call in calls:
+        symbol = _keywords(call).get("expr")
+        value = call.args[0] if call.func.attr == "symint" else None
+        if isinstance(symbol, ast.Constant) and isinstance(value, ast.Constant) and isinstance(value.value, int):
+            found[str(symbol.value)] = value.value
+    return found
+
+
+def _device(call: Any) -> str:
+    given = _keywords(call).get("device")
+    if given is None:
+        return ""
+    return f", device={ast.unparse(given).replace('device(', 'torch.device(', 1)}"
+
+
+def _argument(call: Any, sizes: Mapping[str, int]) -> Any:
+    """Return an argument: a tensor, a number, or ``None`` for what no graph uses."""
+    if call.func.attr == "symint":
+        return _number(call.args[0], sizes)
+    if call.func.attr != "tensor":
+        return None
+    words = _keywords(call)
+    shape = _numbers(call.args[1], sizes)
+    stride = _numbers(call.args[2], sizes) if len(call.args) > 2 else _contiguous(shape)
+    offset = _number(words["storage_offset"], sizes) if "storage_offset" in words else 0
+    dtype = ast.unparse(words["dtype"]).removeprefix("torch.") if "dtype" in words else "float32"
+    requires_grad = "requires_grad" in words and ast.unparse(words["requires_grad"]) == "True"
+    return _Tensor(call.args[0].id, shape, stride, offset, dtype, requires_grad)
+
+
+def _numbers(node: ast.expr, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(_number(item, sizes) for item in getattr(node, "elts", [node]))
+
+
+def _number(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    """Return the value of a size, which may be an expression of symbols. Raises ``UnknownSize``."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value  # type: ignore[return-value]
+    if isinstance(node, ast.Name) and node.id in sizes:
+        return sizes[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return int(_OPERATORS[type(node.op)](_number(node.left, sizes), _number(node.right, sizes)))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand, sizes)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+        return _FUNCTIONS[node.func.id](*(_number(item, sizes) for item in node.args))
+    raise UnknownSize(ast.unparse(node))
+
+
+def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    steps: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        steps.insert(0, step)
+        step *= max(size, 1)
+    return tuple(steps)
+
+
+def _made(item: _Tensor, device: str, alone: bool) -> str:
+    """Return the expression of a tensor: a drawn one, or a view of its buffer where the layout is not the plain one."""
+    plain = item.stride == _contiguous(item.shape) and item.offset == 0
+    if alone and plain:
+        text = _drawn(item.shape, item.dtype, device)
+    else:
+        source = _drawn((item.elements,), item.dtype, device) if alone else item.buffer
+        where = f", {item.offset}" if item.offset else ""
+        text = f"torch.as_strided({source}, {item.shape}, {item.stride}{where})"
+    return text + (".requires_grad_()" if item.requires_grad else "")
+
+
+def _drawn(shape: tuple[int, ...], dtype: str, device: str) -> str:
+    kind = "" if dtype == "float32" else f", dtype=torch.{dtype}"
+    if dtype in _NORMAL:
+        return f"torch.randn({', '.join(map(str, shape)) or '()'}{kind}{device})"
+    if dtype in _WHOLE:
+        return f"torch.randint(0, 2, {shape}{kind if dtype != 'int64' else ''}{device})"
+    return f"torch.zeros({shape}{kind}{device})"
