@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +32,37 @@ def test_cells_are_joined_and_magics_left_out() -> None:
     source, notes = notebook_source(b"\xef\xbb\xbf" + written(*cells), "a.ipynb")
     assert source == "import torch\nx = 1\n\npass  # y = !ls\n"
     assert notes == ("a.ipynb: left out what only a notebook can run: %time x = 1, %%bash, y = !ls",)
+
+
+def test_magics_that_later_cells_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "base.py").write_text("BASE = 7\n__version__ = '1'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ACME_MODE", "slow")
+    cells = [
+        code("%%writefile written_by_a_cell.py\nLIMIT = 3\n"),
+        code("%env ACME_MODE=fast\n%run base.py\nif BASE:\n    %cd sub"),
+        code("import os\nfrom written_by_a_cell import LIMIT\n%matplotlib inline\n%env\n%cd -q ..\n%env A=$HOME"),
+    ]
+    source, notes = notebook_source(written(*cells), "a.ipynb")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(source, "a", "exec"), names)
+    assert (names["LIMIT"], names["BASE"], os.environ["ACME_MODE"]) == (3, 7, "fast")
+    assert os.getcwd() == str(tmp_path / "sub")
+    assert "__version__" not in names
+    assert notes == ("a.ipynb: left out what only a notebook can run: %matplotlib inline, %env, %cd -q .., ...",)
+
+
+def test_an_await_outside_of_a_function() -> None:
+    cells = [
+        code("async def get(x):\n    return await one(x)\nasync def one(x):\n    return x + 1"),
+        code("é = [await get(1), (await\n get(await get(2)))]"),
+    ]
+    source, _ = notebook_source(written(*cells), "a.ipynb")
+    names: dict[str, Any] = {}
+    exec(compile(source, "a", "exec"), names)
+    assert names["é"] == [2, 4]
 
 
 def test_the_names_of_ipython_are_defined() -> None:

@@ -1,4 +1,4 @@
-"""The code of a Jupyter notebook as one script: its code cells in order, without magics and shell commands."""
+"""The code of a Jupyter notebook as one script: its code cells in order, without shell commands and most magics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from torchbisect.core.decode import DecodeError, JsonLimits, decode, read_json
 from torchbisect.core.errors import InputError
 from torchbisect.core.printable import one_line
+from torchbisect.pipeline.notebook_magics import cell_as_python, line_as_python, with_awaits_run
 
 # A line of IPython: a magic, a shell command, a help request. Those that only time or capture keep their code.
 _MAGIC = re.compile(r"(\s*)(?:\w[\w.,\s]*=\s*)?([%!]{1,2}\w*|\?)(.*)")
@@ -62,7 +63,7 @@ def notebook_source(data: bytes, name: str, most: int = 2_000_000) -> tuple[str,
     source = "\n".join(text.rstrip("\n") + "\n" for text in texts if text.strip())
     if not source:
         raise InputError(f"{name} has no code: name a notebook with the script that fails")
-    source = _with_names_of_ipython(source)
+    source = with_awaits_run(_with_names_of_ipython(source))
     shown = ", ".join(dict.fromkeys(one_line(text, 80) for text in dropped[:3])) + (", ..." if len(dropped) > 3 else "")
     notes = (f"{name}: left out what only a notebook can run: {shown}",) if dropped else ()
     return source, notes
@@ -101,6 +102,9 @@ def _without_magics(cell: str, dropped: list[str]) -> str:
     lines = cell.splitlines()
     first = next((line for line in lines if line.strip()), "").strip()
     if first.startswith("%%"):
+        written = cell_as_python(first, cell.lstrip().partition("\n")[2])
+        if written is not None:
+            return written
         dropped.append(first.split()[0])
         if first.split()[0] not in _TRANSPARENT_CELL:
             return ""
@@ -116,8 +120,11 @@ def _without_magic(line: str, dropped: list[str]) -> str:
     found = _MAGIC.match(line)
     if found is None:
         return line
-    dropped.append(stripped)
     indent, magic, rest = found.groups()
+    python = line_as_python(magic, rest) if stripped.startswith(magic) else None
+    if python is not None:
+        return indent + python
+    dropped.append(stripped)
     if magic in _TRANSPARENT_LINE and "=" not in line[: line.index(magic)]:
         return indent + re.sub(r"^(?:\s+-\S+(?:\s+\d+)?)*\s*", "", rest)
     return f"{indent}pass  # {stripped}"
