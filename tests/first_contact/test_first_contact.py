@@ -16,6 +16,7 @@ from activity_folders import ACTIVITIES
 from layout_folders import LAYOUTS
 from project_folders import PROJECTS
 from rarer_folders import RARER
+from shell_folders import SHELL
 from state_folders import STATE
 from user_folders import COMPILED, FOLDERS, Folder
 
@@ -58,7 +59,7 @@ def listed(root: Path) -> dict[str, str]:
     }
 
 
-ALL = {**FOLDERS, **PROJECTS, **LAYOUTS, **ACTIVITIES, **RARER, **STATE}
+ALL = {**FOLDERS, **PROJECTS, **LAYOUTS, **ACTIVITIES, **RARER, **STATE, **SHELL}
 SOME_OF_EACH_KIND = [
     pytest.param(name, marks=[] if number % 5 == 0 and name in FOLDERS else pytest.mark.long)
     for number, name in enumerate(ALL)

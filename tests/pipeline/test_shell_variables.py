@@ -41,6 +41,24 @@ def test_what_the_script_names_and_what_torch_reads() -> None:
     assert not any("hunter2" in note for note in notes_on(variables, secrets))
 
 
+def test_names_by_a_function_and_by_their_beginning() -> None:
+    script = """
+import os
+def setting(name, default):
+    return os.environ.get(f"ACME_{name}", default)
+def read(name):
+    return os.environ[name]
+shards, rest = read("SHARD_COUNT"), {k: v for k, v in os.environ.items() if k.startswith("LAB_")}
+seed = os.environ.get("PYTHONHASHSEED")
+"""
+    given = {"SHARD_COUNT": "2", "LAB_RATE": "3", "ACME_RANK": "1", "PYTHONHASHSEED": "0"}
+    shell = {**given, "LABEL": "x", "LAB_TOKEN": "t", "PYTHONPATH": "/"}
+    variables, secrets = shell_variables([script], shell)
+    assert variables == given
+    assert secrets == ("LAB_TOKEN",)
+    assert shell_variables(["print('SHARD_COUNT')"], shell) == ({}, ())
+
+
 def test_the_line_sets_them() -> None:
     variables, _ = shell_variables([SCRIPT], SHELL)
     line = setting_line(variables)

@@ -70,6 +70,16 @@ def test_links_that_lead_outside_are_left_out_and_named(folder: Path) -> None:
     assert "--files" in snapshot.left_out
 
 
+def test_a_link_that_the_user_names_is_not_said_to_be_left_out(folder: Path) -> None:
+    (folder.parent / "store").mkdir()
+    (folder.parent / "store" / "a.txt").write_text("1")
+    (folder / "sets").symlink_to("../store")
+    assert "sets" in taken(folder, LOOKS).left_out
+    snapshot = taken(folder, LOOKS, added=[folder / "sets"])
+    assert "sets/a.txt" in names(snapshot)
+    assert snapshot.left_out == ""
+
+
 def test_a_module_that_is_a_link_to_the_outside_or_no_file_is_not_read(folder: Path) -> None:
     (folder.parent / "secret.py").write_text("key = 1\n")
     (folder / "helper.py").symlink_to("../secret.py")

@@ -19,7 +19,7 @@ from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
 from torchbisect.pipeline.shell_variables import notes_on, passed_variables, setting_line, shell_variables
 from torchbisect.pipeline.typed_input import typed_input_notes
-from torchbisect.probe.home_files import library_caches
+from torchbisect.probe.home_files import library_caches, user_name
 from torchbisect.probe.inside import open_regular
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.script_files import ScriptPlace, take_snapshot
@@ -125,7 +125,7 @@ def opened_repro(options: Options, target: Path) -> OpenedScript:
     files = snapshot.files
     if options.workdir is None and options.sandbox == "venv":
         texts = (source, *siblings(source, str(place.search)).values())
-        files = replace(files, variables=library_caches(texts, os.environ))
+        files = replace(files, variables=(*library_caches(texts, os.environ), *user_name(texts, os.environ)))
     repro = replace(repro, directory=str(target / files.search), files=files)
     notes = (*script.notes, *typed_input_notes(options.typed_input), *filter(None, [snapshot.left_out]))
     return OpenedScript(repro, notes, variables)
@@ -229,13 +229,19 @@ def _module(name: str, cwd: Path) -> Script:
     parts = name.split(".")
     if not all(part.isidentifier() for part in parts):
         raise InputError(f"-m {name}: this is no module's name; write it with dots, such as pkg.train")
-    place = cwd.joinpath(*parts)
-    for path, module in ((place / "__main__.py", f"{name}.__main__"), (place.with_name(parts[-1] + ".py"), name)):
-        if os.path.isfile(path):
-            source = _absolute_imports(read_script(path), module)
-            folder = Path(os.path.realpath(path.parent))
-            return Script(source, ScriptPlace(cwd, folder, cwd, path.name, "", module))
-    raise InputError(f"-m {name}: there is no such module below {cwd}; start torchbisect in the folder of its package")
+    for base in (cwd, *_python_path(cwd)):
+        place = base.joinpath(*parts)
+        for path, module in ((place / "__main__.py", f"{name}.__main__"), (place.with_name(parts[-1] + ".py"), name)):
+            if os.path.isfile(path):
+                source = _absolute_imports(read_script(path), module)
+                folder = Path(os.path.realpath(path.parent))
+                return Script(source, ScriptPlace(cwd, folder, cwd, path.name, "", module))
+    if name in ("pytest", "unittest"):
+        raise InputError(f"-m {name}: name the test itself in its place, such as tests/test_model.py::test_step")
+    raise InputError(
+        f"-m {name}: there is no such module below {cwd} or in PYTHONPATH; "
+        "start torchbisect in the folder of its package"
+    )
 
 
 def _standard_input(cwd: Path) -> Script:

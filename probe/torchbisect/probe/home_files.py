@@ -37,6 +37,9 @@ _CACHES = (
 )
 
 
+_NAMES_USER = re.compile(r"\bgetuser\(|[\"'](?:USER|LOGNAME)[\"']|\$\{?(?:USER|LOGNAME)\b")
+
+
 def mentions_home(texts: Sequence[str]) -> bool:
     """Return True if a script may look for files in the user's home."""
     return any(_MENTIONS.search(text) for text in texts)
@@ -81,3 +84,10 @@ def library_caches(texts: Sequence[str], shell: Mapping[str, str]) -> tuple[tupl
         if not found.keys() & set(names) and usual.is_dir():
             found[name] = str(usual)
     return tuple(found.items())
+
+
+def user_name(texts: Sequence[str], shell: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the variables with the user's name, where a script asks for it: folders on shared machines have it."""
+    if not any(_NAMES_USER.search(text) for text in texts):
+        return ()
+    return tuple((name, shell[name]) for name in ("LOGNAME", "USER") if name in shell)

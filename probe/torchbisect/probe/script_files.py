@@ -151,7 +151,14 @@ def take_snapshot(
         digest = _with_typed_input(digest, typed_input, target)
     files = _files(place, base, target, home)
     files = replace(files, digest=digest, typed_input="" if typed_input is None else TYPED_INPUT)
-    return FileSnapshot(files, base, _left_out(found, missing))
+    left_out = [entry for entry in missing if not _is_below(entry.path, named)]
+    found.outside[:] = [path for path in found.outside if not _is_below(path, named)]
+    return FileSnapshot(files, base, _left_out(found, left_out))
+
+
+def _is_below(path: Path, named: Sequence[Path]) -> bool:
+    """Return true for a file or folder of ``--files``, and for what lies below one."""
+    return any(one == path or one in path.parents for one in named)
 
 
 def _modules(place: ScriptPlace, source: str) -> tuple[dict[Path, str], tuple[Path, ...]]:
