@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import datetime
+import decimal
 import enum
-from typing import Any
+import fractions
+import pathlib
+import types
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -104,3 +109,38 @@ def test_a_plain_tensor_is_written_in_its_plain_form(value: Any, text: str) -> N
     found = ExpressionWriter(NAMESPACE).write(value)
     assert found is not None
     assert found == (text, True)
+
+
+class Header(NamedTuple):
+    name: str
+    cell: Any = None
+
+
+Header.__module__ = "__main__"  # as a class of the script
+
+
+def _names() -> dict[str, Any]:
+    modules = (fractions, decimal, datetime, pathlib, types)
+    return {**NAMESPACE, "Header": Header, **{module.__name__: module for module in modules}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        fractions.Fraction(1, 3),
+        decimal.Decimal("0.10"),
+        datetime.timedelta(days=2),
+        pathlib.PurePosixPath("a/b"),
+        types.SimpleNamespace(rate=fractions.Fraction(1, 2)),
+        Header("a", fractions.Fraction(1, 2)),
+    ],
+)
+def test_values_of_libraries_are_made_as_pickle_makes_them(value: Any) -> None:
+    found = ExpressionWriter(_names()).write(value)
+    assert found is not None
+    assert found.exact
+    assert eval(found.text, _names()) == value
+
+
+def test_a_named_tuple_with_a_part_that_cannot_be_written_is_not_written_without_its_parts() -> None:
+    assert ExpressionWriter(_names()).write(Header("a", lambda: None)) is None

@@ -153,11 +153,23 @@ class ExpressionWriter:
             kind = type(value)
             if kind in (argparse.Namespace, types.SimpleNamespace):
                 return self._namespace_object(value, depth)
-            if kind.__init__ is object.__init__ and self._name_of(kind) and kind.__module__ == "__main__":
+            plain = kind.__init__ is object.__init__ and kind.__new__ is object.__new__
+            if plain and self._name_of(kind) and kind.__module__ == "__main__":
                 return Expression(str(self._name_of(kind)) + "()", not getattr(value, "__dict__", None))
-            return None
+            return self._reduced(value, depth)
         finally:
             self._in_progress.pop()
+
+    def _reduced(self, value: Any, depth: int) -> Optional[Expression]:
+        """Return the call by which pickle makes a value of a library: ``Fraction('1/2')``, ``Decimal('0.1')``."""
+        kind = type(value)
+        if kind.__module__ == "__main__" or kind.__reduce__ is object.__reduce__:
+            return None
+        made = value.__reduce__()
+        if not isinstance(made, tuple) or len(made) != 2 or made[0] is not kind:
+            return None
+        owner, inner = self._name_of(kind), self._items(made[1], depth)
+        return Expression("{}({})".format(owner, inner.text), inner.exact) if owner and inner else None
 
     def _dataclass(self, value: Any, depth: int) -> Optional[Expression]:
         owner = self._name_of(type(value))
