@@ -44,6 +44,11 @@ class F(torch.autograd.Function):
         (_FUNCTION.format("pass"), "silent backward"),
         ("torch.compile\nclass A(Module):\n    def __init__(self):\n        self.w = 1", "no super"),
         ("f(x)", "no compile"),
+        ("torch.compile(f)(1.0[0])", "no container"),
+        ("torch.compile(f)(*2)", "no container"),
+        ("torch.compile\na, b = 1", "no container"),
+        ("torch.compile\nfor item in 3:\n    f(item)", "no container"),
+        ("torch.compile\nf([item for item in None])", "no container"),
     ],
 )
 def test_the_fault_of_a_candidate_is_found(program: str, fault: str) -> None:

@@ -43,6 +43,7 @@ def count_defects(tree: ast.Module, members: frozenset[str] = frozenset()) -> Co
     - ``no forward``, ``silent forward``: a module or autograd function whose ``forward`` is missing or returns nothing.
     - ``no backward``, ``silent backward``: an autograd function whose ``backward`` is missing or returns nothing.
     - ``gradients``: an autograd function without a gradient for each argument.
+    - ``no container``: a number or ``None`` is indexed, unpacked, iterated over or called.
     - ``no attribute NAME``: ``self.NAME``, or one of ``members`` of any object, is read but never set.
     - ``no compile``, ``compiled in vain``: nothing is compiled, or no statement calls it.
     """
@@ -58,11 +59,26 @@ def count_defects(tree: ast.Module, members: frozenset[str] = frozenset()) -> Co
         elif isinstance(node, ast.ClassDef):
             found["no super"] += _lacks_super(node)
             found.update(_forward_defects(node))
+    found["no container"] = sum(map(_uses_number_as_container, nodes))
     found.update(_call_defects(nodes, torch_names))
     found.update(_attribute_defects(nodes, members))
     found["no compile"] += not any(map(torch_names.is_compiler_related, nodes))
     found["compiled in vain"] += compiles_but_never_calls(tree, torch_names)
     return +found
+
+
+def _uses_number_as_container(node: ast.AST) -> bool:
+    """Tell whether a node takes a number or ``None`` apart, which raises for certain."""
+    used: ast.expr | None = None
+    if isinstance(node, (ast.Subscript, ast.Starred)):
+        used = node.value
+    elif isinstance(node, ast.Call):
+        used = node.func
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        used = node.iter
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Tuple, ast.List)):
+        used = node.value
+    return isinstance(used, ast.Constant) and not isinstance(used.value, (str, bytes))
 
 
 def _forward_defects(node: ast.ClassDef) -> Iterator[str]:

@@ -150,7 +150,7 @@ class ExpressionWriter:
             held = self._constructed.get(id(value))
             if held is not None and held[0] is value:
                 return held[1]
-            kind = type(value)
+            kind: Any = type(value)
             if kind in (argparse.Namespace, types.SimpleNamespace):
                 return self._namespace_object(value, depth)
             plain = kind.__init__ is object.__init__ and kind.__new__ is object.__new__
@@ -162,10 +162,10 @@ class ExpressionWriter:
 
     def _reduced(self, value: Any, depth: int) -> Optional[Expression]:
         """Return the call by which pickle makes a value of a library: ``Fraction('1/2')``, ``Decimal('0.1')``."""
-        kind = type(value)
+        kind: Any = type(value)
         if kind.__module__ == "__main__" or kind.__reduce__ is object.__reduce__:
             return None
-        made = value.__reduce__()
+        made: Any = value.__reduce__()
         if not isinstance(made, tuple) or len(made) != 2 or made[0] is not kind:
             return None
         owner, inner = self._name_of(kind), self._items(made[1], depth)
