@@ -59,3 +59,16 @@ def second(x):
     assert after("remove_unused", program + "keep(REGISTRY['a'])", "keep").count("def first") == 1
     assert "second" not in after("remove_unused", program + "keep(REGISTRY['a'])", "keep")
     assert after("remove_unused", program + "keep()", "keep") == "keep()"
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        ("y * g() * (g() + 1)", "    y = x\n    g()\n    g()\n"),
+        ("g(y) * 2", "    y = x\n    y = g(y) * 2\n"),  # the call needs the value
+        ("y * torch.sin(x) + g()", "    y = x\n    g()\n"),
+    ],
+)
+def test_of_an_assignment_that_only_itself_reads_the_calls_stay(value: str, left: str) -> None:
+    program = f"import torch\ndef f(x):\n    y = x\n    y = {value}\n    return keep(x)\nf(1)"
+    assert left in after("remove_unused", program, "keep", "g(", *(["g()\n    g()"] if value.count("g()") > 1 else []))
