@@ -90,12 +90,19 @@ class InterestingnessTest:
             statistics, before = self.current, time.monotonic()
             self.asked += 1
             statistics.asked += 1
-            self.expect(f"{other}\n" for other in following if other != text and other not in self.answers)
+            self.expect(f"{other}\n" for other in following if self._is_asked_after(form, other))
             self.answers[text] = self.ask(text + "\n").same
             statistics.seconds += time.monotonic() - before
             if not self.answers[text]:
                 self._refused.add(form)
         return self.answers[text]
+
+    def _is_asked_after(self, form: str, other: str) -> bool:
+        """Tell whether a text is a question if the one of this canonical form is answered no."""
+        if other in self.answers:
+            return False
+        other_form = canonical_text(other)
+        return other_form != form and other_form not in self._refused
 
     def passes_filter(self, tree: ast.Module, text: str) -> bool:
         """Tell whether a candidate is worth a question."""
