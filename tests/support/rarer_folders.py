@@ -266,6 +266,13 @@ RARER = {
                 """, compiled=False)
         }
     ),
+    "modules with names of Python's own": Folder(
+        {
+            "train.py": "import calendar, sched\nassert calendar.X == sched.X == 5\n" + COMPILED,
+            "calendar.py": "X = 5\n",
+            "sched/__init__.py": "X = 5\n",
+        }
+    ),
     "a folder with __main__": Folder(
         {
             "app/__main__.py": "import sys\nfrom util import ONE\nassert sys.argv[1:] == ['-v']\n" + COMPILED,

@@ -57,6 +57,12 @@ def _data_size() -> int:
     return 0
 
 
+# Modules that Python imports when it starts; a script's folder can't have others in their place.
+_BEFORE_A_SCRIPT = """
+abc codecs encodings genericpath importlib io os posixpath runpy site stat sys types zipimport
+"""
+
+
 def enter_folder(cwd: str, search: str, paths: Sequence[str] = ()) -> None:
     """Change to the working directory, and search a folder for modules first; no byte code is written there.
 
@@ -69,7 +75,26 @@ def enter_folder(cwd: str, search: str, paths: Sequence[str] = ()) -> None:
     if paths:
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     sys.path[:] = [search, *paths, *(entry for entry in sys.path if entry)]
+    _forget_modules_named_as_in(search)
     importlib.invalidate_caches()
+
+
+def _forget_modules_named_as_in(search: str) -> None:
+    """Forget the library's modules that one of the folder has the name of: under ``python`` that one is imported.
+
+    The agent has imported them before. What Python imports before a script stays.
+    """
+    library = os.path.dirname(os.__file__)
+    for entry in os.scandir(search) if os.path.isdir(search) else ():
+        name, end = os.path.splitext(entry.name)
+        module = sys.modules.get(name)
+        is_one = end == ".py" or (not end and os.path.isfile(os.path.join(entry.path, "__init__.py")))
+        if module is None or not is_one or name in _BEFORE_A_SCRIPT.split():
+            continue
+        place = getattr(module, "__file__", None) or ""
+        if os.path.dirname(place) == library or os.path.dirname(os.path.dirname(place)) == library:
+            for one in [one for one in sys.modules if one == name or one.startswith(name + ".")]:
+                del sys.modules[one]
 
 
 def set_environment(scratch: str, caches: str, threads: int) -> None:
