@@ -35,7 +35,7 @@ _MISSING_FEATURE = "this torch has no "
 # The next step for a script that is no evidence, where its reason does not say so itself.
 _ADVICE = {
     "timed-out": "allow it more with --timeout SECONDS, or let it do less",
-    "not-compiled": "name a script that calls torch.compile",
+    "not-compiled": "name a script that calls it in its own process, and not in one that it starts",
     "crashes-in-eager": "the script must run without torch.compile",
     "reads-input": "give it the data that it reads (torchbisect check SCRIPT < data), or remove what reads it",
     "random-numbers": "draw them before the compiled function is called",
