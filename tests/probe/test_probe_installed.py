@@ -369,3 +369,16 @@ def test_corrupted_memory_that_only_plain_python_shows(environment: Environment)
         assert "SIGABRT: free(): invalid pointer" in found.summary
         assert own.ask(Question(wrong, found.signature)).same
         assert own.ask(Question(wrong, found.signature, Settings(backend="eager"))).answer is Answer.NONE
+
+
+def test_a_module_that_torch_compile_refuses_is_a_mismatch(probe: Probe) -> None:
+    """Without torch.compile the script has nothing wrong, although its compiled module can't even be wrapped."""
+    found = probe.mismatch(
+        Repro(
+            "import torch\n"
+            "model = torch.jit.freeze(torch.jit.script(torch.nn.Sequential(torch.nn.Linear(3, 3)).eval()))\n"
+            "compiled = torch.compile(model, backend='eager')\n"
+        )
+    )
+    assert found is not None
+    assert "eager finishes" in found.summary

@@ -107,7 +107,7 @@ def _run_job(job: Job, tape: Tape) -> int:
     tracer = recorder.tracer = Tracer(path, source, namespace, private) if job.role == "trace" else None
 
     def finish(ending: Dict[str, Any]) -> None:
-        ending.update(compiled=len(recorder.compiled_sites), waited_for_input=bool(stdin_reads))
+        ending.update(compiled=len(recorder.compiled_sites) + hook.unwrapped, waited_for_input=bool(stdin_reads))
         ending.update(compile_metrics.collect(), call_seconds=recorder.call_seconds[:MAX_CALL_SECONDS])
         ending.update(notes=hook.notes, backends=sorted(hook.backends))
         if tracer is not None:

@@ -38,12 +38,14 @@ class CompileHook:
         notes: remarks for the reader of the report.
         backends: the names of the backends that the script itself asks for.
         options: the options of each ``torch.compile`` call as the script wrote them, by the number of the site.
+        unwrapped: the number of modules that the wrapper of ``torch.compile`` refused, as a compiled run will.
     """
 
     def __init__(self, recorder: Recorder, settings: Dict[str, Any], compiles: bool) -> None:
         self.notes: List[str] = []
         self.backends: Set[str] = set()
         self.options: Dict[int, Dict[str, Any]] = {}
+        self.unwrapped = 0
         self._recorder = recorder
         self._settings = settings
         self._compiles = compiles
@@ -114,7 +116,11 @@ class CompileHook:
             with self._in_torch():
                 compiled = self._real_compile(model, *args, **self._with_settings(options))
         else:
-            compiled = self._uncompiled(model)
+            try:
+                compiled = self._uncompiled(model)
+            except Exception:
+                self.unwrapped += 1
+                return model
         if isinstance(model, type) or (isinstance(model, torch.fx.GraphModule) and self._in_compiled_autograd()):
             return compiled
         return self._recorded(model, compiled, options)
