@@ -101,3 +101,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if status != 204:
             self.wfile.write(text)
+
+
+class Waits(list[float]):
+    """The waits that the client asked for, in seconds."""

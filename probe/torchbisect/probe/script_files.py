@@ -127,12 +127,10 @@ def take_snapshot(
     """
     modules, used = _modules(place, source)
     texts = (source, *modules.values())
-    names, avoided = _words(texts, arguments), _avoided(results)
-    roots = tuple(dict.fromkeys((*place.folders, *used)))
+    names, avoided, roots = _words(texts, arguments), _avoided(results), tuple(dict.fromkeys((*place.folders, *used)))
     if looks := looks_at_files(texts, names, roots):
         roots = tuple(dict.fromkeys(_widened(root, texts) for root in roots))
-    named = [_absolute(place.cwd, path) for path in added]
-    home = place.home if mentions_home(texts) else None
+    named, home = [_absolute(place.cwd, path) for path in added], place.home if mentions_home(texts) else None
     base = Path(os.path.commonpath([*roots, *(path.parent for path in named), *([home] if home is not None else [])]))
     found = _Found()
     if home is not None:
@@ -149,8 +147,8 @@ def take_snapshot(
     digest = copy_entries(chosen, base, target)
     if typed_input is not None:
         digest = _with_typed_input(digest, typed_input, target)
-    files = _files(place, base, target, home)
-    files = replace(files, digest=digest, typed_input="" if typed_input is None else TYPED_INPUT)
+    typed = "" if typed_input is None else TYPED_INPUT
+    files = replace(_files(place, base, target, home), digest=digest, typed_input=typed)
     left_out = [entry for entry in missing if not _is_below(entry.path, named)]
     found.outside[:] = [path for path in found.outside if not _is_below(path, named)]
     return FileSnapshot(files, base, _left_out(found, left_out))

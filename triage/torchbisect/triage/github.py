@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx
@@ -195,6 +196,7 @@ class GitHub:
         """Write a comment, or edit the one that an earlier call wrote.
 
         Calls at the same time leave one comment too: each looks again after it wrote, and keeps the oldest.
+
         Args:
             reference: the issue.
             body: the text, which starts with ``first_line``; it is written without secrets and home folders.
@@ -211,35 +213,19 @@ class GitHub:
         if len(body.encode()) > LIMIT:
             raise InputError(f"the comment has {len(body.encode())} bytes, and GitHub accepts {LIMIT}")
 
-        first_lines = (first_line, *older_first_lines)
         comments = f"{self._base}/repos/{reference.owner}/{reference.repository}/issues/comments"
-
-        def own_comments() -> list[Post]:
-            # GitHub compares logins without regard to case. A comment that speaks of the line doesn't have it alone.
-            found = (old for old in self.comments(reference) if old.author.casefold() == author.casefold())
-            mine = (old for old in found if old.body.partition("\n")[0].rstrip() in first_lines)
-            return sorted(mine, key=lambda old: old.identity)
+        own = partial(self._own_comments, reference, author, (first_line, *older_first_lines))
 
         def send(method: str, place: str) -> Post:
             return Post.of(_json(self._request_once(method, place, str(reference), json={"body": body})))
 
-        def with_others(written: Post) -> list[Post]:
-            """Return the own comments once the list has the one that was written, and so all that are older."""
-            for look in range(_LOOKS):
-                mine = own_comments()
-                if any(old.identity == written.identity for old in mine):
-                    return mine
-                if look < _LOOKS - 1:
-                    self._sleep(1.0)
-            return mine or [written]
-
         def write() -> Post:
             # Look for the comment before each try: an earlier try may have written it and lost only the answer.
-            mine = own_comments()
+            mine = own()
             if not mine:
-                mine = with_others(send("POST", f"{self._issue_address(reference)}/comments"))
-            first = mine[0]
-            for other in mine[1:]:
+                mine = self._with_others(send("POST", f"{self._issue_address(reference)}/comments"), own)
+            first, *others = mine
+            for other in others:
                 self._delete_once(f"{comments}/{other.identity}", str(reference))
             try:
                 return first if first.body == body else send("PATCH", f"{comments}/{first.identity}")
@@ -247,6 +233,26 @@ class GitHub:
                 raise _TryAgain(f"the comment under {reference} was deleted meanwhile") from error
 
         return self._with_retries(write)
+
+    def _own_comments(self, reference: Reference, author: str, first_lines: Collection[str]) -> list[Post]:
+        """Return the comments of an author that begin with one of these lines, the oldest first.
+
+        GitHub compares logins without regard to case. A comment that only speaks of the line doesn't have it alone.
+        """
+        found = (old for old in self.comments(reference) if old.author.casefold() == author.casefold())
+        mine = (old for old in found if old.body.partition("\n")[0].rstrip() in first_lines)
+        return sorted(mine, key=lambda old: old.identity)
+
+    def _with_others(self, written: Post, own: Callable[[], list[Post]]) -> list[Post]:
+        """Return the own comments once the list has the one that was written, and so all that are older."""
+        mine: list[Post] = []
+        for look in range(_LOOKS):
+            mine = own()
+            if any(old.identity == written.identity for old in mine):
+                break
+            if look < _LOOKS - 1:
+                self._sleep(1.0)
+        return mine or [written]
 
     def _issue_address(self, reference: Reference) -> str:
         return f"{self._base}/repos/{reference.owner}/{reference.repository}/issues/{reference.number}"
