@@ -110,6 +110,14 @@ VARYING = {
     "print(thing, hex(id(thing)))\nsame = f(torch.ones(2))\n",
     "the order of a set": "f = torch.compile(lambda x: x + {hole}, backend='eager')\nclass Thing: pass\n"
     "things = {Thing() for _ in range(9)}\nprint([id(t) % 97 for t in things])\nsame = f(torch.ones(2))\n",
+    "a part of the address of a tensor": "f = torch.compile(lambda x: x + {hole}, backend='eager')\n"
+    "same = f(torch.ones(2))\nprint(torch.ones(5).data_ptr() % 1009, torch.ones(700).data_ptr() // 64 % 1009)\n",
+    "a part of the address of a mapping": "import ctypes, mmap\n"
+    "f = torch.compile(lambda x: x + {hole}, backend='eager')\nsame = f(torch.ones(2))\n"
+    "print(torch.ones(1 << 20).data_ptr() // 4096 % 1009)\n"
+    "print(ctypes.addressof(ctypes.c_char.from_buffer(mmap.mmap(-1, 8192))) // 4096 % 1009)\n",
+    "the number of modules": "import sys\nf = torch.compile(lambda x: x + {hole}, backend='inductor')\n"
+    "same = f(torch.ones(2))\nprint(len(sys.modules))\n",
     "random numbers": "import random\nf = torch.compile(lambda x: x + torch.rand(3) + {hole}, backend='eager')\n"
     "print(random.SystemRandom().random())\nsame = f(torch.ones(3))\n",
 }

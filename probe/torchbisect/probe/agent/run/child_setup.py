@@ -10,6 +10,7 @@ import gc
 import importlib
 import importlib.machinery
 import io
+import mmap
 import os
 import random
 import resource
@@ -18,13 +19,15 @@ import sys
 import tempfile
 import time
 import types
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import torch
 import torch._dynamo
 
 from . import compile_metrics
 
+#: The blocks of each size that a perturbed process keeps.
+_BLOCKS = 24
 MALLOC_PERTURB = -6  # M_PERTURB of glibc's mallopt
 
 
@@ -187,14 +190,35 @@ def seed_generators(seed: int) -> None:
 
 
 def perturb_process() -> None:
-    """Change everything that may differ between two correct runs: fresh memory, the clock, object addresses."""
+    """Change everything that may differ between two correct runs: fresh memory, the clock, addresses, modules."""
+    builtins._torchbisect_kept = [*_small_blocks(), *_large_blocks()]  # type: ignore[attr-defined]
+    # A compiled run imports more modules than an eager one.
+    sys.modules["_torchbisect_kept"] = types.ModuleType("_torchbisect_kept")
     with contextlib.suppress(OSError, AttributeError):
         # Allocated memory is filled with the complement, 0x5A: large as a float, while 0xA5 would be nearly zero.
         ctypes.CDLL(None).mallopt(MALLOC_PERTURB, 0xA5)
-    kept = [object() for _ in range(4099)] + [torch.empty(size) for size in (1, 7, 64, 1000, 4096)]
-    builtins._torchbisect_kept = kept  # type: ignore[attr-defined]
     for name in ("time", "perf_counter", "monotonic", "process_time", "thread_time"):
         setattr(time, name, _accelerated(getattr(time, name)))
+
+
+def _small_blocks() -> Iterator[Any]:
+    """Yield objects that take the free blocks of each size, so that later ones of these sizes lie elsewhere.
+
+    Forks of one process have the same free blocks, and so the same addresses.
+    """
+    yield from (object() for _ in range(4099))
+    for size in (32 * step for step in range(1, 33)):
+        yield from (bytes(size) for _ in range(_BLOCKS))
+        yield from (torch.empty(size, dtype=torch.uint8) for _ in range(_BLOCKS))
+    for size in (2**power for power in range(11, 18)):
+        yield from (torch.empty(size, dtype=torch.uint8) for _ in range(_BLOCKS))
+
+
+def _large_blocks() -> Iterator[Any]:
+    """Yield mappings of up to 64 MiB, which nobody writes to, so that later mappings lie elsewhere."""
+    for power in range(15):
+        with contextlib.suppress(OSError, ValueError):
+            yield mmap.mmap(-1, mmap.PAGESIZE << power, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ)
 
 
 def _accelerated(clock: Callable[[], float]) -> Callable[[], float]:
