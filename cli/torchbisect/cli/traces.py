@@ -46,7 +46,7 @@ def _scripts(graphs: list[Graph]) -> list[str]:
         except UnknownSize as error:
             reason = f"{graph.name}: nothing in the trace says what {error} is"
             say(f"{reason}; the graph is left out", "note: ")
-        except (SyntaxError, StopIteration, IndexError, AttributeError) as error:
+        except (SyntaxError, ValueError, TypeError, LookupError, AttributeError, StopIteration, RecursionError) as error:
             reason = f"{graph.name} is no graph as torch writes it ({type(error).__name__})"
             say(f"{reason}; it is left out", "note: ")
     if not texts:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
 
+from torchbisect.core.errors import InputError
+from torchbisect.pipeline.traces import find
 from torchbisect.pipeline.traces.find import Graph, find_graphs
 from torchbisect.pipeline.traces.graph_inputs import UnknownSize
 from torchbisect.pipeline.traces.graph_script import graph_script
@@ -136,3 +139,17 @@ def test_a_graph_before_autograd_keeps_its_backend_and_runs_backward() -> None:
     assert "torch.randn(5, 6).requires_grad_()" in made
     assert "no_grad" not in made
     assert made.rstrip().endswith(".backward()")
+
+
+def test_a_folder_of_a_stranger_neither_stops_nor_fills_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "repro.py")
+    (tmp_path / "a.log").symlink_to("/dev/zero")
+    (tmp_path / "loop.log").symlink_to("loop.log")
+    (tmp_path / "deep.log").write_text('{"create_symbol": ' + "[" * 100_000 + "\n")
+    (tmp_path / "fx_graph_runnable.py").write_text(GRAPH)
+    assert [graph.name for graph in find_graphs(tmp_path)] == ["fx_graph_runnable.py"]
+    for name in ("repro.py", "a.log", "loop.log", "nothing.py", "x" * 5000):
+        assert find_graphs(tmp_path / name) == []
+    monkeypatch.setattr(find, "_MOST_FILES", 4)
+    with pytest.raises(InputError, match="more than 4 files"):
+        find_graphs(tmp_path)

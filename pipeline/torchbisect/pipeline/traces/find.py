@@ -7,6 +7,9 @@ artifact ``fx_graph_runnable`` of a ``TORCH_TRACE`` log and of tlparse's output,
 
 from __future__ import annotations
 
+import contextlib
+import io
+import itertools
 import json
 import os
 import re
@@ -14,9 +17,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from torchbisect.core.errors import InputError
+from torchbisect.core.regular_file import read_regular_file
+
 #: More graphs are not tried: each takes a run of compiled code.
 MOST_GRAPHS = 40
 _MOST_BYTES = 2_000_000
+_MOST_LOG_BYTES = 256_000_000
+_MOST_FILES = 50_000
 _NAMES = re.compile(r"fx_graph_runnable\w*\.(?:py|txt)|repro\w*\.py|minifier_launcher\.py|.*\.log")
 _ARTIFACT = "fx_graph_runnable"
 
@@ -50,23 +58,30 @@ def is_graph(text: str) -> bool:
 def find_graphs(place: Path) -> list[Graph]:
     """Return the graphs in a file or below a folder, in the order in which they were compiled; none for a script.
 
-    The same graph in two places counts once.
+    The same graph in two places counts once. Raises ``InputError`` for a log or a folder that is too large.
     """
     found: dict[str, Graph] = {}
-    if place.is_dir():
-        if not (place / "__main__.py").exists():
-            for path in sorted(_files(place), key=_natural):
-                for graph in _graphs_of(path, str(path.relative_to(place))):
-                    found.setdefault(_without_variables(graph.text), graph)
-    elif place.is_file():
-        for graph in _graphs_of(place, place.name):
-            found.setdefault(_without_variables(graph.text), graph)
+    for path, name in _files(place):
+        with contextlib.suppress(OSError):  # the script's reader says what is wrong with it
+            for graph in _graphs_of(path, name):
+                found.setdefault(_without_variables(graph.text), graph)
     return list(found.values())
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for root, _, names in os.walk(folder):
-        yield from (Path(root, name) for name in names if _NAMES.fullmatch(name))
+def _files(place: Path) -> list[tuple[Path, str]]:
+    """Return the regular files that may hold graphs, each with its name for people."""
+    if not os.path.isdir(place):
+        return [(place, place.name)] if os.path.isfile(place) else []
+    if os.path.lexists(place / "__main__.py"):
+        return []
+    found, seen = [], 0
+    for root, _, names in os.walk(place):
+        seen += len(names)
+        if seen > _MOST_FILES:
+            raise InputError(f"{place} has more than {_MOST_FILES} files: name a script, or the folder of one trace")
+        found += [Path(root, name) for name in names if _NAMES.fullmatch(name)]
+    regular = [path for path in found if os.path.isfile(path)]
+    return [(path, str(path.relative_to(place))) for path in sorted(regular, key=_natural)]
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -80,35 +95,35 @@ def _without_variables(text: str) -> str:
 
 def _graphs_of(path: Path, name: str) -> Iterator[Graph]:
     if path.suffix == ".log":
-        yield from _logged_graphs(path, name)
-    elif path.suffix in (".py", ".txt") and path.stat().st_size <= _MOST_BYTES:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        yield from _logged_graphs(read_regular_file(path, _MOST_LOG_BYTES), name)
+    elif path.suffix in (".py", ".txt") and os.path.getsize(path) <= _MOST_BYTES:
+        text = read_regular_file(path, _MOST_BYTES).decode("utf-8", "replace")
         if is_graph(text):
             yield Graph(name, text)
 
 
-def _logged_graphs(path: Path, name: str) -> Iterator[Graph]:
+def _logged_graphs(data: bytes, name: str) -> Iterator[Graph]:
     """Yield the graphs of a ``TORCH_TRACE`` log: a line of JSON an event, and its payload on lines with a tab."""
     sizes: dict[str, int] = {}
     payload: list[str] | None = None
     number = 0
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in [*file, ""]:
-            if line.startswith("\t"):
-                if payload is not None:
-                    payload.append(line[1:])
-                continue
-            if payload is not None and is_graph("".join(payload)):
-                number += 1
-                yield Graph(f"{name}, graph {number}", "".join(payload), dict(sizes))
-            payload = [] if f'"name": "{_ARTIFACT}"' in line else None
-            if '"create_symbol"' in line:
-                sizes.update(_symbol(line))
+    for raw in itertools.chain(io.BytesIO(data), [b""]):
+        line = raw.decode("utf-8", "replace")
+        if line.startswith("\t"):
+            if payload is not None:
+                payload.append(line[1:])
+            continue
+        if payload is not None and is_graph("".join(payload)):
+            number += 1
+            yield Graph(f"{name}, graph {number}", "".join(payload), dict(sizes))
+        payload = [] if f'"name": "{_ARTIFACT}"' in line else None
+        if '"create_symbol"' in line:
+            sizes.update(_symbol(line))
 
 
 def _symbol(line: str) -> dict[str, int]:
     try:
         made = json.loads(line[line.index("{") :])["create_symbol"]
         return {made["symbol"]: int(made["val"])}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {}
