@@ -153,3 +153,11 @@ def test_a_folder_of_a_stranger_neither_stops_nor_fills_it(tmp_path: Path, monke
     monkeypatch.setattr(find, "_MOST_FILES", 4)
     with pytest.raises(InputError, match="more than 4 files"):
         find_graphs(tmp_path)
+
+
+@pytest.mark.parametrize("size", ["9**9**9**9", "2**64", "s77 // 0", "Max()", "'x' * 9", "1e999"])
+def test_a_size_that_no_tensor_has(size: str) -> None:
+    text = GRAPH.replace("4*s27*(s77 - 1) + 4*s27", "4").replace("(s77, 2*s27)", f"({size}, 2)")
+    assert text != GRAPH
+    with pytest.raises(UnknownSize):
+        graph_script(Graph("g", text))

@@ -11,6 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+#: No tensor has a larger size.
+_LARGEST = 2**63
+
+
+def _power(base: int, exponent: int) -> int:
+    """Return a power that a size may have. Raises ``OverflowError`` for others before it is computed."""
+    if not 0 <= exponent < 64:
+        raise OverflowError
+    return int(base**exponent)
+
+
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -18,7 +29,7 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Div: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+    ast.Pow: _power,
 }
 _FUNCTIONS: dict[str, Callable[..., int]] = {
     "Max": max,
@@ -162,6 +173,16 @@ def _numbers(node: ast.expr, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 def _number(node: ast.expr, sizes: Mapping[str, int]) -> int:
     """Return the value of a size, which may be an expression of symbols. Raises ``UnknownSize``."""
+    try:
+        value = _evaluated(node, sizes)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise UnknownSize(ast.unparse(node)) from error
+    if abs(value) > _LARGEST:
+        raise UnknownSize(ast.unparse(node))
+    return value
+
+
+def _evaluated(node: ast.expr, sizes: Mapping[str, int]) -> int:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value  # type: ignore[return-value]
     if isinstance(node, ast.Name) and node.id in sizes:
