@@ -13,6 +13,9 @@ from torchbisect.pipeline.traces.graph_inputs import UnknownSize
 from torchbisect.pipeline.traces.graph_script import graph_script
 from torchbisect.reports import files
 
+#: The errors of reading a graph that is not as torch writes it.
+_MALFORMED = (SyntaxError, ValueError, TypeError, LookupError, AttributeError, StopIteration, RecursionError)
+
 
 def with_graphs(options: Options) -> tuple[Options, ...]:
     """Write the graphs of a trace as scripts, and return the options to run each; empty for what is no trace.
@@ -46,7 +49,7 @@ def _scripts(graphs: list[Graph]) -> list[str]:
         except UnknownSize as error:
             reason = f"{graph.name}: nothing in the trace says what {error} is"
             say(f"{reason}; the graph is left out", "note: ")
-        except (SyntaxError, ValueError, TypeError, LookupError, AttributeError, StopIteration, RecursionError) as error:
+        except _MALFORMED as error:
             reason = f"{graph.name} is no graph as torch writes it ({type(error).__name__})"
             say(f"{reason}; it is left out", "note: ")
     if not texts:
