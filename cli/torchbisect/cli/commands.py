@@ -52,6 +52,11 @@ _STAGES = (
     click.option("--explain/--no-explain", default=False, help="Find the conditions of the shrunk script's mismatch."),
 )
 
+_HANDOVER = (
+    click.option("--emit-test", is_flag=True, help="Write the shrunk script as a test of PyTorch's suite too."),
+    click.option("--emit-trace", is_flag=True, help="Write the shrunk script's trace for tlparse too (TORCH_TRACE)."),
+)
+
 _WORKERS = (
     click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Issues at once."),
     click.option("--executor", type=click.Choice(["local", "ray"]), default="local", show_default=True),
@@ -94,10 +99,11 @@ _script_command(
     its own arguments. A folder or log of TORCH_TRACE or TORCH_COMPILE_DEBUG stands for the graphs in it.
     """,
     *_STAGES,
+    *_HANDOVER,
     *SEARCH_OPTIONS,
 )
 _script_command("check", "Observe SCRIPT and name the compiler stage at fault.")
-_script_command("minimize", "Observe and localize SCRIPT, then shrink it.")
+_script_command("minimize", "Observe and localize SCRIPT, then shrink it.", *_HANDOVER)
 _script_command(
     "explain",
     "Observe, localize and shrink SCRIPT, then find the conditions of the mismatch.",

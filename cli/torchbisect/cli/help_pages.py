@@ -24,7 +24,7 @@ GROUPS = {
     "The issues": "search most added last comment workers executor address gpus",
     "Where builds come from": "index_url extra_index_urls variant",
     "Where it runs": "sandbox image runtime timeout repeat jobs cache_dir cache_limit",
-    "Output": "out as_json profile verbose quiet",
+    "Output": "out emit_test emit_trace as_json profile verbose quiet",
 }
 _SEARCH = {"find", "good", "channels", "git"}
 _SHRINKING = {"budget", "save_trajectory"}

@@ -55,5 +55,5 @@ def _other_commands(options: Options) -> list[tuple[str, str]]:
 
 
 def _command(options: Options, name: str) -> str:
-    kept = replace(options, command=name, build_cmd=None, minimize=True, bisect=True)
+    kept = replace(options, command=name, build_cmd=None, minimize=True, bisect=True, emit_test=False, emit_trace=False)
     return repeat_command(kept, str(options.script))

@@ -59,6 +59,8 @@ class Options:
         budget: the time or number of questions after which shrinking stops; ``None`` for no limit.
         save_trajectory: keep every smaller script on the way.
         explain: find the conditions of the shrunk script's mismatch.
+        emit_test: write the shrunk script as a test of PyTorch's suite too.
+        emit_trace: write the structured trace of the shrunk script too.
         test: a command whose exit status is the verdict, as in git bisect run; ``None`` to compare two runs.
         slower_than: the largest ratio of a compiled call's time to that of eager; ``None`` for any.
         max_compile_time: the most seconds that compiling may take; ``None`` for any.
@@ -106,6 +108,8 @@ class Options:
     budget: Budget | None = None
     save_trajectory: bool = False
     explain: bool = False
+    emit_test: bool = False
+    emit_trace: bool = False
     test: str | None = None
     slower_than: float | None = None
     max_compile_time: float | None = None
@@ -200,6 +204,8 @@ def repeat_command(options: Options, script: str | None, variables: Mapping[str,
     words += ["--nearest"] if options.nearest else []
     words += ["--allow-sdists"] if options.allow_sdists else []
     words += ["--save-trajectory"] if options.save_trajectory else []
+    words += ["--emit-test"] if options.emit_test else []
+    words += ["--emit-trace"] if options.emit_trace else []
     if options.command == "run":
         words += [flag for flag, on in (("--no-minimize", options.minimize), ("--no-bisect", options.bisect)) if not on]
         words += ["--explain"] if options.explain else []
@@ -238,6 +244,8 @@ def check_options(options: Options) -> Options:
     packages = tuple(parse_requirement(package, sdists=options.allow_sdists) for package in options.packages)
     if is_test(options.script) and not any(package.startswith("pytest") for package in packages):
         packages = (*packages, "pytest")
+    if options.emit_test and not any(package.startswith("expecttest") for package in packages):
+        packages = (*packages, "expecttest")  # imported by torch.testing._internal
     return replace(options, packages=packages)
 
 

@@ -25,11 +25,12 @@ from torchbisect.pipeline.provider import Provider
 from torchbisect.pipeline.report_builder import ReportBuilder
 from torchbisect.pipeline.script import opened_repro
 from torchbisect.pipeline.script_packages import with_found_packages
-from torchbisect.pipeline.search_scope import failing_build, reference_build
+from torchbisect.pipeline.search_scope import failing_build, named_build, reference_build
 from torchbisect.pipeline.session import Session
-from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds
+from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds, good_builds
 from torchbisect.pipeline.stages.confirm import confirm_on_builds
 from torchbisect.pipeline.stages.explain import explain_mismatch
+from torchbisect.pipeline.stages.handover import write_test, write_trace
 from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
 from torchbisect.pipeline.stages.minimize import ShrunkScript, Subject, Witness, shrink_trusted, unfinished_reason
 from torchbisect.pipeline.stages.observe import Observed, count_runs, last_lines, observe, unrunnable
@@ -172,8 +173,12 @@ class Pipeline:
         if self._stages.explain and shrunk is not None:
             with self._stage("explain", "Explain"):
                 self._builder.set_conditions(explain_mismatch(self._session, oracle, shrunk.question(subject)))
+        good: tuple[Build, ...] = ()
         if self._stages.bisect:
-            self._bisect(oracle, failing, subject, localized, shrunk)
+            shrunk, good = self._bisect(oracle, failing, subject, localized, shrunk)
+        elif self._options.good is not None:
+            good = (named_build(self._options, self._session.sources, self._options.good),)
+        self._hand_over(oracle, localized, shrunk, good)
         self._collect_versions(oracle)
         return Exit.PARTIAL if self._builder.has_unfinished_parts else Exit.FINISHED
 
@@ -240,8 +245,11 @@ class Pipeline:
 
     def _bisect(
         self, oracle: Oracle, failing: Build, subject: Subject, localized: Localized, shrunk: ShrunkScript | None
-    ) -> None:
-        """Search the builds, narrow the boundaries, and run the shrunk script on both sides of each."""
+    ) -> tuple[ShrunkScript | None, tuple[Build, ...]]:
+        """Search the builds, narrow the boundaries, and run the shrunk script on both sides of each.
+
+        Return the shrunk script, which the search may have changed, and the good builds at the boundaries.
+        """
         self._builder.part = "bisect"
         component = localized.localization.component if localized.localization else None
         rate = MismatchRate(localized.observed.shown, localized.observed.runs)
@@ -268,6 +276,24 @@ class Pipeline:
                     self._builder.add_confirmations(
                         confirm_on_builds(self._session, history.shrunk.repro_for_people, others)
                     )
+        return history.shrunk, good_builds(history.level.result)
+
+    def _hand_over(
+        self, oracle: Oracle, localized: Localized, shrunk: ShrunkScript | None, good: tuple[Build, ...]
+    ) -> None:
+        """Write the shrunk script as a test of PyTorch's suite, and its trace, where they are asked for."""
+        wanted = self._options.emit_test or self._options.emit_trace
+        if not wanted or shrunk is None:
+            return
+        with self._stage("hand over", "Hand over"):
+            component = localized.localization.component if localized.localization else None
+            reason = None if shrunk.stands_alone else "the shrunk script does not stand alone"
+            if self._options.emit_test:
+                reason = reason or write_test(self._session, oracle, shrunk, component, good)
+            if self._options.emit_trace:
+                write_trace(self._session, oracle, shrunk)
+            if self._options.emit_test and reason is not None:
+                self._builder.set_unfinished("hand over", f"no test is written: {reason}")
 
     def _collect_versions(self, oracle: Oracle) -> None:
         """Collect what PyTorch's issue form asks for under Versions, with torch's own script."""

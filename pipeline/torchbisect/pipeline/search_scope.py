@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
@@ -83,7 +83,7 @@ def named_build(options: Options, sources: BuildSources, text: str) -> Build:
     if selector.channel is Channel.NIGHTLY:
         return sources.nightly(selector)
     if selector.installed:
-        return failing_build(options, sources)
+        return failing_build(replace(options, torch="installed"), sources)
     return find_build(sources.releases.builds, text)
 
 

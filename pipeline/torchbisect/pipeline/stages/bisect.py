@@ -236,6 +236,15 @@ def boundary_builds(result: SearchResult[Build]) -> Sequence[Build]:
     return tuple(found.values())
 
 
+def good_builds(result: SearchResult[Build]) -> tuple[Build, ...]:
+    """Return the good build at each boundary: the last good one, and the first fixed one."""
+    ends = (
+        result.regression.before if result.regression is not None else None,
+        result.fix.after if result.fix is not None else None,
+    )
+    return tuple(build for build in ends if build is not None)
+
+
 def telling_builds(result: SearchResult[Build]) -> Sequence[Build]:
     """Return the builds that tell two histories apart: those at each boundary, and the untestable one beside it."""
     found = {build.name: build for build in boundary_builds(result)}
