@@ -1,16 +1,20 @@
 """Measure ``torchbisect check`` beside plain ``python`` for the same script, in one run, as ratios.
 
-    python benchmarks/stages.py [--torch 2.8.0] [--cache-dir DIR] [--rounds 3]
+    python benchmarks/stages.py [--torch 2.8.0] [--cache-dir DIR] [--rounds 3] [--minimize SCRIPT ...]
 
 Two scripts of one compiled function: one with inductor, one with the eager backend. Plain Python has an empty compiler
 cache each time. ``check`` is run with an empty folder of results, first with nothing known about the compiler of this
 machine and then again. Rounds are interleaved, and the medians are compared. The profile of the last run follows.
+
+With ``--minimize`` it prints instead, for each script, the seconds in which ``torchbisect minimize`` shrank it, the
+seconds of everything else, and the number of runs under plain Python.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -66,10 +70,10 @@ def plain(environment: Venv, script: Path) -> float:
         return environment.run([str(script)], timeout=600, extra=extra).seconds
 
 
-def check(options: argparse.Namespace, script: Path) -> Measured:
-    """Run ``torchbisect check`` with an empty folder of results."""
+def profiled(name: str, options: argparse.Namespace, script: Path) -> Measured:
+    """Run a command with ``--profile`` and an empty folder of results."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-c", "from torchbisect.cli.main import main; main()", "check", str(script)]
+        command = [sys.executable, "-c", "from torchbisect.cli.main import main; main()", name, str(script)]
         command += ["--torch", options.torch, "--out", f"{out}/out", "--profile"]
         command += ["--cache-dir", str(options.cache_dir)] if options.cache_dir else []
         began, first, lines = time.monotonic(), 0.0, []
@@ -90,7 +94,11 @@ def main() -> None:
     parser.add_argument("--torch", default="2.8.0")
     parser.add_argument("--cache-dir", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--minimize", type=Path, nargs="+", metavar="SCRIPT")
     options = parser.parse_args()
+    if options.minimize:
+        print_minimize(options)
+        return
     print(f"torch {options.torch}, {platform.processor() or platform.machine()}, {options.rounds} rounds")
     print(f"{'script':10}{'plain':>10}{'first line, cold':>18}{'whole, cold':>13}{'first line':>12}{'whole':>8}")
     with tempfile.TemporaryDirectory() as folder:
@@ -105,14 +113,31 @@ def main() -> None:
         provider.close()
 
 
+def print_minimize(options: argparse.Namespace) -> None:
+    """Print how the time of ``torchbisect minimize`` divides, a line for each script."""
+    print(f"torch {options.torch}, {platform.processor() or platform.machine()}")
+    print(f"{'script':24}{'shrinking':>12}{'the rest':>12}{'plain runs':>12}")
+    for script in options.minimize:
+        table = profiled("minimize", options, script).text.rpartition("\nstage  ")[2].splitlines()[1:]
+        whole = float(table[-1].split()[-1])
+        counts, shrinking = 0, 0.0
+        for row in table[:-1]:
+            # The columns are those of ``pipeline.profile.profile_lines``; the fourth cell is about processes.
+            found = re.search(r"(\d+) in ([\d.]+) s", row[81:97])
+            counts += int(found[1]) if found else 0
+            if row.startswith("Minimize"):
+                shrinking = float(row[24:33]) - (float(found[2]) if found else 0.0)
+        print(f"{script.stem:24}{shrinking:10.1f} s{whole - shrinking:10.1f} s{counts:12}", flush=True)
+
+
 def measure(name: str, script: Path, environment: Venv, options: argparse.Namespace) -> None:
     """Print the medians of one script as ratios to plain Python, and the last profile."""
     plains, colds, warms = [], [], []
     for _ in range(options.rounds):
         plains.append(plain(environment, script))
         shutil.rmtree(environment.compiler_cache or "", ignore_errors=True)
-        colds.append(check(options, script))
-        warms.append(check(options, script))
+        colds.append(profiled("check", options, script))
+        warms.append(profiled("check", options, script))
     unit = statistics.median(plains)
     cells = []
     for runs in (colds, warms):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -55,6 +56,26 @@ def test_the_shrunk_script_is_run_on_both_sides_of_each_boundary(run: Run) -> No
         ("2.7.0", 1, False),
         ("2.9.0", 0, False),
     ]
+
+
+def test_what_a_good_end_will_be_asked_is_asked_while_it_is_asked_again(run: Run) -> None:
+    """Asking again waits for the original there, which another run would only ask afterwards."""
+    begun = {"ask": threading.Event(), "plain": threading.Event()}
+
+    def on_question(asked: Asked) -> None:
+        if asked.build == "2.9.0" and asked.what in begun and (asked.what == "plain" or asked.source == SCRIPT):
+            begun[asked.what].set()
+        if asked.build == "2.9.0" and asked.what == "confirm":
+            assert all(event.wait(10) for event in begun.values())
+
+    table = Table(RELEASES, on_question=on_question)
+    result = run(table, jobs=2)
+    assert result.code == Exit.FINISHED
+    for what in begun:
+        assert sum(asked.build == "2.9.0" and asked.what == what for asked in result.asked) == (
+            2 if what == "ask" else 1
+        )
+    assert result.report["bisect"]["fix"]["first_fixed"] == "2.9.0"
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ class TableOracle:
         """Another oracle of the same build."""
         return TableOracle(self.table, self.environment, self.journal, self.repeat)
 
-    def start(self) -> None:
+    def start(self, expected: Question | None = None) -> None:
         """Nothing has to be started."""
 
     def close(self) -> None:

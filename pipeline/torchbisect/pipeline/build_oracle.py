@@ -48,9 +48,9 @@ class BuildOracle:
         self._oracles = WarmOracles(session.oracle, lambda build: session.sources.maker(build).has(build))
         self.facts: dict[str, Facts] = {}
 
-    def prepare(self, build: Build) -> None:
-        """Start the processes of an installed build that may be asked soon."""
-        self._oracles.prepare(build)
+    def prepare(self, build: Build, expected: Question | None = None) -> None:
+        """Start the processes of an installed build that may be asked soon, and check what that question depends on."""
+        self._oracles.prepare(build, expected)
 
     def end_idle(self) -> None:
         """End the processes that wait for a question, and let their environments be removed."""

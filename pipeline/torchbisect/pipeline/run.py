@@ -161,21 +161,24 @@ class Pipeline:
         if observed.certain_mismatch is None:
             if observed.mismatch is not None and observed.verdict == "flaky" and self._stages.bisect:
                 subject = Subject(self._repro, observed.mismatch, Settings())
-                self._bisect(oracle, failing, subject, localized, None)
+                self._bisect(oracle, self._opened_bisection(failing, localized), subject, localized, None)
                 self._collect_versions(oracle)
             return self._exit_without_mismatch(observed)
         if known:
             self._notify("this mismatch is known already, so the script was neither shrunk nor searched for")
             return Exit.FINISHED
         subject = Subject(self._repro, observed.certain_mismatch, localized.settings)
+        bisection = stack.enter_context(self._opened_bisection(failing, localized)) if self._stages.bisect else None
+        if bisection is not None and self._stages.minimize:
+            bisection.prepare(Question(self._repro, subject.mismatch.signature, subject.settings))
         shrunk = self._minimize(oracle, subject) if self._stages.minimize else None
         self._name_pass(oracle, localized, shrunk)
         if self._stages.explain and shrunk is not None:
             with self._stage("explain", "Explain"):
                 self._builder.set_conditions(explain_mismatch(self._session, oracle, shrunk.question(subject)))
         good: tuple[Build, ...] = ()
-        if self._stages.bisect:
-            shrunk, good = self._bisect(oracle, failing, subject, localized, shrunk)
+        if bisection is not None:
+            shrunk, good = self._bisect(oracle, bisection, subject, localized, shrunk)
         elif self._options.good is not None:
             good = (named_build(self._options, self._session.sources, self._options.good),)
         self._hand_over(oracle, localized, shrunk, good)
@@ -243,8 +246,13 @@ class Pipeline:
             if found is not None:
                 self._builder.set_compiler_pass(found)
 
+    def _opened_bisection(self, failing: Build, localized: Localized) -> Bisection:
+        component = localized.localization.component if localized.localization else None
+        rate = MismatchRate(localized.observed.shown, localized.observed.runs)
+        return Bisection(self._session, failing, component, rate)
+
     def _bisect(
-        self, oracle: Oracle, failing: Build, subject: Subject, localized: Localized, shrunk: ShrunkScript | None
+        self, oracle: Oracle, bisection: Bisection, subject: Subject, localized: Localized, shrunk: ShrunkScript | None
     ) -> tuple[ShrunkScript | None, tuple[Build, ...]]:
         """Search the builds, narrow the boundaries, and run the shrunk script on both sides of each.
 
@@ -252,8 +260,7 @@ class Pipeline:
         """
         self._builder.part = "bisect"
         component = localized.localization.component if localized.localization else None
-        rate = MismatchRate(localized.observed.shown, localized.observed.runs)
-        with Bisection(self._session, failing, component, rate) as bisection:
+        with bisection:
             facts = bisection.build_oracle.facts
             history = search_history(
                 self._session,
@@ -272,9 +279,11 @@ class Pipeline:
                 self._save()
             with self._stage("bisect", "Confirm"):
                 if history.shrunk is not None and history.shrunk.stands_alone:
-                    others = [build for build in boundary_builds(history.level.result) if build.name != failing.name]
+                    failing, builds = oracle.environment.build, boundary_builds(history.level.result)
+                    others = [build for build in builds if build.name != failing.name]
+                    repro = history.shrunk.repro_for_people
                     self._builder.add_confirmations(
-                        confirm_on_builds(self._session, history.shrunk.repro_for_people, others)
+                        confirm_on_builds(self._session, bisection.background, repro, others)
                     )
         return history.shrunk, good_builds(history.level.result)
 

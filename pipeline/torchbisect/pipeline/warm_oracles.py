@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from torchbisect.core.build import Build
 from torchbisect.core.errors import TorchbisectError
-from torchbisect.probe.oracle import Oracle
+from torchbisect.probe.oracle import Oracle, Question
 
 #: The most oracles that wait for a question: two that may be next, and the last one. Each is an imported torch.
 MOST_IDLE = 3
@@ -49,14 +49,17 @@ class WarmOracles:
         self._lock = threading.Lock()
         self._idle: dict[Build, _Opened] = {}
 
-    def prepare(self, build: Build) -> None:
-        """Start the oracle of an installed build in the background. A failure is met by the question that needs it."""
+    def prepare(self, build: Build, expected: Question | None = None) -> None:
+        """Start the oracle of an installed build in the background, for an expected question if one is given.
+
+        A failure is met by the question that needs it.
+        """
         with self._lock:
             if build in self._idle:
                 return
         with suppress(TorchbisectError):
             stack, oracle = self._open(build)
-            thread = threading.Thread(target=_start, args=(oracle,), daemon=True, name=f"start {build}")
+            thread = threading.Thread(target=_start, args=(oracle, expected), daemon=True, name=f"start {build}")
             thread.start()
             self._keep(build, _Opened(oracle, stack, thread))
 
@@ -100,6 +103,6 @@ class WarmOracles:
             one.close()
 
 
-def _start(oracle: Oracle) -> None:
+def _start(oracle: Oracle, expected: Question | None) -> None:
     with suppress(TorchbisectError):
-        oracle.start()
+        oracle.start(expected)

@@ -96,8 +96,11 @@ class Oracle(Protocol):
     def clone(self) -> Oracle:
         """Return an oracle of the same kind with the same journal, for another thread; the caller closes it."""
 
-    def start(self) -> None:
-        """Start what the next question needs. Raises ``TorchbisectError`` if that fails."""
+    def start(self, expected: Question | None = None) -> None:
+        """Start what the next question needs, and for an expected one what its answer depends on.
+
+        Raises ``TorchbisectError`` if that fails.
+        """
 
     def close(self) -> None:
         """End all processes; the next question starts them again."""

@@ -121,9 +121,11 @@ class Probe:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def start(self) -> None:
-        """Start the agent. Raises ``AgentFailed`` if the environment's Python can't run it."""
+    def start(self, expected: Question | None = None) -> None:
+        """Start the agent, and check that an expected question's backend works. Raises ``AgentFailed``."""
         self._started_agent().start()
+        if expected is not None:
+            self._insane("", expected.repro, expected.settings)
 
     def close(self) -> None:
         """End the agent; the next question starts another one."""

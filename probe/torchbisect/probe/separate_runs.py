@@ -29,7 +29,7 @@ class SeparateRuns:
     ) -> None:
         self.close()
 
-    def start(self) -> None:
+    def start(self, expected: Question | None = None) -> None:
         """Do nothing: each run is a process of its own."""
 
     def prepare_fresh_process(self) -> None:

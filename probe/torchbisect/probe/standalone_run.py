@@ -159,15 +159,14 @@ def run_plain_side_by_side(
     switched_off: Sequence[bool],
     *,
     timeout: float,
-    jobs: int = 2,
     files: Files | None = None,
 ) -> Generator[PlainRun, None, None]:
-    """Run a script several times under plain ``python``, ``jobs`` at once, and yield the runs in order.
+    """Run a script several times at once under plain ``python``, and yield the runs in order.
 
     ``switched_off`` says for each run if ``torch.compile`` is switched off. Closing the iterator ends the others.
     """
     cancel = threading.Event()
-    pool = ThreadPoolExecutor(jobs, thread_name_prefix="plain")
+    pool = ThreadPoolExecutor(len(switched_off), thread_name_prefix="plain")
     try:
         run = partial(run_plain, environment, source, timeout=timeout, cancel=cancel, files=files)
         runs = [pool.submit(run, settings=None if off else Settings()) for off in switched_off]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from torchbisect.bisect.search.boundary_search import BoundarySearch
 from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, BuildAnswer, SearchResult
 from torchbisect.bisect.search.find import Prefetcher, find_boundaries
-from torchbisect.bisect.search.search_options import SearchOptions
+from torchbisect.bisect.search.search_options import Recheck, SearchOptions
 from torchbisect.bisect.sources.branch_cuts import NoDayRange, days_between_branch_cuts
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.build import Build, Channel
-from torchbisect.core.errors import IndexUnreachable
+from torchbisect.core.errors import IndexUnreachable, TorchbisectError
 from torchbisect.core.footprint import footprint_of
+from torchbisect.pipeline.background import Background
 from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.flaky_search import MismatchRate, search_flaky
 from torchbisect.pipeline.partial_wheel_midpoints import (
@@ -46,6 +49,7 @@ class Bisection:
 
     Attributes:
         build_oracle: answers for each build, and holds the facts of those that were installed.
+        background: answers that will probably be needed, and are asked for meanwhile.
         flaky: not every run shows the mismatch, so that builds are asked by single runs.
 
     Args:
@@ -64,22 +68,49 @@ class Bisection:
         self._rate = rate or MismatchRate(1, 1)
         self.flaky = not self._rate.always
         self.build_oracle = BuildOracle(session)
+        self._jobs = session.options.jobs or 1
+        # Nothing runs beside a run that is measured.
+        beside = self._jobs if self._jobs > 1 and session.options.measure is None else 0
+        self.background = Background(beside)
+        self._on_good_end: Callable[[Build], None] | None = None
 
     def __enter__(self) -> Bisection:
         return self
 
     def __exit__(self, *error: object) -> None:
+        with self.background:
+            self.build_oracle.end_idle()
         self.build_oracle.end_idle()
 
-    def search(self, question: Question) -> Level:
+    def prepare(self, question: Question) -> None:
+        """Start the processes of the builds that will be asked first, where they are installed.
+
+        Args:
+            question: one like those that will be asked.
+        """
+        with suppress(TorchbisectError):  # the search meets it again
+            scope = first_scope(self._session.options, self._session.sources, self._failing)
+            search = BoundarySearch(scope.listing.builds, self._search_options(scope))
+            for build in dict.fromkeys([*(one.item for one in search.next(self._jobs)), *search.likely()]):
+                if self._session.sources.maker(build).has(build):
+                    self.build_oracle.prepare(build, question)
+
+    def search(self, question: Question, on_good_end: Callable[[Build], None] | None = None) -> Level:
         """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
+
+        Args:
+            on_good_end: called with the good end of a boundary before that is asked again, perhaps in another thread.
 
         Raises:
             InputError: ``--good`` or ``--bad`` names no build of the channel, or they are in the wrong order.
             MachineError: the search could not go on.
         """
         scope = first_scope(self._session.options, self._session.sources, self._failing)
-        return Level(scope.channel, scope.listing, self._find(scope, question))
+        self._on_good_end = on_good_end
+        try:
+            return Level(scope.channel, scope.listing, self._find(scope, question))
+        finally:
+            self._on_good_end = None
 
     def has_finer(self, level: Level, boundary: Boundary[Build]) -> bool:
         """Return True if a boundary lies between two releases, and nightlies may be searched."""
@@ -114,7 +145,11 @@ class Bisection:
 
     def ask(self, build: Build, question: Question) -> BuildAnswer:
         """Return the answer of a build, from the journal if it was asked before."""
-        return self.build_oracle.ask(build, question)
+        return self.background.result((build, question), lambda: self.build_oracle.ask(build, question))
+
+    def begin(self, build: Build, question: Question) -> None:
+        """Ask a build in the background, because ``ask`` will probably be called."""
+        self.background.begin((build, question), lambda: self.build_oracle.ask(build, question))
 
     def remarks_on_wheels(self, level: Level, question: Question) -> Iterator[str]:
         """Yield a remark for each boundary with a wheel for the CPU on one side and one for CUDA on the other.
@@ -174,7 +209,11 @@ class Bisection:
             return self.build_oracle.ask(build, question) if thin is None or build in whole_ends else thin.ask(build)
 
         def again(build: Build) -> BuildAnswer:
-            return thin.ask_again(build) if thin else self.build_oracle.ask(build, question, again=True)
+            if thin is not None:
+                return thin.ask_again(build)
+            if self._on_good_end is not None:
+                self._on_good_end(build)
+            return self.build_oracle.ask(build, question, again=True)
 
         def fetch(build: Build, cancel: threading.Event) -> None:
             if sources.maker(build).has(build):
@@ -183,22 +222,14 @@ class Bisection:
                 self.build_oracle.end_idle()
                 sources.maker(build).prefetch(build, cancel)
 
-        options = SearchOptions(
-            bad=scope.bad,
-            good=scope.good,
-            kind=scope.kind,
-            cached=lambda build: sources.maker(build).has(build),
-            rank=rank if builds[0].channel is Channel.NIGHTLY else None,
-            recheck="good" if thin is None else "both",
-        )
         # A partial wheel needs no install, so none is prefetched; an install beside a measured run would slow that.
         quiet = thin is not None or self._session.options.measure is not None
-        jobs = self._session.options.candidates if thin else self._session.options.jobs or 1
+        jobs = self._session.options.candidates if thin else self._jobs
         with Prefetcher(fetch, lambda build, running: not quiet and self._has_room(build, running)) as prefetcher:
             return find_boundaries(
                 builds,
                 ask,
-                options,
+                self._search_options(scope, recheck="good" if thin is None else "both"),
                 known=thin.known if thin else lambda build: self.build_oracle.known(build, question),
                 jobs=jobs,
                 ask_again=again,
@@ -206,10 +237,21 @@ class Bisection:
                 on_answer=self._show,
             )
 
+    def _search_options(self, scope: Scope, recheck: Recheck = "good") -> SearchOptions[Build]:
+        sources = self._session.sources
+        return SearchOptions(
+            bad=scope.bad,
+            good=scope.good,
+            kind=scope.kind,
+            cached=lambda build: sources.maker(build).has(build),
+            rank=rank if scope.channel is Channel.NIGHTLY else None,
+            recheck=recheck,
+        )
+
     def _has_room(self, build: Build, running: int) -> bool:
         """Return True if there is room to prefetch a build beside those in progress and those in use."""
         sources, size = self._session.sources, footprint_of(build)
-        in_use = 1 + (self._session.options.jobs or 1)
+        in_use = 1 + self._jobs
         return sources.maker(build).has(build) or sources.cache.capacity() >= (running + in_use + 1) * (
             size.installed + size.shared_installed
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import partial
 
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.core.repro import Repro
+from torchbisect.pipeline.background import Background
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.standalone_run import PlainRun, run_plain, run_plain_side_by_side
@@ -37,21 +39,26 @@ def confirm_standalone(session: Session, oracle: Oracle, repro: Repro) -> tuple[
     return tuple(runs)
 
 
-def confirm_on_builds(session: Session, repro: Repro, builds: Iterable[Build]) -> list[tuple[Build, PlainRun]]:
+def begin_on_build(session: Session, background: Background, repro: Repro, build: Build) -> None:
+    """Run a script under plain Python on a build in the background, for ``confirm_on_builds``."""
+    background.begin(("plain python", repro, build), partial(_run_on_build, session, repro, build))
+
+
+def confirm_on_builds(
+    session: Session, background: Background, repro: Repro, builds: Iterable[Build]
+) -> list[tuple[Build, PlainRun]]:
     """Run a script under plain Python on other builds; builds that can't be installed are left out."""
     runs = []
     wanted = list(builds)
     for number, build in enumerate(wanted):
-        try:
-            words = f"running the shrunk script on torch {build}, {number + 1} of {len(wanted)}"
-            session.display.status(words, number, len(wanted))
-            with session.oracle(build) as oracle:
-                runs.append(
-                    (
-                        build,
-                        run_plain(oracle.environment, repro.source, timeout=oracle.limits.longest, files=repro.files),
-                    )
-                )
-        except InstallFailed:
-            continue
+        words = f"running the shrunk script on torch {build}, {number + 1} of {len(wanted)}"
+        session.display.status(words, number, len(wanted))
+        with suppress(InstallFailed):
+            run = background.result(("plain python", repro, build), partial(_run_on_build, session, repro, build))
+            runs.append((build, run))
     return runs
+
+
+def _run_on_build(session: Session, repro: Repro, build: Build) -> PlainRun:
+    with session.oracle(build) as oracle:
+        return run_plain(oracle.environment, repro.source, timeout=oracle.limits.longest, files=repro.files)

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
 from torchbisect.core.build import Build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, Level, telling_builds
+from torchbisect.pipeline.stages.confirm import begin_on_build
 from torchbisect.pipeline.stages.minimize import ShrunkScript, Witness
 from torchbisect.probe.oracle import Question
 
@@ -61,7 +63,7 @@ def search_history(
             if shrunk is not None:
                 question = replace(original, repro=shrunk.repro, settings=shrunk.settings)
             with session.display.stage("Bisect"):
-                level = bisection.search(question)
+                level = bisection.search(question, partial(_begin_at_good_end, session, bisection, original, shrunk))
                 on_level(level)
                 difference = _first_difference(bisection, original, question, level) if shrunk else None
             if difference is None:
@@ -80,11 +82,25 @@ def search_history(
             shrunk = shrink_again(tuple(witnesses.values()))
 
 
+def _begin_at_good_end(
+    session: Session, bisection: Bisection, original: Question, shrunk: ShrunkScript | None, build: Build
+) -> None:
+    """Begin what is needed of a boundary's good end: the original there, and the shrunk script under plain Python."""
+    if shrunk is None:
+        return
+    bisection.begin(build, original)
+    if shrunk.stands_alone:
+        begin_on_build(session, bisection.background, shrunk.repro_for_people, build)
+
+
 def _first_difference(
     bisection: Bisection, original: Question, question: Question, level: Level
 ) -> tuple[Build, BuildAnswer] | None:
     """Return the first build at a boundary that tells the two questions apart, and its answer to the original."""
-    for build in telling_builds(level.result):
+    builds = telling_builds(level.result)
+    for build in builds:
+        bisection.begin(build, original)
+    for build in builds:
         answer = bisection.ask(build, original)
         if answer.status is BuildStatus.UNTESTABLE:
             continue

@@ -1,0 +1,41 @@
+"""Begin in the background what will probably be needed, and take its result when it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Background:
+    """Runs actions ahead of time. As a context manager it ends with what runs; what has not begun is dropped.
+
+    Args:
+        workers: the most actions at once; with none, nothing is begun.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="background") if workers else None
+        self._begun: dict[Hashable, Future[Any]] = {}
+
+    def __enter__(self) -> Background:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def begin(self, key: Hashable, act: Callable[[], Any]) -> None:
+        """Begin an action, unless there is one of this key. It may be called from any thread."""
+        if self._pool is not None and key not in self._begun:
+            self._begun[key] = self._pool.submit(act)
+
+    def result(self, key: Hashable, act: Callable[[], _T]) -> _T:
+        """Return the result of the action that was begun under this key, or of ``act``. Raises what that raises."""
+        begun = self._begun.get(key)
+        if begun is None or begun.cancel():
+            return act()
+        result: _T = begun.result()
+        return result
