@@ -4,29 +4,26 @@ The wheel of each date is that torch under the name of a nightly, with a matchin
 From a culprit date on, one of torch's Python files has a planted change. No wheel is written to disk: the server sends
 it from the installed files, so sixty dates take no room. The pages, the names and the failures are those of PyTorch's
 own index. The shared libraries, three quarters of the bytes, have a wheel of their own that all dates need, as CUDA's
-libraries do. So an install takes 150 MB of disk instead of 600.
+libraries do. So an install takes 150 MB of disk instead of 600. Python files are deflated, as in PyTorch's wheels.
 
 To look at such an index, run ``python tests/support/nightly_index.py``, which prints its address.
 """
 
 from __future__ import annotations
 
-import base64
 import datetime
 import hashlib
 import os
-import struct
 import sys
 import threading
-import zlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import distribution
-from itertools import accumulate
 from pathlib import Path
 from urllib.parse import unquote
+
+from virtual_wheel import VirtualFile, WheelMember, zip_archive
 
 #: Files that only builds and torch's own tests need; the wheels lack these two thirds of the files.
 LEFT_OUT = ("torch/include/", "torch/test/", "torch/bin/test_", "torch/share/")
@@ -89,78 +86,6 @@ def gate(x):
 print(gate(torch.linspace(-4, 4, 9)))
 """
 SCRIPTS = (DYNAMO_SCRIPT, DECOMPOSITION_SCRIPT)
-
-
-class VirtualFile:
-    """A file that is assembled from bytes and from files on disk when it is read."""
-
-    def __init__(self, parts: list[bytes | tuple[Path, int]]) -> None:
-        self.parts = parts
-        self.ends = list(accumulate(len(part) if isinstance(part, bytes) else part[1] for part in parts))
-
-    @property
-    def size(self) -> int:
-        return self.ends[-1]
-
-    def chunks(self, start: int, stop: int) -> Iterator[bytes]:
-        """Yield the bytes from ``start`` to ``stop``, in pieces."""
-        begin = 0
-        for part, end in zip(self.parts, self.ends):
-            low, high = max(start, begin) - begin, min(stop, end) - begin
-            if low < high:
-                if isinstance(part, bytes):
-                    yield part[low:high]
-                else:
-                    with open(part[0], "rb") as file:
-                        file.seek(low)
-                        left = high - low
-                        while left and (block := file.read(min(left, 1 << 20))):
-                            left -= len(block)
-                            yield block
-            begin = end
-
-
-@dataclass(frozen=True)
-class WheelMember:
-    """A file of a wheel; ``contents`` are its bytes, or the path of the file that has them."""
-
-    name: str
-    crc: int
-    size: int
-    digest: str
-    contents: bytes | Path
-
-    @classmethod
-    def of(cls, name: str, contents: bytes | Path) -> WheelMember:
-        data = contents if isinstance(contents, bytes) else contents.read_bytes()
-        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        return cls(name, zlib.crc32(data), len(data), digest, contents)
-
-
-def zip_archive(members: list[WheelMember]) -> VirtualFile:
-    """Return a zip archive of these files without compression."""
-    parts: list[bytes | tuple[Path, int]] = []
-    directory: list[bytes] = []
-    offset = 0
-    for member in members:
-        name = member.name.encode()
-        common = struct.pack("<HHHHHIIIHH", 20, 0x800, 0, 0, 0x5821, member.crc, member.size, member.size, len(name), 0)
-        header = b"PK\x03\x04" + common + name
-        rights = (0o755 if "/bin/" in member.name else 0o644) << 16
-        directory.append(
-            b"PK\x01\x02"
-            + struct.pack("<H", 0x0314)
-            + common
-            + struct.pack("<HHHII", 0, 0, 0, rights | 0x80000000, offset)
-            + name
-        )
-        contents = member.contents
-        parts += [header, contents if isinstance(contents, bytes) else (contents, member.size)]
-        offset += len(header) + member.size
-    listing = b"".join(directory)
-    parts.append(listing)
-    parts.append(struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, len(members), len(members), len(listing), offset, 0))
-    return VirtualFile(parts)
 
 
 @dataclass

@@ -137,7 +137,7 @@ class Probe:
     def clone(self) -> Probe:
         """Return a probe with the same journal for another thread; if either distrusts warm processes, both do."""
         other = Probe(self.environment, self.journal, self.options, notify=self._notify)
-        other._trust, other._sanity = self._trust, self._sanity
+        other._trust, other._sanity, other._agent = self._trust, self._sanity, self._spare.take_used()
         return other
 
     def prepare_fresh_process(self) -> None:

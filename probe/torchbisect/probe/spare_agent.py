@@ -13,12 +13,13 @@ from torchbisect.probe.limits import Limits
 
 
 class SpareAgent:
-    """At most one agent that has answered nothing yet. Used from one thread."""
+    """At most one agent that has answered nothing yet, and at most one that was it. Used from one thread."""
 
     def __init__(self, environment: Environment, limits: Limits) -> None:
         self._environment = environment
         self._limits = limits
         self._ready: tuple[Agent, threading.Thread] | None = None
+        self._used: Agent | None = None
 
     def prepare(self) -> None:
         """Start it, unless there is one. A failure to start is met by the question that needs it."""
@@ -30,18 +31,38 @@ class SpareAgent:
 
     @contextmanager
     def take(self) -> Iterator[Agent]:
-        """Lend the prepared agent, or a new one, and end it afterwards."""
+        """Lend the prepared agent, or a new one. Afterwards a new one is ended, and a prepared one is kept as used."""
         ready, self._ready = self._ready, None
-        if ready is not None:
-            ready[1].join()
-        with ready[0] if ready is not None else Agent(self._environment, self._limits) as agent:
+        if ready is None:
+            with Agent(self._environment, self._limits) as agent:
+                yield agent
+            return
+        agent, starting = ready
+        starting.join()
+        try:
             yield agent
+        except BaseException:
+            agent.close()
+            raise
+        self._end_used()
+        self._used = agent
+
+    def take_used(self) -> Agent | None:
+        """Return an agent that was lent, if one is kept; the caller closes it."""
+        used, self._used = self._used, None
+        return used
 
     def close(self) -> None:
-        """End an agent that nobody took."""
+        """End an agent that nobody took, and one that was lent."""
+        self._end_used()
         ready, self._ready = self._ready, None
         if ready is not None:
             ready[0].close()
+
+    def _end_used(self) -> None:
+        used = self.take_used()
+        if used is not None:
+            used.close()
 
 
 def _start(agent: Agent) -> None:
