@@ -11,6 +11,7 @@ from installed_bugs import ALPHA, BUGS
 
 from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import Repro, Settings
+from torchbisect.core.timing import collected
 from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
@@ -382,3 +383,18 @@ def test_a_module_that_torch_compile_refuses_is_a_mismatch(probe: Probe) -> None
     )
     assert found is not None
     assert "eager finishes" in found.summary
+
+
+def test_the_agent_of_a_fresh_check_serves_a_second_thread(environment: Environment) -> None:
+    """A start takes longer than most questions: none is needed for the first clone."""
+    wrong = next(iter(BUGS.values()))[0]
+    with collected() as spans, Probe(environment, Journal()) as probe:
+        found = probe.mismatch(Repro(wrong))
+        assert found is not None
+        question = Question(Repro(wrong), found.signature)
+        probe.prepare_fresh_process()
+        assert probe.fresh_process_agrees(question)
+        with probe.clone() as first, probe.clone() as second:
+            assert [clone.ask_once(question).answer for clone in (first, second)] == [Answer.SAME] * 2
+    # That of the probe, the spare one, and that of the second clone.
+    assert sum(span.kind == "start" for span in spans) == 3
