@@ -35,6 +35,9 @@ from .run.written_files import Watched
 MAX_KEPT_BYTES = 512 << 20
 MAX_KEPT_SCRIPTS = 64
 TOOL_SECONDS = 120.0
+# Scripts that are compiled before the agent itself compiles with a backend that is quick the first time. That takes as
+# long as it saves three children, and of most builds of a search only two questions are asked.
+COLD_RUNS = 2
 _CUT_SHORT = ("timed-out", "out-of-memory", "over-limit", "lost")
 
 
@@ -76,7 +79,7 @@ class Server:
         self._prewarmer = Prewarmer(folder, kept)
         self._watched = watched
         self._private = PrivateFolders(watched.folders, folder, ["shared"], watched.are_private)
-        self._has_compiled = False
+        self._compiled_runs = 0
         self._must_end = False
         self._kept: "collections.OrderedDict[str, EagerRuns]" = collections.OrderedDict()
         self._question_id: Any = None
@@ -185,8 +188,9 @@ class Server:
             further = ["the script never calls what it compiles"] if ended_well else []
             return observation(eager.ending, eager.ending, [], [*eager.notes, *further])
         backends = [settings["backend"]] if settings.get("backend") else eager.backends
-        self._prewarm(backends, include_cheap=bool(question.get("warm")) or self._has_compiled)
-        self._has_compiled = True
+        many = self._compiled_runs >= COLD_RUNS
+        self._prewarm(backends, include_cheap=bool(question.get("warm")) or many)
+        self._compiled_runs += 1
         allowed = max(script.limits["compiled_floor"], eager.ending["seconds"] * script.limits["compiled_factor"])
         seconds = min(allowed, script.limits["compiled_cap"])
         shared_caches = self._shared_caches if question.get("reuse") else ""
