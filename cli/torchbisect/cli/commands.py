@@ -26,6 +26,7 @@ from torchbisect.pipeline.progress import Display
 from torchbisect.triage import command as triage
 from torchbisect.triage import watch_command as watch
 from torchbisect.triage.candidates import run_first_that_fails
+from torchbisect.triage.suite import command as suite
 
 
 @click.group(cls=CommandGroup, context_settings=CONTEXT)
@@ -177,6 +178,31 @@ def triage_command(**given: Any) -> None:
     wanted = triage.TriageOptions(**{field.name: given.pop(field.name) for field in fields(triage.TriageOptions)})
     options = options_from("run", {"script": Path(), **given})
     click.get_current_context().exit(triage.triage(wanted, options))
+
+
+@main.command("suite", cls=GroupedCommand, short_help="Find the new failures of a test suite on another build.")
+@click.argument("command", metavar="'pytest ARGUMENTS'")
+@click.option("--files", metavar="PATH", multiple=True, help="A file or folder that the suite also needs.")
+@_STAGES[0]
+@_STAGES[1]
+@functools.partial(
+    shared_options,
+    out="torchbisect-suite",
+    help={
+        "good": "The build on which the suite passes.",
+        "bad": "The build on which some of its tests fail.",
+        "timeout": "The most time that one test may take. The default: 600 s.",
+        "as_json": "Print suite.json on standard output at the end.",
+    },
+)
+def suite_command(command: str, **given: Any) -> None:
+    """Run a test suite on two builds, group the failures that are new, and shrink and bisect one of each group.
+
+    Tests that fail on both builds, at times, or without torch.compile too are named apart. The same command continues
+    where it stopped.
+    """
+    options = options_from("suite", {"script": Path(), **given})
+    click.get_current_context().exit(suite.suite(command, options))
 
 
 @main.command("watch", cls=GroupedCommand, short_help="Ask every known bug again on the newest build.")

@@ -34,6 +34,9 @@ _MEASURING = {"measure", "worse_by", "against"}
 UNUSED = {
     "run": _MEASURING,
     "triage": _MEASURING,
+    "suite": _MEASURING
+    | {"find", "torch", "nearest", "test", "seed", "profile", "explain", "save_trajectory"}
+    | {"slower_than", "max_compile_time", "max_recompiles", "max_graph_breaks"},
     "check": _SEARCH | _SHRINKING,
     "minimize": _SEARCH | _MEASURING,
     "explain": _SEARCH | _MEASURING,
@@ -60,6 +63,7 @@ _EXAMPLES = {
         "torchbisect verify --revert --patch 8aad3a60 --git ~/pytorch torchbisect-out",
     ),
     "triage": ("torchbisect triage --sandbox docker issues.jsonl", "torchbisect triage --torch stated scripts/"),
+    "suite": ("torchbisect suite 'pytest tests -q' --good 2.12.0 --bad 2.13.0",),
     "watch": (
         "torchbisect watch --channel nightly --budget 2h torchbisect-triage",
         "torchbisect watch --add torchbisect-out --torch 2.9.1 torchbisect-triage",

@@ -188,7 +188,7 @@ def repeat_command(options: Options, script: str | None, variables: Mapping[str,
     Its addresses are without users and passwords. ``variables`` are those of the user's shell that the run used.
     """
     defaults = {field.name: field.default for field in fields(Options)}
-    words = ["torchbisect", options.command]
+    words = ["torchbisect", "check" if options.command == "suite" else options.command]
     for name in _SINGLE.split():
         value = getattr(options, name)
         if value != defaults[name]:
@@ -242,7 +242,9 @@ def check_options(options: Options) -> Options:
     if os.path.exists(options.out) and not os.path.isdir(options.out):
         raise InputError(f"--out {options.out}: this is a file and not a folder; name another folder")
     packages = tuple(parse_requirement(package, sdists=options.allow_sdists) for package in options.packages)
-    if is_test(options.script) and not any(package.startswith("pytest") for package in packages):
+    if (is_test(options.script) or options.command == "suite") and not any(
+        package.startswith("pytest") for package in packages
+    ):
         packages = (*packages, "pytest")
     if options.emit_test and not any(package.startswith("expecttest") for package in packages):
         packages = (*packages, "expecttest")  # imported by torch.testing._internal

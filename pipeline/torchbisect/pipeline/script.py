@@ -9,12 +9,12 @@ import os
 import re
 import sys
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchbisect.core.errors import InputError
-from torchbisect.core.repro import Repro
+from torchbisect.core.repro import Files, Repro
 from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
 from torchbisect.pipeline.shell_variables import notes_on, passed_variables, setting_line, shell_variables
@@ -23,6 +23,7 @@ from torchbisect.probe.home_files import library_caches, user_name
 from torchbisect.probe.inside import open_regular
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.script_files import ScriptPlace, take_snapshot
+from torchbisect.probe.suite_run import DRIVER_NAME
 from torchbisect.probe.test_command import NO_SCRIPT
 
 # The most bytes of a script. A larger file is named by mistake: a checkpoint, say.
@@ -129,6 +130,27 @@ def opened_repro(options: Options, target: Path) -> OpenedScript:
     repro = replace(repro, directory=str(target / files.search), files=files)
     notes = (*script.notes, *typed_input_notes(options.typed_input), *filter(None, [snapshot.left_out]))
     return OpenedScript(repro, notes, variables)
+
+
+def suite_files(options: Options, words: Sequence[str], target: Path) -> tuple[Files, str]:
+    """Copy the files of a test suite, which pytest with these arguments runs in the working directory.
+
+    Return the copy, and one line about what is not in it.
+
+    Raises:
+        InputError: a file of ``--files`` can't be used.
+        DiskFull: there is no room for the files.
+    """
+    cwd = Path(os.path.realpath(Path.cwd()))
+    snapshot = take_snapshot(
+        ScriptPlace(cwd, cwd, cwd, DRIVER_NAME, paths=_python_path(cwd)),
+        "open(__file__)",  # a suite looks at its files
+        words,
+        target,
+        added=[Path(one) for one in options.files],
+        results=options.out,
+    )
+    return snapshot.files, snapshot.left_out
 
 
 def _with_shell_variables(script: Script) -> Script:

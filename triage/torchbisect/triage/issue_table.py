@@ -29,10 +29,10 @@ _COLUMNS = ("Issue", "State", "What", "Component", "torch", "Broke in", "Fixed i
 _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+/[\w./#?=&%+~-]*")
 
 
-def html_page(rows: Sequence[IssueRow]) -> str:
+def html_page(rows: Sequence[IssueRow], noun: str = "issues") -> str:
     """Render one self-contained page that sorts and filters issues and links to their reports.
 
-    The page's policy allows its own script and no other.
+    The page's policy allows its own script and no other. ``noun`` names what is in the rows.
     """
     groups = duplicate_groups(rows)
     identities = {row.name: f"issue-{number}" for number, row in enumerate(rows, 1)}
@@ -45,6 +45,7 @@ def html_page(rows: Sequence[IssueRow]) -> str:
         script=Markup(script),
         columns=_COLUMNS,
         total=len(rows),
+        noun=noun,
         counts=[(state, counts[state]) for state in STATES if counts[state]],
         groups=[
             {
