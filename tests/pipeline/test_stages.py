@@ -22,7 +22,7 @@ def test_a_run_goes_through_every_stage(run: Run) -> None:
     table = Table(RELEASES)
     result = run(table)
     assert result.code == Exit.FINISHED
-    titles = ["Observe", "Localize", "Minimize", "Name the pass", "Bisect", "Confirm", "Report"]
+    titles = ["Observe", "Localize", "Minimize", "Name the pass", "Bisect", "Confirm", "Hand over", "Report"]
     assert result.stages == titles
     report = result.report
     assert report["state"] == "complete"

@@ -294,16 +294,19 @@ class Pipeline:
         self, oracle: Oracle, localized: Localized, shrunk: ShrunkScript | None, good: tuple[Build, ...]
     ) -> None:
         """Write the shrunk script as a test of PyTorch's suite, and its trace, where they are asked for."""
-        wanted = self._options.emit_test or self._options.emit_trace
-        if not wanted or shrunk is None:
+        # A run ends with a report that is filed, and PyTorch's form asks for a trace. It costs one plain run.
+        traced = self._options.emit_trace or (
+            self._options.command == "run" and shrunk is not None and shrunk.stands_alone
+        )
+        if shrunk is None or not (traced or self._options.emit_test):
             return
         with self._stage("hand over", "Hand over"):
             component = localized.localization.component if localized.localization else None
             reason = None if shrunk.stands_alone else "the shrunk script does not stand alone"
             if self._options.emit_test:
                 reason = reason or write_test(self._session, oracle, shrunk, component, good)
-            if self._options.emit_trace:
-                write_trace(self._session, oracle, shrunk)
+            if traced:
+                self._builder.add_notice(write_trace(self._session, oracle, shrunk))
             if self._options.emit_test and reason is not None:
                 self._builder.set_unfinished("hand over", f"no test is written: {reason}")
 

@@ -22,6 +22,11 @@ def scrubbed_trace(text: str) -> str:
     return "\n".join(line for event in _events(text) for line in _scrubbed_event(event)) + "\n"
 
 
+def names_machine(text: str) -> bool:
+    """Return True if a scrubbed trace still has a secret, or a path of this machine."""
+    return any(scrub(without_machine_paths(line)) != line for line in text.splitlines())
+
+
 def _events(text: str) -> Iterator[list[str]]:
     event: list[str] = []
     for line in text.splitlines():

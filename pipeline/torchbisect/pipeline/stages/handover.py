@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
-from torchbisect.core.repro import Settings
+from torchbisect.core.repro import Settings, fingerprint
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.minimize import ShrunkScript
 from torchbisect.probe.oracle import Oracle
@@ -15,23 +15,34 @@ from torchbisect.probe.standalone_run import PlainRun, run_plain
 from torchbisect.probe.traced_run import trace_plain
 from torchbisect.reports import files
 from torchbisect.reports.render.pytorch_test import PytorchTest, pytorch_tests, test_place
-from torchbisect.reports.trace_log import TRACE, scrubbed_trace
+from torchbisect.reports.trace_log import TRACE, names_machine, scrubbed_trace
 
 TEST = "test_minimal.py"
 _COUNTED = re.compile(r"FAILED \(([^)]*)\)")
 
 
-def write_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> None:
-    """Write the structured trace of the shrunk script on the failing build, without paths of this machine."""
-    session.display.status("tracing the shrunk script")
-    text = trace_plain(
-        oracle.environment, shrunk.text, timeout=oracle.limits.longest, files=shrunk.repro_for_people.files
-    )
-    if not text:
-        session.notify(f"torch {oracle.environment.build} wrote no trace of the shrunk script")
-        return
-    files.replace_text(session.workspace.folder / TRACE, scrubbed_trace(text))
-    session.notify(f"{TRACE} is the shrunk script's TORCH_TRACE: read it with tlparse {TRACE}, and attach it")
+def write_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> str:
+    """Write the structured trace of the shrunk script on the failing build, without paths of this machine.
+
+    Return a line about it for the reader of the report. A trace that is there from the same script stays.
+    """
+    build, place = oracle.environment.build, session.workspace.folder / TRACE
+    key = fingerprint("trace", build.name, shrunk.text)
+    if not (session.journal.get(key) and place.is_file()):
+        session.display.status("tracing the shrunk script")
+        text = trace_plain(
+            oracle.environment, shrunk.text, timeout=oracle.limits.longest, files=shrunk.repro_for_people.files
+        )
+        if not text:
+            place.unlink(missing_ok=True)
+            return f"torch {build} wrote no trace of the shrunk script"
+        text = scrubbed_trace(text)
+        if names_machine(text):
+            place.unlink(missing_ok=True)
+            return "no trace is written: a path of this machine could not be removed from it"
+        files.replace_text(place, text)
+        session.journal.put(key, True)
+    return f"{TRACE} is the shrunk script's TORCH_TRACE on {build}: pip install tlparse && tlparse {TRACE} shows it"
 
 
 def write_test(
