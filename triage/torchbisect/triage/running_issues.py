@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchbisect.core.printable import one_line
 from torchbisect.triage.jobs import IssueTask
-from torchbisect.triage.worker import LOG
+from torchbisect.triage.task_log import LOG
 
 _TAIL_BYTES = 2000
 

@@ -17,9 +17,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
-from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.errors import Exit, InputError, InstallFailed, TorchbisectError
 from torchbisect.core.scrub import scrub
 from torchbisect.pipeline.local_provider import LocalProvider
@@ -32,16 +31,15 @@ from torchbisect.reports.files import replace_text
 from torchbisect.triage.candidates import run_first_that_fails
 from torchbisect.triage.jobs import IssueTask, Task, TaskResult
 from torchbisect.triage.ledger.questions import WatchTask, answer
+from torchbisect.triage.task_log import TaskLog
 from torchbisect.triage.tasks import task_from_json
 
-LOG = "log.txt"
 
-
-def run_task(task: IssueTask, shared: SharedResources) -> TaskResult:
+def run_task(task: IssueTask, shared: SharedResources, log: TaskLog) -> TaskResult:
     """Run one issue. Raises nothing but ``KeyboardInterrupt``."""
 
-    def work(log: TextIO) -> TaskResult:
-        display = Display(stream=log)
+    def work() -> TaskResult:
+        display = Display(stream=_stream(log))
 
         def pipeline_of(options: Options) -> Pipeline:
             return Pipeline(options, display, functools.partial(LocalProvider, shared=shared), task.known)
@@ -54,23 +52,20 @@ def run_task(task: IssueTask, shared: SharedResources) -> TaskResult:
             return TaskResult(task.name, report, report.reason or "the machine failed", retry=True)
         return TaskResult(task.name, report)
 
-    return _with_log(task, work)
+    return with_log(task, log, work)
 
 
-def answer_task(task: WatchTask, shared: SharedResources) -> TaskResult:
+def answer_task(task: WatchTask, shared: SharedResources, log: TaskLog) -> TaskResult:
     """Answer one question of the watch. Raises nothing but ``KeyboardInterrupt``."""
-    return _with_log(task, lambda log: TaskResult(task.name, answer=answer(task, shared, log).to_json()))
+    return with_log(task, log, lambda: TaskResult(task.name, answer=answer(task, shared, _stream(log)).to_json()))
 
 
-def _with_log(task: Task, work: Callable[[TextIO], TaskResult]) -> TaskResult:
+def with_log(task: Task, log: TaskLog, work: Callable[[], TaskResult]) -> TaskResult:
     """Do a task with its log open; an error becomes its result."""
-    name, folder = task.name, task.options.out
+    name = task.name
     try:
-        with disk_errors(folder, option="--out"):
-            folder.mkdir(parents=True, exist_ok=True)
-            log = (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace")
-        with log:
-            return work(log)
+        with log.of(task.options.out):
+            return work()
     except (InputError, InstallFailed) as error:
         return TaskResult(name, problem=scrub(str(error)))
     except TorchbisectError as error:
@@ -92,11 +87,17 @@ def _write_scripts(task: IssueTask) -> list[Options]:
     return [replace(options, script=path) for path in names]
 
 
+def _stream(log: TaskLog) -> TextIO:
+    # A TextIOBase is a TextIO in everything but its type.
+    return cast("TextIO", log)
+
+
 def serve(tasks: queue.SimpleQueue[bytes], answers: int, shared: SharedResources) -> None:
     """Run tasks and write their results to the file descriptor ``answers``, until an empty task comes."""
+    log = TaskLog()
     while line := tasks.get():
         task = task_from_json(json.loads(line))
-        result = answer_task(task, shared) if isinstance(task, WatchTask) else run_task(task, shared)
+        result = answer_task(task, shared, log) if isinstance(task, WatchTask) else run_task(task, shared, log)
         data = json.dumps(result.to_json()).encode("ascii") + b"\n"
         while data:
             data = data[os.write(answers, data) :]
