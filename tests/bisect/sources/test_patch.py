@@ -88,6 +88,80 @@ def test_a_new_a_removed_and_a_renamed_file(tmp_path: Path) -> None:
     assert apply_patch(patch, there) == done
 
 
+def test_a_file_saved_with_crlf_and_a_file_that_has_it(tmp_path: Path) -> None:
+    """A mail program turns every line of the diff; git leaves its own headers as they are."""
+    saved = read(tmp_path, diff(OLD, NEW).replace("\n", "\r\n"))
+    assert apply_patch(saved, {PATH: OLD.encode()}) == {PATH: NEW.encode()}
+    old, new = OLD.replace("\n", "\r\n"), NEW.replace("\n", "\r\n")
+    changed = "".join(
+        f"{line[0]}{line[1:-1]}\r\n" if line[0] in "+- " and line[:3] not in ("+++", "---") else line
+        for line in diff(OLD, NEW).splitlines(keepends=True)
+    )
+    assert apply_patch(read(tmp_path, changed), {PATH: old.encode()}) == {PATH: new.encode()}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("pytorch-old/", "pytorch-new/"),
+        ("/old/lib/python3.11/site-packages/", "/new/lib/python3.11/site-packages/"),
+        ("/home/me/pytorch/", "/home/me/pytorch/"),
+    ],
+    ids=["no prefix", "two folders", "two installations", "a clone"],
+)
+def test_paths_of_a_diff_are_taken_from_the_root_of_the_repository(tmp_path: Path, old: str, new: str) -> None:
+    text = diff(OLD, NEW).replace("--- a/", f"--- {old}").replace("+++ b/", f"+++ {new}")
+    patch = read(tmp_path, text)
+    assert patch.files == (PATH,)
+    assert apply_patch(patch, {PATH: OLD.encode()}) == {PATH: NEW.encode()}
+
+
+def test_a_test_with_torch_in_its_path_is_none_of_torch(tmp_path: Path) -> None:
+    patch = read(tmp_path, diff(OLD, NEW, "test/torch/_dynamo/guards.py"))
+    assert (patch.python, patch.left_out) == ((), ("test/torch/_dynamo/guards.py",))
+
+
+def test_a_renamed_file_that_changes_and_has_no_prefix(tmp_path: Path) -> None:
+    text = (
+        "diff --git torch/x.py torch/y.py\nsimilarity index 60%\nrename from torch/x.py\nrename to torch/y.py\n"
+        "--- torch/x.py\n+++ torch/y.py\n@@ -1,3 +1,3 @@\n a = 1\n-b = 2\n+b = 20\n c = 3\n"
+    )
+    patch = read(tmp_path, text)
+    assert patch.python == ("torch/x.py", "torch/y.py")
+    assert apply_patch(patch, {"torch/x.py": OLD.encode()}) == {"torch/x.py": None, "torch/y.py": NEW.encode()}
+
+
+def test_a_binary_file_and_one_that_the_wheel_lacks(tmp_path: Path) -> None:
+    name = "torch/x.json"
+    binary = f"diff --git a/{name} b/{name}\nindex 1..2 100644\nBinary files a/{name} and b/{name} differ\n"
+    for text in (binary, diff(OLD, NEW, "torch/_dynamo/none.py")):
+        with pytest.raises(InstallFailed) as refused:
+            apply_patch(read(tmp_path, text), {})
+        assert refused.value.reason == "patch-does-not-apply"
+        assert "torch/" in str(refused.value), refused.value
+
+
+def test_a_diff_that_the_build_has_already_is_told(tmp_path: Path) -> None:
+    patch = read(tmp_path, diff(OLD, NEW))
+    with pytest.raises(InstallFailed, match="has what it adds already"):
+        apply_patch(patch, {PATH: NEW.encode()})
+    with pytest.raises(InstallFailed, match="lacks what it adds already"):
+        apply_patch(patch, {PATH: OLD.encode()}, reverse=True)
+    with pytest.raises(InstallFailed, match="does not apply here"):
+        apply_patch(patch, {PATH: b"a = 1\nb = 3\nc = 3\n"})
+
+
+def test_fuzz_is_refused_and_an_offset_is_not(tmp_path: Path) -> None:
+    """``patch`` would take a line of context that differs; git does not."""
+    old = "".join(f"line {number}\n" for number in range(9))
+    patch = read(tmp_path, diff(old, old.replace("line 4\n", "line four\n")))
+    moved = "first\n" * 5 + old
+    assert apply_patch(patch, {PATH: moved.encode()})[PATH] == moved.replace("line 4\n", "line four\n").encode()
+    with pytest.raises(InstallFailed, match="does not apply"):
+        apply_patch(patch, {PATH: old.replace("line 1\n", "line one\n").encode()})
+
+
 LINK = (
     "diff --git a/torch/l.py b/torch/l.py\nnew file mode 120000\n"
     "--- /dev/null\n+++ b/torch/l.py\n@@ -0,0 +1 @@\n+/etc/passwd\n"
@@ -139,6 +213,28 @@ def test_a_commit_of_a_clone(repository: Repository) -> None:
     assert apply_patch(patch, {PATH: NEW.encode()}, reverse=True) == {PATH: OLD.encode()}
 
 
+def test_a_merged_pull_request_is_read_from_a_clone(repository: Repository) -> None:
+    """The newest commit counts, as one that was reverted may have landed again; a revert is none."""
+
+    def landed(text: str, subject: str) -> str:
+        (repository.folder / PATH).parent.mkdir(parents=True, exist_ok=True)
+        (repository.folder / PATH).write_text(text)
+        repository.git("add", ".")
+        repository.git("commit", "-qm", f"{subject}\n\nLike (#16).")
+        return repository.git("rev-parse", "HEAD")
+
+    landed(OLD, "Base (#1)")
+    landed(OLD + "first\n", "Fix (#161)")
+    landed(OLD, 'Revert "Fix (#161)"')
+    landed(NEW, "Fix (#161)")
+    landed(NEW + "more\n", "Another (#1610)")
+    history = History.open(str(repository.folder), repository.folder / "cache")
+    patch = read_patch("#161", lambda: history, mirrored=True)
+    assert (patch.name, patch.objects is not None) == ("#161", True)
+    assert apply_patch(patch, {PATH: OLD.encode()}) == {PATH: NEW.encode()}
+    assert history.commit_of_pull(16) is None
+
+
 def test_a_commit_is_merged_where_the_lines_around_it_differ(repository: Repository, tmp_path: Path) -> None:
     """A diff in a file names no clone, so every line around its change must be there."""
     base = "".join(f"line {number}\n" for number in range(12))
@@ -162,6 +258,13 @@ def test_a_build_that_has_the_change_already(repository: Repository) -> None:
         apply_patch(patch, {PATH: NEW.encode()})
     with pytest.raises(InstallFailed, match="changes nothing"):
         apply_patch(patch, {PATH: OLD.encode()}, reverse=True)
+
+
+@pytest.mark.parametrize("text", [b"", b"some words\n", b"\xff\xfe\x00"])
+def test_a_file_without_a_diff(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "fix.diff").write_bytes(text)
+    with pytest.raises(InputError, match="there is no diff in it"):
+        read_patch(str(tmp_path / "fix.diff"), no_history)
 
 
 @pytest.mark.parametrize("name", ["no-such.diff", "#", "161036x", "pytorch/vision#3"])

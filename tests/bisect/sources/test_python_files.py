@@ -28,7 +28,13 @@ def test_the_changed_python_files_between_two_commits(clone: Clone, history: His
         ("torch/csrc/dynamo/guards.cpp", False, True),
         ("aten/src/ATen/native/native_functions.yaml", False, True),
         ("test/dynamo/test_misc.py", False, False),
-        ("tools/autograd/gen.py", False, False),
+        ("tools/autograd/gen.py", False, True),
+        ("tools/autograd/derivatives.yaml", False, True),
+        ("tools/linter/adapters/x.py", False, False),
+        ("torch/_inductor/codegen/cpp_prefix.h", True, False),
+        ("torch/_export/serde/schema.yaml", False, False),
+        ("torch/nativert/executor/x.cpp", False, True),
+        ("torch/_dynamo/x.pyi", False, False),
     ],
 )
 def test_replaceable_and_native_files(path: str, replaceable: bool, native: bool) -> None:

@@ -199,6 +199,16 @@ class History:
             )
         return text.decode("utf-8", "surrogateescape")
 
+    def commit_of_pull(self, number: int) -> str | None:
+        """Return the newest commit that a pull request was merged as; ``None`` if this clone has none."""
+        mark = f"(#{number})"
+        # A revert quotes the subject, and other messages name the number.
+        for line in self._log("--all", "--fixed-strings", f"--grep={mark}", "--format=%H %s").splitlines():
+            sha, _, subject = line.partition(" ")
+            if subject.endswith(mark):
+                return sha
+        return None
+
     def check_out(self, sha: str, tree: Path) -> None:
         """Check a commit out into a work tree; untracked files in it stay. Raise ``MachineError`` if git fails."""
         with disk_errors(tree.parent), _git_errors(_git(), f"{sha[:10]} can't be checked out at {tree}"):

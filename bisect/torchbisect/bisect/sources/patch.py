@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -30,6 +30,10 @@ from torchbisect.core.scrub import scrub_secrets
 _LARGEST = 20_000_000
 #: Seconds for one call of git, on a few files.
 _TIMEOUT = 120.0
+#: The most folders above the repository's root that a path in a diff may name.
+_DEEPEST = 12
+#: The folders that hold torch's files, as a path in a diff names them.
+_ROOTS = ("site-packages/", "dist-packages/", "pytorch/")
 _PULL = re.compile(
     r"(?:https?://github\.com/pytorch/pytorch/pull/|(?:pytorch/pytorch)?#|PR #?)(\d{1,7})/?", re.IGNORECASE
 )
@@ -46,12 +50,14 @@ class Patch:
         text: the diff.
         files: the paths that it changes, from the repository's root, sorted.
         objects: the folder with a clone's objects, for a merge where the lines around a change differ; else ``None``.
+        strip: the number of leading parts of the paths in the diff that lie above the repository's root.
     """
 
     name: str
     text: str
     files: tuple[str, ...]
     objects: Path | None = None
+    strip: int = 1
 
     @property
     def digest(self) -> str:
@@ -68,14 +74,20 @@ class Patch:
         """The changed files that show only after a build."""
         return tuple(path for path in self.files if is_native(path))
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The changed files that no wheel has: tests, documents."""
+        return tuple(path for path in self.files if not is_native(path) and not is_replaceable(path))
 
-def read_patch(name: str, history: Callable[[], History]) -> Patch:
+
+def read_patch(name: str, history: Callable[[], History], *, mirrored: bool = False) -> Patch:
     """Read the patch that a user named.
 
     Args:
         name: a file with a diff; a commit (7 to 40 hexadecimal digits); or a pull request of PyTorch: ``#161036`` or
             its address.
         history: opens the clone that a commit is read from.
+        mirrored: that clone is there, so a pull request that was merged into it is read from it too.
 
     Raises:
         InputError: there is no such thing, or it is no diff.
@@ -86,12 +98,15 @@ def read_patch(name: str, history: Callable[[], History]) -> Patch:
     if path.exists():
         text = read_regular_file(path, _LARGEST).decode("utf-8", "surrogateescape")
     elif pull is not None:
+        merged = history().commit_of_pull(int(pull[1])) if mirrored else None
+        if merged is not None:
+            return replace(commit_patch(history(), merged), name=name)
         text = _fetch(f"https://github.com/pytorch/pytorch/pull/{pull[1]}.diff", name)
     elif SHA.fullmatch(name):
         return commit_patch(history(), name)
     else:
         raise InputError(f"--patch {name}: there is no such file; name a diff, a commit or a pull request (#161036)")
-    return Patch(name, text, _files_of(text, name))
+    return _patch_of(name, _with_line_feeds(text))
 
 
 def commit_patch(history: History, sha: str) -> Patch:
@@ -102,7 +117,7 @@ def commit_patch(history: History, sha: str) -> Patch:
         MachineError: git can't read it.
     """
     text = history.diff(sha)
-    return Patch(sha, text, _files_of(text, sha), history.objects)
+    return replace(_patch_of(sha, text), objects=history.objects)
 
 
 def apply_patch(patch: Patch, originals: Mapping[str, bytes], *, reverse: bool = False) -> dict[str, bytes | None]:
@@ -124,32 +139,105 @@ def apply_patch(patch: Patch, originals: Mapping[str, bytes], *, reverse: bool =
             (root / path).write_bytes(contents)
         if patch.objects is not None:
             _make_repository(root, patch.objects)
-        words = ["--whitespace=nowarn", *(["--3way"] if patch.objects else []), *(["--reverse"] if reverse else [])]
+        words = ["--whitespace=nowarn", f"-p{patch.strip}"]
         words += [f"--include={_as_pattern(path)}" for path in patch.python]
-        done = _git_apply(words, patch.text, root)
+        three_way = ["--3way"] if patch.objects else []
+        done = _git_apply([*words, *three_way, *_direction(reverse)], patch.text, root)
         if done.status != 0:
-            raise InstallFailed("patch-does-not-apply", f"it does not apply here: {_reason(done)}")
+            back = _git_apply([*words, "--check", *_direction(not reverse)], patch.text, root)
+            raise _already(reverse) if back.status == 0 else _does_not_apply(done)
         changed = {path: _contents(root / path) for path in patch.python}
     layer = {path: new for path, new in changed.items() if new != originals.get(path)}
     if not layer:
-        there = "lacks what it adds" if reverse else "has what it adds"
-        raise InstallFailed("patch-does-not-apply", f"it changes nothing here: the build {there} already")
+        raise _already(reverse)
     return layer
 
 
-def _files_of(text: str, name: str) -> tuple[str, ...]:
-    """Return the paths that a diff changes, as git reads it. Raises ``InputError`` if it is none that can be used."""
+def apply_to_tree(patch: Patch, tree: Path, *, reverse: bool = False) -> None:
+    """Apply a whole patch, or take it back, in a work tree of a clone; the next checkout undoes it.
+
+    Raises:
+        InstallFailed: ``patch-does-not-apply``, with what git says.
+        MachineError: git can't be run.
+    """
+    words = ["--whitespace=nowarn", f"-p{patch.strip}", "--3way"]
+    done = _git_apply([*words, *_direction(reverse)], patch.text, tree, trusted=True)
+    if done.status != 0:
+        raise _does_not_apply(done)
+    # ``--3way`` writes to the index too.
+    if _git(["diff", "--cached", "--quiet"], tree, trusted=True).status == 0:
+        raise _already(reverse)
+
+
+def _direction(reverse: bool) -> list[str]:
+    return ["--reverse"] if reverse else []
+
+
+def _does_not_apply(done: Completed) -> InstallFailed:
+    return InstallFailed("patch-does-not-apply", f"it does not apply here: {_reason(done)}")
+
+
+def _already(reverse: bool) -> InstallFailed:
+    there = "lacks what it adds" if reverse else "has what it adds"
+    return InstallFailed("patch-does-not-apply", f"it changes nothing here: the build {there} already")
+
+
+def _with_line_feeds(text: str) -> str:
+    """Return a diff that a mail program or an editor has saved with CRLF as git wrote it.
+
+    A diff of files that have CRLF themselves has it in their lines only, and not in its headers.
+    """
+    lines = text.split("\n")
+    headers = [line for line in lines if line.startswith(("--- ", "+++ ", "@@ ", "diff --git "))]
+    if not headers or not all(line.endswith("\r") for line in headers):
+        return text
+    return "\n".join(line.removesuffix("\r") for line in lines)
+
+
+def _patch_of(name: str, text: str) -> Patch:
+    """Return a diff as a patch, with as much stripped from its paths as leaves those of the repository.
+
+    ``git diff --no-prefix`` writes no ``a/`` before them, and a diff of two installations has their folders there.
+    """
+    above: tuple[str, ...] = ()
+    for strip in (1, 0, *range(2, _DEEPEST)):
+        files = _files_of(text, name, strip, refuse=False)
+        if _is_of_torch(files) and (strip < 2 or _below_a_root(above)):
+            return Patch(name, text, files, strip=strip)
+        above = files if strip else above
+    return Patch(name, text, _files_of(text, name, 1))
+
+
+def _below_a_root(paths: Sequence[str]) -> bool:
+    return bool(paths) and all(path.startswith(_ROOTS) for path in paths)
+
+
+def _is_of_torch(paths: Sequence[str]) -> bool:
+    return any(is_replaceable(path) or is_native(path) for path in paths)
+
+
+def _files_of(text: str, name: str, strip: int, *, refuse: bool = True) -> tuple[str, ...]:
+    """Return the paths that a diff changes, as git reads it.
+
+    Raises ``InputError`` if it is none that can be used; without ``refuse`` it has no paths then.
+    """
     if _LINK_MODE.search(text):
         raise InputError(f"--patch {name}: it makes symbolic links or submodules, which no patch of a wheel may")
     with tempfile.TemporaryDirectory(prefix="torchbisect-patch-") as folder:
         root = Path(folder, "tree")
         root.mkdir()
-        done = _git_apply(["--numstat", "-z"], text, root)
+        done = _git_apply(["--numstat", "-z", f"-p{strip}"], text, root)
     if done.status != 0:
+        if not refuse:
+            return ()
+        if "No valid patches" in done.errors:
+            raise InputError(f"--patch {name}: there is no diff in it")
         raise InputError(f"--patch {name}: this is no diff that git can read ({_reason(done)})")
     listed = done.output.split("\0")
-    files = {line.split("\t", 2)[-1] for line in listed if line} | set(_OLD_NAME.findall(text))
-    if not files:
+    files = {line.split("\t", 2)[-1] for line in listed if line}
+    # These lines have no ``a/`` before the path.
+    files |= {"/".join(path.split("/")[max(strip - 1, 0) :]) for path in _OLD_NAME.findall(text)}
+    if not files and refuse:
         raise InputError(f"--patch {name}: it changes nothing")
     return tuple(sorted(files))
 
@@ -164,15 +252,22 @@ def _make_repository(root: Path, objects: Path) -> None:
         raise InstallFailed("patch-does-not-apply", f"git can't prepare the files: {_reason(made)}")
 
 
-def _git_apply(words: Sequence[str], text: str, root: Path) -> Completed:
+def _git_apply(words: Sequence[str], text: str, root: Path, *, trusted: bool = False) -> Completed:
     """Apply a diff, or list what it changes. The diff lies beside the folder, which has nothing but the files."""
     file = root.parent / "patch.diff"
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    return _git(["apply", *words, str(file)], root)
+    return _git(["apply", *words, str(file)], root, trusted=trusted)
 
 
-def _git(words: Sequence[str], root: Path) -> Completed:
-    """Run git in a folder that lies in no other repository, without the user's settings."""
+def _git(words: Sequence[str], root: Path, *, trusted: bool = False) -> Completed:
+    """Run git in a folder that lies in no other repository, without the user's settings.
+
+    In a work tree of the user's own clone, which is ``trusted``, the user's settings say whose clones git may read.
+    """
+    if trusted:
+        return run_command(
+            ["git", *words], environment=dict(os.environ), directory=root, timeout=_TIMEOUT, cap=_LARGEST
+        )
     variables = {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C",

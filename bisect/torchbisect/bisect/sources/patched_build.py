@@ -49,7 +49,9 @@ def patched_layer(base: Environment, patch: Patch, *, reverse: bool) -> dict[str
             installation has, ``patch-does-not-apply`` if its lines are not there.
     """
     if patch.native:
-        raise InstallFailed("needs-build", f"it changes compiled code ({', '.join(patch.native[:3])}): build it")
+        raise InstallFailed(
+            "needs-build", f"it changes compiled code ({', '.join(patch.native[:3])}), which a wheel can't show"
+        )
     if not patch.python:
         raise InstallFailed("no-python", "it changes no file that an installed torch has")
     originals = {path: text for path in patch.python if (text := _installed_file(base, path)) is not None}

@@ -14,22 +14,32 @@ from torchbisect.bisect.sources.history import Commit, History
 _PACKAGES = ("torch/", "torchgen/", "functorch/")
 #: Files that are read at run time: Python, inductor's templates, dynamo's tables.
 _SUFFIXES = (".py", ".jinja", ".json")
+#: Inductor's own C++, such as ``cpp_prefix.h``, is compiled anew for each graph.
+_COMPILED_AT_RUN_TIME, _SOURCES = (
+    "torch/_inductor/",
+    (".cpp", ".h", ".cc", ".c", ".cu", ".cuh", ".hpp", ".mm", ".metal"),
+)
 #: Files that the build makes, or that no wheel has.
 _NOT_REPLACED = ("torch/version.py", "torch/testing/_internal/generated/", "torch/csrc/", "torch/lib/")
 
-_NATIVE_SUFFIXES = (".cpp", ".h", ".cc", ".c", ".cu", ".cuh", ".hpp", ".mm", ".yaml", ".cmake", "CMakeLists.txt")
+_NATIVE_SUFFIXES = (*_SOURCES, ".yaml", ".cmake", "CMakeLists.txt")
+#: The formulas of derivatives, and the programs that write C++ from them.
+_GENERATORS = "tools/autograd/"
 _NATIVE = ("torch/csrc/", "aten/", "c10/", "third_party/", "cmake/", "CMakeLists.txt", "torch/lib/", "caffe2/")
 
 
 def is_replaceable(path: str) -> bool:
     """Return true if an installation has this file of the repository and can take another version without a build."""
     inside = ".." not in path.split("/")  # a wheel names its files as it likes
-    return inside and path.startswith(_PACKAGES) and path.endswith(_SUFFIXES) and not path.startswith(_NOT_REPLACED)
+    read = path.endswith(_SUFFIXES) or (path.startswith(_COMPILED_AT_RUN_TIME) and path.endswith(_SOURCES))
+    return inside and read and path.startswith(_PACKAGES) and not path.startswith(_NOT_REPLACED)
 
 
 def is_native(path: str) -> bool:
     """Return true if a change of this file shows only after a build."""
-    return path.startswith(_NATIVE) and path.endswith(_NATIVE_SUFFIXES)
+    if path.startswith(_GENERATORS) or (path.startswith(_NATIVE) and path.endswith(_NATIVE_SUFFIXES)):
+        return True
+    return path.startswith("torch/") and path.endswith(_SOURCES) and not is_replaceable(path)
 
 
 def changed_python(history: History, base: str, commit: str) -> dict[str, bytes | None]:
