@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import sysconfig
 from pathlib import Path
 
 import compiling
 import pytest
 import torch
+from planted import planted
+from pytorch_clone import Clone
 from running import Tool
 
 pytestmark = pytest.mark.torch
@@ -66,3 +69,79 @@ def test_what_a_wheel_cannot_show(tmp_path: Path, patch: str, words: str) -> Non
     done = tool.run("verify", "--patch", "fix.diff", tool.write(SCRIPT.format(name="cos")))
     assert done.returncode == 6
     assert words in done.stdout
+
+
+#: Installs the torch of the tests; its C++ header stands for what compiled code does.
+BUILD_PROGRAM = """
+import os, pathlib, site, subprocess, sys
+here, place = pathlib.Path({here!r}), pathlib.Path(site.getsitepackages()[0])
+subprocess.run(["rm", "-rf", str(place / "torch")], check=True)
+for name in ("torch", {info!r}):
+    subprocess.run(["cp", "-al", str(here / name), str(place / name)], check=True)
+(place / "rest.pth").write_text(f"{{here}}\\n")
+def rewrite(name, change):
+    text = change((place / name).read_text())
+    (place / name).unlink()
+    (place / name).write_text(text)
+rewrite("torch/version.py", lambda text: text + "\\ngit_version = %r\\n" % os.environ["TORCHBISECT_COMMIT"])
+if "fixed" in pathlib.Path("c10/x.h").read_text():
+    rewrite({file!r}, lambda text: text.replace({line!r}, {fixed!r}))
+print("built", file=sys.stderr)
+"""
+
+
+@pytest.mark.long
+def test_a_patch_of_compiled_code_is_built_without_it_and_with_it(tmp_path: Path) -> None:
+    """The commit of the torch is built twice in one work tree, and a second patch meets a clean tree."""
+    (tmp_path / "pytorch").mkdir()
+    clone = Clone(tmp_path / "pytorch")
+    clone.git("init", "-q", "-b", "main")
+    commit = clone.commit("Base", {"c10/x.h": "a\n"})
+    here = Path(sysconfig.get_path("purelib"))
+    (tmp_path / "build.py").write_text(
+        BUILD_PROGRAM.format(
+            here=str(here),
+            info=next(here.glob("torch-*.dist-info")).name,
+            file=compiling.FILE,
+            line=compiling.LINE,
+            fixed=compiling.LINE.replace("True", "False"),
+        )
+    )
+    python = planted(tmp_path / "python", "2.13.8", commit=commit)
+    tool = Tool(tmp_path, tmp_path / "cache")
+    script = tool.write(compiling.SCRIPT)
+    tool.write(BUILD.replace("+b", "+fixed") + BUILD.replace("c10/x.h", "test/x.py"), "fix.diff")
+    tool.write(BUILD.replace("-a", "-other"), "unfit.diff")
+    tool.write(BUILD, "nothing.diff")
+    clone.commit("The tree of the patch", {"test/x.py": "a\n"})
+    words = ("--python", str(python), "--torch", "installed", "--git", str(clone.path))
+    build = ("--build-cmd", f"python {tmp_path / 'build.py'}")
+
+    done = tool.run("verify", *words, "--patch", "fix.diff", script)
+    assert (done.returncode, "--build-cmd" in done.stdout) == (6, True), done.stderr
+    # The patch is of a newer commit: it has a file that the torch's commit lacks.
+    done = tool.run("verify", *words, *build, "--patch", "fix.diff", script)
+    assert (done.returncode, "does not apply" in done.stdout) == (6, True), done.stderr
+    tool.write(BUILD.replace("+b", "+fixed"), "fix.diff")
+    done = tool.run("verify", *words, *build, "--patch", "fix.diff", "--json", script)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["files"]) == (0, ["c10/x.h"]), done.stderr
+    assert [one["effect"] for one in found["scripts"]] == ["fixes it"], done.stdout
+    for patch, effect in (("unfit.diff", None), ("nothing.diff", "no effect")):
+        done = tool.run("verify", *words, *build, "--patch", patch, "--json", script)
+        found = json.loads(done.stdout)
+        assert [one["effect"] for one in found["scripts"]] == ([effect] if effect else []), done.stdout
+        assert done.returncode == (1 if effect else 6)
+
+
+@pytest.mark.long
+def test_the_minimal_script_and_the_original_of_a_report_are_asked(tmp_path: Path) -> None:
+    tool = Tool(tmp_path, tmp_path / "cache")
+    tool.write(compiling.SCRIPT, "compiling.py")
+    assert tool.run("minimize", "compiling.py").returncode == 0
+    tool.write(planted_diff(compiling.FILE, compiling.LINE, compiling.LINE.replace("True", "False")), "fix.diff")
+    done = tool.run("verify", "--torch", "installed", "--patch", "fix.diff", "torchbisect-out")
+    assert done.returncode == 0, done.stderr
+    assert "compiling.py (the original)" in done.stdout
+    assert done.stdout.count("fixes it") == 2, done.stdout
+    assert f"applied to: {compiling.FILE}" in done.stdout

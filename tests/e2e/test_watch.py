@@ -7,13 +7,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import sysconfig
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from nightly_index import DECOMPOSITION, DECOMPOSITION_SCRIPT, DYNAMO, DYNAMO_SCRIPT, NightlyIndex
 from packaging.version import Version
+from planted import planted
 from running import Tool
 
 from torchbisect.triage.database import Database
@@ -24,10 +24,25 @@ pytestmark = pytest.mark.long
 
 WATCHED = Path(__file__).with_name("watched")
 OUT = "torchbisect-triage"
-RELEASES = ("2.6.0", "2.8.0", "2.9.1", "2.10.0", "2.13.0")
+#: Named by ``make test-corpus`` alone: seven releases of 6 GB each are installed.
+CORPUS = Path(os.environ.get("TORCHBISECT_CORPUS") or "-")
+RELEASES = ("2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0")
+KILLED_AT = "2.8.0"
 #: At least two builds at once: the one that is asked, and the last bad one.
-LIMIT = ("--cache-limit", "24GB")
-TRUTH: dict[str, dict[str, str]] = json.loads((WATCHED / "truth.json").read_text())
+LIMIT = ("--cache-limit", os.environ.get("TORCHBISECT_TEST_CACHE_LIMIT", "24GB"))
+#: The bug is there, gone, and there again.
+AGAIN = replace(DYNAMO, new=DYNAMO.new.replace("\n", "  # again\n"))
+
+
+def known_answers(corpus: Path) -> dict[str, dict[str, str]]:
+    """Return what is known of each bug of a corpus, by release."""
+    told = {place.parent.name: json.loads(place.read_text())["truth"] for place in sorted(corpus.glob("*/truth.json"))}
+    return {f"{name}.py": {release: one["result"] for release, one in truth.items()} for name, truth in told.items()}
+
+
+def first_failing(truth: dict[str, str]) -> str | None:
+    """Return the first release of the ledger on which a bug is known to fail."""
+    return next((release for release in RELEASES if truth.get(release) == "fail"), None)
 
 
 def bugs(tool: Tool) -> dict[str, WatchedBug]:
@@ -44,6 +59,17 @@ def watch(tool: Tool, *words: str) -> subprocess.CompletedProcess[str]:
     done = tool.run("watch", *LIMIT, *words, OUT, timeout=3000)
     assert done.returncode == 0, done.stderr
     return done
+
+
+def triage(tool: Tool, *words: str) -> None:
+    done = tool.run("triage", "--no-bisect", "--no-minimize", *LIMIT, *words, timeout=3000)
+    assert done.returncode == 0, done.stderr
+
+
+def killed_in_the_middle(tool: Tool, build: str, *words: str, at: str) -> int:
+    """Kill a watch with its question ``at`` answered, and return the number of answers that it has kept."""
+    tool.stopped("watch", *LIMIT, "-v", *words, OUT, at=lambda line: f"bug {at}" in line, by=signal.SIGKILL)
+    return answers(tool, build)
 
 
 def expected_state(truth: dict[str, str], asked: tuple[str, ...]) -> State:
@@ -65,39 +91,33 @@ def check_edge(edge: Edge, truth: dict[str, str], asked: tuple[str, ...]) -> Non
             assert result == newer, (build, edge)
 
 
-@pytest.mark.skipif(
-    "TORCHBISECT_CORPUS" not in os.environ, reason="installs five releases of torch and more: make test-corpus"
-)
+@pytest.mark.skipif(not any(CORPUS.glob("*/truth.json")), reason="installs seven releases of torch: make test-corpus")
 @pytest.mark.timeout(7200)
 def test_five_releases_in_order(tool: Tool) -> None:
-    scripts = tool.folder / "scripts"
-    shutil.copytree(WATCHED, scripts)
-    quick = ("--no-bisect", "--no-minimize", "--torch", RELEASES[0], *LIMIT)
-    done = tool.run("triage", *quick, "scripts", timeout=3000)
-    assert done.returncode == 0, done.stderr
-
-    for number, release in enumerate(RELEASES, 1):
-        if release == "2.9.1":
-            tool.stopped(
-                "watch",
-                *LIMIT,
-                "-v",
-                "--torch",
-                release,
-                OUT,
-                at=lambda line: "bug detach-inplace.py" in line,
-                by=signal.SIGKILL,
-            )
-            kept = answers(tool, release)
-            assert 0 < kept < len(TRUTH), "the kill was not in the middle"
+    """Every bug of the corpus comes into the ledger with the first of the releases on which it fails."""
+    known = known_answers(CORPUS)
+    came = {name: first for name, truth in known.items() if (first := first_failing(truth)) is not None}
+    for number, release in enumerate(RELEASES):
+        scripts = tool.folder / f"scripts-{release}"
+        scripts.mkdir()
+        for name in (name for name, first in came.items() if first == release):
+            shutil.copy(CORPUS / name.removesuffix(".py") / "repro.py", scripts / name)
+        if any(scripts.iterdir()):
+            triage(tool, "--torch", release, "--out", OUT, scripts.name)
+        if release == KILLED_AT:
+            middle = sorted(bugs(tool))[len(bugs(tool)) // 2]
+            kept = killed_in_the_middle(tool, release, "--torch", release, at=middle)
+            assert 0 < kept < len(bugs(tool)), "the kill was not in the middle"
             done = watch(tool, "--torch", release)
-            assert f"{len(TRUTH)} bugs, {len(TRUTH) - kept} to ask" in done.stderr
+            assert f"{len(bugs(tool))} bugs, {len(bugs(tool)) - kept} to ask" in done.stderr
         else:
             watch(tool, "--torch", release)
         for name, one in bugs(tool).items():
-            assert one.standing.state is expected_state(TRUTH[name], RELEASES[:number]), (release, name, one.standing)
+            asked = RELEASES[RELEASES.index(came[name]) : number + 1]
+            assert one.standing.state is expected_state(known[name], asked), (release, name, one.standing)
             if one.standing.edge is not None:
-                check_edge(one.standing.edge, TRUTH[name], RELEASES[:number])
+                check_edge(one.standing.edge, known[name], asked)
+    assert set(bugs(tool)) == set(came)
 
     before = bugs(tool)
     again = watch(tool, "--torch", RELEASES[-1])
@@ -106,31 +126,40 @@ def test_five_releases_in_order(tool: Tool) -> None:
     assert bugs(tool) == before
 
 
-def planted(folder: Path, version: str, patch: str = "") -> Path:
-    """Make a Python with a copy of the installed torch of another version, to whose compiler ``patch`` is added."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    here = Path(sysconfig.get_path("purelib"))
-    place = next(folder.glob("lib/python*/site-packages"))
-    for found in (here / "torch", *here.glob("torch-*.dist-info")):
-        name = found.name if found.name == "torch" else f"torch-{version}.dist-info"
-        # Hard links: a copy is 700 MB.
-        subprocess.run(["cp", "-al", str(found), str(place / name)], check=True)
-    (place / "rest.pth").write_text(f"{here}\n")
-    for path, change in (
-        (place / "torch/version.py", lambda text: text.replace("__version__ = '2", f"__version__ = '{version}' or '2")),
-        (place / "torch/_dynamo/eval_frame.py", lambda text: f"{text}\n{patch}\n"),
-        (place / f"torch-{version}.dist-info/METADATA", _with_version(version)),
-    ):
-        text = change(path.read_text())
-        path.unlink()
-        path.write_text(text)
-    return folder / "bin" / "python"
+@pytest.mark.torch
+@pytest.mark.timeout(1800)
+def test_five_nightlies_in_order(tool: Tool) -> None:
+    """A bug goes, comes back, and is not thought to be gone where no torch works; another one stays."""
+    changes = {DYNAMO: (0, 2), AGAIN: (4, 8), DECOMPOSITION: (0, 8)}
+    index = NightlyIndex(count=8, changes=changes, broken=frozenset({6}))
+    where = ("--channel", "nightly", "--index-url", index.start())
+    (tool.folder / "scripts").mkdir()
+    (tool.folder / "scripts" / "dynamo.py").write_text(DYNAMO_SCRIPT)
+    (tool.folder / "scripts" / "gate.py").write_text(DECOMPOSITION_SCRIPT)
+    date = [index.date(number).isoformat() for number in range(8)]
+    name = [index.version(number).partition("+")[0] for number in range(8)]
 
+    def standing() -> tuple[State, str]:
+        known = bugs(tool)
+        assert known["gate.py"].standing.state is State.REPRODUCES
+        return known["dynamo.py"].standing.state, known["dynamo.py"].standing.words
 
-def _with_version(version: str) -> Any:
-    return lambda text: "\n".join(
-        f"Version: {version}" if line.startswith("Version: ") else line for line in text.split("\n")
-    )
+    try:
+        triage(tool, *where, "--torch", date[0], "scripts")
+        watch(tool, *where, "--torch", date[1])
+        assert standing() == (State.REPRODUCES, f"still in {name[1]}")
+        assert killed_in_the_middle(tool, name[3], *where, "--torch", date[3], at="dynamo.py") == 1
+        assert standing() == (State.REPRODUCES, f"still in {name[1]}")
+        assert "2 bugs, 1 to ask" in watch(tool, *where, "--torch", date[3]).stderr
+        assert standing() == (State.FIXED, f"fixed in {name[2]}")
+        watch(tool, *where, "--torch", date[5])
+        assert standing() == (State.REGRESSED, f"regressed: back in {name[4]}")
+        before = bugs(tool)
+        assert "fails its health check" in watch(tool, *where, "--torch", date[6]).stderr
+        assert bugs(tool) == before
+        assert "0 questions in this run" in watch(tool, *where, "--torch", date[5]).stdout
+    finally:
+        index.stop()
 
 
 @pytest.mark.torch

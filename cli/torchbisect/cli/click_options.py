@@ -46,13 +46,17 @@ class Number(click.FloatRange):
 _LONGEST = 30 * 86400
 _MOST = 1_000_000_000
 
+
+def build_command_option(help: str) -> Callable[[Command], Command]:
+    """Return the option of a command that may build torch."""
+    return click.option("--build-cmd", metavar="COMMAND", help=help)
+
+
 #: The options of the commands that search.
 SEARCH_OPTIONS = (
     click.option("--plan", is_flag=True, help="Print the cost of the search, and do nothing else."),
-    click.option(
-        "--build-cmd",
-        metavar="COMMAND",
-        help="Builds a commit in its work tree, where its Python files alone do not decide; status 125 skips it.",
+    build_command_option(
+        "Builds a commit in its work tree, where its Python files alone do not decide; status 125 skips it."
     ),
 )
 

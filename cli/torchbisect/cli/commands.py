@@ -12,7 +12,14 @@ from typing import Any
 import click
 
 from torchbisect.cli import inspect_commands, issue_command, verify_command
-from torchbisect.cli.click_options import SEARCH_OPTIONS, Number, Size, options_from, shared_options
+from torchbisect.cli.click_options import (
+    SEARCH_OPTIONS,
+    Number,
+    Size,
+    build_command_option,
+    options_from,
+    shared_options,
+)
 from torchbisect.cli.help_pages import CONTEXT, CommandGroup, GroupedCommand
 from torchbisect.cli.next_step import next_step
 from torchbisect.cli.script_command import ScriptCommand, refused_options, with_script
@@ -124,6 +131,7 @@ _script_command(
 @click.option(
     "--also", type=click.Path(path_type=Path), multiple=True, help="A script, or a folder of scripts, to ask too."
 )
+@build_command_option("Builds the commit in its work tree, if the patch changes compiled code.")
 @shared_options
 @with_script
 def verify(patch: str | None, revert: bool, also: tuple[Path, ...], **given: Any) -> None:

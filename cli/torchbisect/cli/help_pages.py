@@ -61,6 +61,7 @@ _EXAMPLES = {
         "torchbisect verify --patch fix.diff --torch 2.8.0 repro.py",
         "torchbisect verify --patch '#161036' --also known-bugs/ torchbisect-out",
         "torchbisect verify --revert --patch 8aad3a60 --git ~/pytorch torchbisect-out",
+        "torchbisect verify --patch fix.diff --git ~/pytorch --build-cmd 'pip install -e . -v' repro.py",
     ),
     "triage": ("torchbisect triage --sandbox docker issues.jsonl", "torchbisect triage --torch stated scripts/"),
     "suite": ("torchbisect suite 'pytest tests -q' --good 2.12.0 --bad 2.13.0",),

@@ -34,6 +34,9 @@ def verify_patch(options: Options, patch: str | None, *, revert: bool, also: Seq
             patched = "reverted" if found.reverted else "with the patch"
             rows = [(one.script, one.without, one.patched, str(one.effect)) for one in found.scripts]
             print_table([("script", "without", patched, "effect"), *(tuple(map(_shown, row)) for row in rows)])
+            click.echo(_shown(f"{'taken back from' if found.reverted else 'applied to'}: {', '.join(found.files)}"))
+            if found.left_out:
+                click.echo(_shown(f"left out, as no installation has it: {', '.join(found.left_out)}"))
         click.echo(_shown(found.sentence))
     return found.exit_code
 

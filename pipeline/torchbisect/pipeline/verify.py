@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
-from torchbisect.bisect.sources.patch import read_patch
+from torchbisect.bisect.sources.history import History
+from torchbisect.bisect.sources.patch import Patch, read_patch
 from torchbisect.bisect.sources.patched_build import patched_build
-from torchbisect.containers.environment import Environment
+from torchbisect.bisect.sources.source_build import CommitBuilder
+from torchbisect.containers.environment import Environment, Venv
 from torchbisect.containers.store.removal import remove_tree
 from torchbisect.containers.store.run_folder import unique_folder
-from torchbisect.core.errors import Exit, InputError, InstallFailed
+from torchbisect.core.build import Build
+from torchbisect.core.errors import InputError, InstallFailed
 from torchbisect.core.repro import Repro, Settings
-from torchbisect.core.text_enum import TextEnum
 from torchbisect.pipeline.clone import open_history
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
@@ -27,94 +29,33 @@ from torchbisect.pipeline.script import opened_repro
 from torchbisect.pipeline.search_scope import failing_build
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.observe import Observed, count_runs, observe
+from torchbisect.pipeline.verification import Effect, ScriptEffect, Verification
 from torchbisect.probe.agent_client import AgentFailed
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.reports import files
-
-
-class Effect(TextEnum):
-    """The effect of a change on one script. ``FIXES`` and ``CAUSES`` speak of the change also where it was reverted."""
-
-    FIXES = "fixes it"
-    CAUSES = "causes it"
-    NONE = "no effect"
-    OTHER = "another mismatch"
-    UNTESTABLE = "cannot be told"
+from torchbisect.reports.model.report import Report
 
 
 @dataclass(frozen=True)
-class ScriptEffect:
-    """A script without and with a patch.
+class _Asked:
+    """A script that is asked, and the name it has in the result."""
 
-    Attributes:
-        script: its name.
-        without: what it does on the build as it is, in words.
-        patched: what it does with the patch, or with the patch reverted.
-    """
-
-    script: str
-    without: str
-    patched: str
-    effect: Effect
+    name: str
+    repro: Repro
 
 
 @dataclass(frozen=True)
-class Verification:
-    """The effect of a patch on a script, and on others.
+class _Builds:
+    """The two builds that are compared. Only one is open at a time, as both may be built in one place.
 
     Attributes:
-        patch: what the user typed.
-        reverted: the patch was taken back from the build, not added to it.
-        build: the build.
-        files: the Python files that differ.
-        scripts: the effect on the script, then on those of ``--also``.
-        reason: one line that says why nothing could be shown, else ``None``.
+        plain: opens the build as it is.
+        patched: opens the build with the patch, and names the files that differ.
     """
 
-    patch: str
-    reverted: bool
-    build: str
-    files: tuple[str, ...]
-    scripts: tuple[ScriptEffect, ...]
-    reason: str | None = None
-
-    @property
-    def broken(self) -> tuple[str, ...]:
-        """The other scripts that work without the patch and go wrong with it."""
-        worse = Effect.FIXES if self.reverted else Effect.CAUSES
-        return tuple(one.script for one in self.scripts[1:] if one.effect is worse)
-
-    @property
-    def exit_code(self) -> Exit:
-        """0 if the patch has an effect, 1 if it has none, 3 if it breaks others besides, 6 if it cannot be told."""
-        if self.reason is not None or not self.scripts or self.scripts[0].effect is Effect.UNTESTABLE:
-            return Exit.UNTESTABLE
-        if self.broken:
-            return Exit.PARTIAL
-        return Exit.NO_MISMATCH if self.scripts[0].effect is Effect.NONE else Exit.FINISHED
-
-    @property
-    def sentence(self) -> str:
-        """The result in one line."""
-        done = f"{'reverting' if self.reverted else 'applying'} {self.patch} on torch {self.build}"
-        if self.reason is not None:
-            return f"{done} could not be shown: {self.reason}"
-        first = self.scripts[0]
-        words = {
-            Effect.FIXES: "brings the mismatch back: the change fixes it" if self.reverted else "makes it pass",
-            Effect.CAUSES: "makes it pass: the change causes it" if self.reverted else "makes it fail",
-            Effect.NONE: "changes nothing for it",
-            Effect.OTHER: f"gives another mismatch ({first.patched})",
-            Effect.UNTESTABLE: f"does not tell: {first.patched}",
-        }[first.effect]
-        more = f"; it breaks {', '.join(self.broken)}" if self.broken else ""
-        return f"{done} {words} ({first.script}){more}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form of ``--json``."""
-        scripts = [{**asdict(one), "effect": one.effect.value} for one in self.scripts]
-        return {**asdict(self), "scripts": scripts, "broken": list(self.broken), "summary": self.sentence}
+    plain: Callable[[], AbstractContextManager[Environment]]
+    patched: Callable[[], AbstractContextManager[tuple[Environment, tuple[str, ...]]]]
 
 
 def verify(
@@ -128,7 +69,8 @@ def verify(
     """Ask a script on a build, and on a copy of the build with a patch applied or reverted.
 
     Args:
-        options: their script is the one with the bug, or a folder with a report, of which the shrunk script is taken.
+        options: their script is the one with the bug, or a folder with a report, of which the shrunk script is taken,
+            and the original too if it stands in one file.
         name: the patch: a file, a commit or a pull request.
         also: further scripts that the patch may break; a folder stands for the scripts in it.
 
@@ -136,62 +78,128 @@ def verify(
         InputError: a script or the patch can't be used.
         MachineError: this machine can't do its part.
     """
+    report = _report_of(options)
     options = with_reported_script(options)
     display = Display(options.verbosity)
     history = functools.cache(lambda: open_history(options, display.result))
     with ExitStack() as stack:
         stack.enter_context(display.working("Verify"))
-        patch = read_patch(name, history)
+        patch = read_patch(name, history, mirrored=options.git is not None)
         if options.git is not None:
             patch = replace(patch, objects=history().objects)
-        scripts = [_opened(stack, options, path) for path in (options.script, *_scripts_in(also)) if path is not None]
+        own = [_opened(stack, options, options.script)] if options.script is not None else []
+        own += _original(report)
+        others = [_opened(stack, replace(options, arguments=()), path) for path in _scripts_in(also)]
         provider = open_provider(options, display)
         stack.callback(provider.close)
         session = Session.open(options, display, provider, display.warn)
         stack.callback(session.workspace.close)
         build = failing_build(options, session.sources, display.warn)
-        base = stack.enter_context(provider.environment(build))
+        told = Verification(name, reverted, str(build), patch.python, (), own=len(own), left_out=patch.left_out)
         try:
-            maker = session.sources.maker(build)
-            with patched_build(maker, build, base, patch, reverse=reverted) as (patched, changed):
-                effects = list(_effects(session, (base, patched), scripts, reverted=reverted))
+            if patch.native and options.build_cmd is not None:
+                builds = _built_from_source(stack, session, build, patch, history(), reverse=reverted)
+            else:
+                builds = _on_a_wheel(stack, session, build, patch, reverse=reverted)
+            changed, effects = _effects(session, builds, [*own, *others], reverted=reverted)
         except (InstallFailed, AgentFailed) as error:
-            return Verification(name, reverted, str(build), patch.python, (), str(error))
-    return Verification(name, reverted, str(build), changed, tuple(effects))
+            needed = isinstance(error, InstallFailed) and error.reason == "needs-build"
+            more = "; name a clone of PyTorch with --git, and how to build it with --build-cmd" if needed else ""
+            return replace(told, reason=f"{error}{more}")
+    return replace(told, files=changed, scripts=tuple(effects))
 
 
 def with_reported_script(options: Options) -> Options:
     """Return the options; of a folder with a report the shrunk script is taken, and the build where it fails."""
-    folder = options.script
-    if folder is None or not folder.is_dir():
+    report = _report_of(options)
+    if report is None or options.script is None:
         return options
-    report = files.load(folder)
-    minimal = folder / files.MINIMAL
+    minimal = options.script / files.MINIMAL
     if report.minimal is None or report.environment is None or not minimal.is_file():
-        raise InputError(f"{folder} has no {files.MINIMAL}: shrink the script first, or name the script itself")
+        raise InputError(f"{options.script} has no {files.MINIMAL}: shrink the script first, or name the script itself")
     return replace(options, script=minimal, torch=options.torch or report.environment.torch)
 
 
+def _report_of(options: Options) -> Report | None:
+    folder = options.script
+    return files.load(folder) if folder is not None and folder.is_dir() else None
+
+
+def _original(report: Report | None) -> list[_Asked]:
+    """Return the original script of a report; none if it needs files beside it, which a report does not have."""
+    if report is None or report.original is None or not report.original.source:
+        return []
+    words = report.command.split()
+    if "--files" in words or "-m" in words or "--test" in words:
+        return []
+    return [_Asked(f"{report.original.name} (the original)", Repro(report.original.source, report.arguments))]
+
+
+def _on_a_wheel(stack: ExitStack, session: Session, build: Build, patch: Patch, *, reverse: bool) -> _Builds:
+    """Return an installed build, and a copy of it with other Python files."""
+    base = stack.enter_context(session.provider.environment(build))
+    maker = session.sources.maker(build)
+    # Made before the first question, as a patch that does not apply needs no answer.
+    patched = stack.enter_context(patched_build(maker, build, base, patch, reverse=reverse))
+    return _Builds(lambda: nullcontext(base), lambda: nullcontext(patched))
+
+
+def _built_from_source(
+    stack: ExitStack, session: Session, build: Build, patch: Patch, history: History, *, reverse: bool
+) -> _Builds:
+    """Return the commit of an installed build, built here by ``--build-cmd``, without a patch and with it.
+
+    Both are built, as a build of the user's own may differ from a wheel in more than the patch.
+    """
+    maker, command = session.sources.maker(build), session.options.build_cmd
+    assert command is not None
+    like = maker.host_venv(build)
+    stack.callback(maker.release, build)
+    if like.facts.git_version in (None, "Unknown"):
+        raise InputError(f"torch {build} does not say which commit it was built from: name another with --torch")
+    commit = history.commit(like.facts.git_version or "")
+    builder = CommitBuilder(history, command, session.sources.cache, like, session.display.result)
+    builder.check(commit, patch, reverse=reverse)
+
+    def identified(environment: Venv, *parts: str) -> Venv:
+        """Return an environment whose answers are kept apart from those of a wheel of the same commit."""
+        identity = hashlib.sha1("\0".join((command, commit.sha, *parts)).encode()).hexdigest()
+        return replace(environment, facts=replace(environment.facts, git_version=identity))
+
+    @contextmanager
+    def plain() -> Iterator[Environment]:
+        with builder.built(commit) as environment:
+            yield identified(environment)
+
+    @contextmanager
+    def patched() -> Iterator[tuple[Environment, tuple[str, ...]]]:
+        with builder.built(commit, patch, reverse=reverse) as environment:
+            yield identified(environment, patch.digest, str(reverse)), tuple(set(patch.files) - set(patch.left_out))
+
+    return _Builds(plain, patched)
+
+
 def _effects(
-    session: Session,
-    environments: tuple[Environment, Environment],
-    scripts: Sequence[tuple[str, Repro]],
-    *,
-    reverted: bool,
-) -> Iterator[ScriptEffect]:
-    with session.oracle_in(environments[0]) as plain, session.oracle_in(environments[1]) as patched:
-        for number, (name, repro) in enumerate(scripts):
-            session.display.status(f"{name}, {number + 1} of {len(scripts)}", number, len(scripts))
-            effect = script_effect(session, plain, patched, name, repro, reverted=reverted)
-            session.display.result(f"{name}: {effect.effect}")
-            yield effect
+    session: Session, builds: _Builds, scripts: Sequence[_Asked], *, reverted: bool
+) -> tuple[tuple[str, ...], list[ScriptEffect]]:
+    """Ask every script without the patch, then with it; return the files that differ, and the effects."""
+    display, count = session.display, 2 * len(scripts)
+    before, effects = [], []
+    with builds.plain() as environment, session.oracle_in(environment) as oracle:
+        for number, one in enumerate(scripts):
+            display.status(f"{one.name} as it is", number, count)
+            before.append(count_runs(session, oracle, one.repro, observe(session, oracle, one.repro), Settings()))
+    with builds.patched() as (environment, changed), session.oracle_in(environment) as oracle:
+        for number, (one, seen) in enumerate(zip(scripts, before), len(scripts)):
+            display.status(f"{one.name} with the patch", number, count)
+            effects.append(_effect(session, oracle, one, seen, reverted=reverted))
+            display.result(f"{one.name}: {effects[-1].effect}")
+    return tuple(sorted(changed)), effects
 
 
-def script_effect(
-    session: Session, plain: Oracle, patched: Oracle, name: str, repro: Repro, *, reverted: bool
-) -> ScriptEffect:
-    """Ask one script without and with a patch. Only what every run shows is evidence."""
-    before = count_runs(session, plain, repro, observe(session, plain, repro), Settings())
+def _effect(session: Session, patched: Oracle, asked: _Asked, before: Observed, *, reverted: bool) -> ScriptEffect:
+    """Ask one script with a patch. Only what every run shows is evidence."""
+    name, repro = asked.name, asked.repro
     if before.verdict not in ("mismatch", "none"):
         return ScriptEffect(name, _words(before), "not asked", Effect.UNTESTABLE)
     after = count_runs(session, patched, repro, observe(session, patched, repro), Settings())
@@ -217,12 +225,10 @@ def _words(observed: Observed) -> str:
     return "agrees" if observed.verdict == "none" else f"{observed.verdict}: {observed.reason}"
 
 
-def _opened(stack: ExitStack, options: Options, path: Path) -> tuple[str, Repro]:
+def _opened(stack: ExitStack, options: Options, path: Path) -> _Asked:
     folder = unique_folder("files")
     stack.callback(remove_tree, folder)
-    own = path == options.script
-    repro = opened_repro(replace(options, script=path, arguments=options.arguments if own else ()), folder).repro
-    return str(path), repro
+    return _Asked(str(path), opened_repro(replace(options, script=path), folder).repro)
 
 
 def _scripts_in(places: Sequence[Path]) -> Iterator[Path]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from torchbisect.bisect.search.evidence import AskedBuild, BoundaryKind, BuildAnswer
 from torchbisect.bisect.sources.commit_search import CommitRange, CommitSearchResult, search_commits
 from torchbisect.bisect.sources.history import Commit, History
+from torchbisect.bisect.sources.patch import Patch, apply_to_tree
 from torchbisect.containers.environment import Venv, read_facts
 from torchbisect.containers.process.run_command import run_command
 from torchbisect.containers.store.cache import Cache
@@ -48,22 +49,36 @@ class CommitBuilder:
     notify: Callable[[str], None]
 
     @contextmanager
-    def built(self, commit: Commit) -> Iterator[Venv]:
+    def built(self, commit: Commit, patch: Patch | None = None, *, reverse: bool = False) -> Iterator[Venv]:
         """Give an environment with a commit's torch, until the next one is built.
+
+        Args:
+            patch: applied to the work tree before the build.
+            reverse: take the patch back instead.
 
         Raises:
             InstallFailed: ``skipped`` or ``build-failed`` for the command's exit status; ``import-failed`` or
-                ``other-version`` if the installed torch can't be imported or is another commit's.
+                ``other-version`` if the installed torch can't be imported or is another commit's;
+                ``patch-does-not-apply``.
             MachineError: the command can't be run at all.
         """
         tree, place = self.cache.root / "built" / "tree", self.cache.root / "built" / "environment"
         with self.cache.install_lock("build").held("waiting for another run that is building commits"):
             self.history.check_out(commit.sha, tree)
+            if patch is not None:
+                apply_to_tree(patch, tree, reverse=reverse)
             if not (place / "bin" / "python").exists():
                 self._make_environment(place)
-            self.notify(f"building {commit}")
+            self.notify(f"building {commit}{'' if patch is None else f' with {patch.name}'}")
             self._build(commit, tree, place)
             yield self._read_back(commit, place)
+
+    def check(self, commit: Commit, patch: Patch, *, reverse: bool = False) -> None:
+        """Raise ``InstallFailed`` if a patch does not apply to a commit, before hours are spent on a build."""
+        tree = self.cache.root / "built" / "tree"
+        with self.cache.install_lock("build").held("waiting for another run that is building commits"):
+            self.history.check_out(commit.sha, tree)
+            apply_to_tree(patch, tree, reverse=reverse)
 
     def _make_environment(self, place: Path) -> None:
         command = [find_uv(), "venv", "--seed", "--python", str(self.like.python), str(place)]
