@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -24,8 +24,13 @@ class Background:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.settle()
         if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool.shutdown()
+
+    def settle(self) -> None:
+        """Wait for what runs, and drop what has not begun."""
+        wait([begun for begun in self._begun.values() if not begun.cancel()])
 
     def begin(self, key: Hashable, act: Callable[[], Any]) -> None:
         """Begin an action, unless there is one of this key. It may be called from any thread."""

@@ -30,7 +30,7 @@ from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds, good_builds
 from torchbisect.pipeline.stages.confirm import confirm_on_builds
 from torchbisect.pipeline.stages.explain import explain_mismatch
-from torchbisect.pipeline.stages.handover import write_test, write_trace
+from torchbisect.pipeline.stages.handover import begin_trace, write_test, write_trace
 from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
 from torchbisect.pipeline.stages.minimize import ShrunkScript, Subject, Witness, shrink_trusted, unfinished_reason
 from torchbisect.pipeline.stages.observe import Observed, count_runs, last_lines, observe, unrunnable
@@ -123,6 +123,7 @@ class Pipeline:
             stack.callback(self._provider.close)
             self._session = Session.open(self._options, self._display, self._provider, self._notify)
             stack.callback(self._session.workspace.close)
+            stack.enter_context(self._session.background)
             try:
                 code = self._run_stages(stack)
             except KeyboardInterrupt:
@@ -232,6 +233,8 @@ class Pipeline:
             reason = unfinished_reason(self._session, subject, shrunk)
             if reason is not None:
                 self._builder.set_unfinished("minimize", reason)
+        if self._is_traced(shrunk):
+            begin_trace(self._session, oracle, shrunk)
         return shrunk
 
     def _name_pass(self, oracle: Oracle, localized: Localized, shrunk: ShrunkScript | None) -> None:
@@ -285,19 +288,20 @@ class Pipeline:
                     failing, builds = oracle.environment.build, boundary_builds(history.level.result)
                     others = [build for build in builds if build.name != failing.name]
                     repro = history.shrunk.repro_for_people
-                    self._builder.add_confirmations(
-                        confirm_on_builds(self._session, bisection.background, repro, others)
-                    )
+                    self._builder.add_confirmations(confirm_on_builds(self._session, repro, others))
         return history.shrunk, good_builds(history.level.result)
+
+    def _is_traced(self, shrunk: ShrunkScript | None) -> bool:
+        """Return True if a trace is written. A run ends with a report that is filed, and PyTorch asks for one there."""
+        if shrunk is None:
+            return False
+        return self._options.emit_trace or (self._options.command == "run" and shrunk.stands_alone)
 
     def _hand_over(
         self, oracle: Oracle, localized: Localized, shrunk: ShrunkScript | None, good: tuple[Build, ...]
     ) -> None:
         """Write the shrunk script as a test of PyTorch's suite, and its trace, where they are asked for."""
-        # A run ends with a report that is filed, and PyTorch's form asks for a trace. It costs one plain run.
-        traced = self._options.emit_trace or (
-            self._options.command == "run" and shrunk is not None and shrunk.stands_alone
-        )
+        traced = self._is_traced(shrunk)
         if shrunk is None or not (traced or self._options.emit_test):
             return
         with self._stage("hand over", "Hand over"):

@@ -12,6 +12,7 @@ from torchbisect.containers.store.disk import disk_errors, writable_directory
 from torchbisect.containers.store.locks import lock_results
 from torchbisect.core.build import Build
 from torchbisect.core.repro import fingerprint
+from torchbisect.pipeline.background import Background
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import Display
 from torchbisect.pipeline.provider import BuildSources, Notify, Provider
@@ -74,6 +75,7 @@ class Session:
     Attributes:
         journal: keeps every answer, so that the same command continues where it stopped.
         notify: receives a line for the reader of the report.
+        background: begins what later stages will probably need. Nothing is begun beside a run that is measured.
     """
 
     options: Options
@@ -82,6 +84,7 @@ class Session:
     workspace: Workspace
     journal: Journal
     notify: Notify
+    background: Background
 
     @classmethod
     def open(cls, options: Options, display: Display, provider: Provider, notify: Notify) -> Session:
@@ -90,7 +93,9 @@ class Session:
         workspace = Workspace(options.out, on_wait=display.warn if provider.journal is not None else None)
         journal = provider.journal or Journal(workspace.journal)
         journal.tell(notify)
-        return cls(options, display, provider, workspace, journal, notify)
+        jobs = options.jobs or 1
+        background = Background(jobs if jobs > 1 and options.measure is None else 0)
+        return cls(options, display, provider, workspace, journal, notify, background)
 
     @property
     def sources(self) -> BuildSources:

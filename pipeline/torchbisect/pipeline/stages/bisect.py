@@ -18,7 +18,6 @@ from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable, TorchbisectError
 from torchbisect.core.footprint import footprint_of
-from torchbisect.pipeline.background import Background
 from torchbisect.pipeline.build_oracle import BuildOracle
 from torchbisect.pipeline.flaky_search import MismatchRate, search_flaky
 from torchbisect.pipeline.partial_wheel_midpoints import (
@@ -49,7 +48,6 @@ class Bisection:
 
     Attributes:
         build_oracle: answers for each build, and holds the facts of those that were installed.
-        background: answers that will probably be needed, and are asked for meanwhile.
         flaky: not every run shows the mismatch, so that builds are asked by single runs.
 
     Args:
@@ -69,17 +67,13 @@ class Bisection:
         self.flaky = not self._rate.always
         self.build_oracle = BuildOracle(session)
         self._jobs = session.options.jobs or 1
-        # Nothing runs beside a run that is measured.
-        beside = self._jobs if self._jobs > 1 and session.options.measure is None else 0
-        self.background = Background(beside)
         self._on_good_end: Callable[[Build], None] | None = None
 
     def __enter__(self) -> Bisection:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with self.background:
-            self.build_oracle.end_idle()
+        self._session.background.settle()
         self.build_oracle.end_idle()
 
     def prepare(self, question: Question) -> None:
@@ -145,11 +139,11 @@ class Bisection:
 
     def ask(self, build: Build, question: Question) -> BuildAnswer:
         """Return the answer of a build, from the journal if it was asked before."""
-        return self.background.result((build, question), lambda: self.build_oracle.ask(build, question))
+        return self._session.background.result((build, question), lambda: self.build_oracle.ask(build, question))
 
     def begin(self, build: Build, question: Question) -> None:
         """Ask a build in the background, because ``ask`` will probably be called."""
-        self.background.begin((build, question), lambda: self.build_oracle.ask(build, question))
+        self._session.background.begin((build, question), lambda: self.build_oracle.ask(build, question))
 
     def remarks_on_wheels(self, level: Level, question: Question) -> Iterator[str]:
         """Yield a remark for each boundary with a wheel for the CPU on one side and one for CUDA on the other.
@@ -222,6 +216,9 @@ class Bisection:
                 self.build_oracle.end_idle()
                 sources.maker(build).prefetch(build, cancel)
 
+        if thin is not None:
+            # Before the others: partial wheels lie over a build that works.
+            self.build_oracle.ask(builds[scope.bad], question)
         # A partial wheel needs no install, so none is prefetched; an install beside a measured run would slow that.
         quiet = thin is not None or self._session.options.measure is not None
         jobs = self._session.options.candidates if thin else self._jobs

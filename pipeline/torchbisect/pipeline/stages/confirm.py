@@ -9,7 +9,6 @@ from functools import partial
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.core.repro import Repro
-from torchbisect.pipeline.background import Background
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.standalone_run import PlainRun, run_plain, run_plain_side_by_side
@@ -39,14 +38,12 @@ def confirm_standalone(session: Session, oracle: Oracle, repro: Repro) -> tuple[
     return tuple(runs)
 
 
-def begin_on_build(session: Session, background: Background, repro: Repro, build: Build) -> None:
+def begin_on_build(session: Session, repro: Repro, build: Build) -> None:
     """Run a script under plain Python on a build in the background, for ``confirm_on_builds``."""
-    background.begin(("plain python", repro, build), partial(_run_on_build, session, repro, build))
+    session.background.begin(("plain python", repro, build), partial(_run_on_build, session, repro, build))
 
 
-def confirm_on_builds(
-    session: Session, background: Background, repro: Repro, builds: Iterable[Build]
-) -> list[tuple[Build, PlainRun]]:
+def confirm_on_builds(session: Session, repro: Repro, builds: Iterable[Build]) -> list[tuple[Build, PlainRun]]:
     """Run a script under plain Python on other builds; builds that can't be installed are left out."""
     runs = []
     wanted = list(builds)
@@ -54,8 +51,8 @@ def confirm_on_builds(
         words = f"running the shrunk script on torch {build}, {number + 1} of {len(wanted)}"
         session.display.status(words, number, len(wanted))
         with suppress(InstallFailed):
-            run = background.result(("plain python", repro, build), partial(_run_on_build, session, repro, build))
-            runs.append((build, run))
+            act = partial(_run_on_build, session, repro, build)
+            runs.append((build, session.background.result(("plain python", repro, build), act)))
     return runs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
@@ -21,18 +22,21 @@ TEST = "test_minimal.py"
 _COUNTED = re.compile(r"FAILED \(([^)]*)\)")
 
 
+def begin_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> None:
+    """Trace the shrunk script in the background, for ``write_trace``."""
+    if not _has_trace(session, oracle, shrunk):
+        session.background.begin(_trace_key(oracle, shrunk), partial(_trace, oracle, shrunk))
+
+
 def write_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> str:
     """Write the structured trace of the shrunk script on the failing build, without paths of this machine.
 
     Return a line about it for the reader of the report. A trace that is there from the same script stays.
     """
     build, place = oracle.environment.build, session.workspace.folder / TRACE
-    key = fingerprint("trace", build.name, shrunk.text)
-    if not (session.journal.get(key) and place.is_file()):
+    if not _has_trace(session, oracle, shrunk):
         session.display.status("tracing the shrunk script")
-        text = trace_plain(
-            oracle.environment, shrunk.text, timeout=oracle.limits.longest, files=shrunk.repro_for_people.files
-        )
+        text = session.background.result(_trace_key(oracle, shrunk), partial(_trace, oracle, shrunk))
         if not text:
             place.unlink(missing_ok=True)
             return f"torch {build} wrote no trace of the shrunk script"
@@ -41,8 +45,21 @@ def write_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> str:
             place.unlink(missing_ok=True)
             return "no trace is written: a path of this machine could not be removed from it"
         files.replace_text(place, text)
-        session.journal.put(key, True)
+        session.journal.put(_trace_key(oracle, shrunk), True)
     return f"{TRACE} is the shrunk script's TORCH_TRACE on {build}: pip install tlparse && tlparse {TRACE} shows it"
+
+
+def _trace_key(oracle: Oracle, shrunk: ShrunkScript) -> str:
+    return fingerprint("trace", oracle.environment.build.name, shrunk.text)
+
+
+def _has_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> bool:
+    return bool(session.journal.get(_trace_key(oracle, shrunk))) and (session.workspace.folder / TRACE).is_file()
+
+
+def _trace(oracle: Oracle, shrunk: ShrunkScript) -> str:
+    files = shrunk.repro_for_people.files
+    return trace_plain(oracle.environment, shrunk.text, timeout=oracle.limits.longest, files=files)
 
 
 def write_test(

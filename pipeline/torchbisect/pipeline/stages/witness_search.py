@@ -90,7 +90,7 @@ def _begin_at_good_end(
         return
     bisection.begin(build, original)
     if shrunk.stands_alone:
-        begin_on_build(session, bisection.background, shrunk.repro_for_people, build)
+        begin_on_build(session, shrunk.repro_for_people, build)
 
 
 def _first_difference(
