@@ -164,6 +164,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=24).map("".join))
+@example(":///root@")
 def test_a_second_pass_changes_nothing(text: str) -> None:
     scrubber = Scrubber(["hunter2"], "/home/ann")
     once = scrubber(text)
@@ -202,6 +203,52 @@ def test_the_lines_of_a_secret_variable() -> None:
     assert (
         scrubber("  firstline1234\n  secondline1234\n-----BEGIN OTHER-----") == "  ****\n  ****\n-----BEGIN OTHER-----"
     )
+
+
+CASES = [str.upper, str.lower, str.swapcase, str.title, str.capitalize, str.casefold]
+FORMS = [str, repr, json.dumps, html.escape, quote_plus, lambda text: f"export X='{text}'; y", lambda text: f"<{text}>"]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "value", ["s3cretValue9-and-more", "hunter2", "Pa5s wörd/ß", "abcdefXY", "UPPERonly", "ключ-Ж42x"]
+)
+def test_a_value_in_other_letters(case: Callable[[str], str], value: str) -> None:
+    scrubber = Scrubber(known_secrets({"MY_TOKEN": value}))
+    for write in FORMS:
+        text = write(case(value))
+        assert case(value) not in scrubber(text), text
+        assert write(case(value)) not in scrubber(text), text
+
+
+def test_a_mixture_of_capitals() -> None:
+    scrubber = Scrubber(known_secrets({"MY_TOKEN": "s3cretvalue9"}))
+    assert scrubber("x S3cReTvAlUe9 y") == "x **** y"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_hidden"),
+    [
+        ("kX9fQ2bZ", True),
+        ("aB3dE9", True),
+        ("Zm9vYmE=", True),
+        ("q7-W2_x9", True),
+        ("a1B2c3D4e5F", True),
+        ("layer1", False),
+        ("BatchNorm2d", False),
+        ("float32", False),
+        ("conv_2d", False),
+        ("self.fc1", False),
+        ("eager", False),
+        ("12345678", False),
+        ("aB3d", False),
+    ],
+)
+def test_short_lines_of_a_secret_variable(line: str, is_hidden: bool) -> None:
+    """A short line is hidden if it is no word that reports are made of."""
+    scrubber = Scrubber(known_secrets({"SIGNING_KEY": f"firstline1234\n{line}\nlastline12345\n"}))
+    assert (line not in scrubber(f"it is {line}.")) is is_hidden
+    assert line in scrubber(f"x{line}y"), "inside a longer word nothing short is looked for"
 
 
 def test_the_secrets_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

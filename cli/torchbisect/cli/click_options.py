@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from torchbisect.cli.file_path import FilePath
 from torchbisect.containers.store.disk import parse_size
 from torchbisect.core.errors import InputError
 from torchbisect.minimizer.budget import Budget
@@ -121,7 +122,7 @@ _RUN_OPTIONS = (
                  help="The number of runs behind each answer."),
     click.option("--seed", type=click.IntRange(-(2**63), 2**64 - 1), default=0, show_default="0", metavar="N",
                  help="The seed of every random generator."),
-    click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False),
+    click.option("--cache-dir", type=FilePath(path_type=Path, file_okay=False),
                  help="The folder of the environments."),
     click.option("--cache-limit", type=Size(), metavar="SIZE",
                  help="The largest size of that folder; the default is a tenth of the disk and at least 20GB. The "
@@ -146,7 +147,7 @@ def shared_options(
     """
     folder = click.option(
         "--out",
-        type=click.Path(path_type=Path),
+        type=FilePath(path_type=Path),
         default=Path(out or ""),
         show_default=True,
         help="The folder of the results.",

@@ -20,6 +20,7 @@ from torchbisect.cli.click_options import (
     options_from,
     shared_options,
 )
+from torchbisect.cli.file_path import FilePath
 from torchbisect.cli.help_pages import CONTEXT, CommandGroup, GroupedCommand
 from torchbisect.cli.next_step import next_step
 from torchbisect.cli.script_command import ScriptCommand, refused_options, with_script
@@ -129,7 +130,7 @@ _script_command(
 @click.option("--patch", metavar="FILE|COMMIT|PR", help="A diff, a commit, or a pull request (#161036).")
 @click.option("--revert", is_flag=True, help="Take the patch back from the build.")
 @click.option(
-    "--also", type=click.Path(path_type=Path), multiple=True, help="A script, or a folder of scripts, to ask too."
+    "--also", type=FilePath(path_type=Path), multiple=True, help="A script, or a folder of scripts, to ask too."
 )
 @build_command_option("Builds the commit in its work tree, if the patch changes compiled code.")
 @shared_options
@@ -145,7 +146,7 @@ def verify(patch: str | None, revert: bool, also: tuple[Path, ...], **given: Any
 
 
 @main.command()
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=FilePath(path_type=Path), metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="Print report.json.")
 def report(folder: Path, as_json: bool) -> None:
     """Render a finished or interrupted run again."""
@@ -154,8 +155,8 @@ def report(folder: Path, as_json: bool) -> None:
 
 @main.command(short_help="Find the script in an issue, and say what it lacks.")
 @click.argument("reference", required=False, metavar="[OWNER/REPO#N|URL|FILE]")
-@click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="A file with the issue.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("torchbisect-issue"), show_default=True)
+@click.option("--file", type=FilePath(path_type=Path, dir_okay=False), help="A file with the issue.")
+@click.option("--out", type=FilePath(path_type=Path), default=Path("torchbisect-issue"), show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) -> None:
     """Find the script in an issue, and list what is missing to run it. Nothing is run.
@@ -166,7 +167,7 @@ def issue(reference: str | None, file: Path | None, out: Path, as_json: bool) ->
 
 
 @main.command("triage", cls=GroupedCommand, short_help="Run many issues or scripts, and show all in a table.")
-@click.argument("source", required=False, type=click.Path(path_type=Path))
+@click.argument("source", required=False, type=FilePath(path_type=Path))
 @click.option("--search", metavar="QUERY", help="Take the issues that GitHub's search finds.")
 @click.option("--most", type=click.IntRange(1, 1000), default=200, show_default=True, help="The most issues.")
 @_WORKERS[0]
@@ -214,8 +215,8 @@ def suite_command(command: str, **given: Any) -> None:
 
 
 @main.command("watch", cls=GroupedCommand, short_help="Ask every known bug again on the newest build.")
-@click.argument("place", type=click.Path(path_type=Path), metavar="FOLDER|DATABASE")
-@click.option("--add", "added", type=click.Path(path_type=Path), multiple=True, help="A report to watch too.")
+@click.argument("place", type=FilePath(path_type=Path), metavar="FOLDER|DATABASE")
+@click.option("--add", "added", type=FilePath(path_type=Path), multiple=True, help="A report to watch too.")
 @click.option("--last", type=click.IntRange(1, 1000), default=1, show_default=True, help="Ask the newest N builds.")
 @click.option("--comment", is_flag=True, help="Say each change in the comment on its issue (GH_TOKEN).")
 @_WORKERS[0]
@@ -258,7 +259,7 @@ def builds(channel: str, as_json: bool, **given: Any) -> None:
 @main.command(short_help="List what is kept on this machine, and remove it.")
 @click.option("--prune", is_flag=True, help="Remove everything that no run uses.")
 @click.option("--docker", is_flag=True, help="Look at volumes and images of the container engine too.")
-@click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--cache-dir", type=FilePath(path_type=Path, file_okay=False))
 @click.option(
     "--down-to", type=Size(), metavar="SIZE", help="Remove what was unused for longest, until this much is left."
 )
@@ -269,7 +270,7 @@ def cache(prune: bool, docker: bool, cache_dir: Path | None, down_to: int | None
 
 @main.command(short_help="Check this machine, and say what it lacks.")
 @click.option("--python", metavar="PATH", default=sys.executable, show_default="this one")
-@click.option("--cache-dir", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--cache-dir", type=FilePath(path_type=Path, file_okay=False))
 def doctor(python: str, cache_dir: Path | None) -> None:
     """Check what this machine has and lacks, and say what to do about it."""
     click.get_current_context().exit(inspect_commands.doctor(python, cache_dir))

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from torchbisect.cli.file_path import FilePath
 from torchbisect.cli.help_pages import GroupedCommand
 from torchbisect.core.command_line import say
 from torchbisect.pipeline.script import argument_reader
@@ -21,7 +22,7 @@ SCRIPT_ARGUMENTS = (
     click.option("-m", "--module", is_flag=True, help="SCRIPT is a module, as with python -m."),
     click.option("--files", metavar="PATH", multiple=True,
                  help="A file or folder that the script also needs; may be given more than once."),
-    click.argument("script", type=click.Path(path_type=Path), required=False),
+    click.argument("script", type=FilePath(path_type=Path), required=False),
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ import datetime
 import errno
 import json
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -31,6 +32,7 @@ from torchbisect.core.printable import one_line
 from torchbisect.core.scrub import scrub
 
 _LINE = 4000
+_LONG_WORD = re.compile(r"(\S{80})\S{920,}")
 _COMPLETION = "_TORCHBISECT_COMPLETE"
 _JSON_ASKED = contextvars.ContextVar("json asked for", default=False)
 _LOG_CHARACTERS = 1_000_000
@@ -127,14 +129,19 @@ def _click_status(error: Exception) -> int | None:
 def say(text: str, label: str = "torchbisect: ") -> None:
     """Write one line about the command to standard error, whatever characters the text has."""
     with contextlib.suppress(Exception):
-        sys.stderr.write(f"{label}{one_line(scrub(text), _LINE)}\n")
+        sys.stderr.write(f"{label}{_short_line(text)}\n")
         sys.stderr.flush()
+
+
+def _short_line(text: str) -> str:
+    """Return a message as one line without secrets; a word of thousands of letters is cut off."""
+    return _LONG_WORD.sub(r"\1…", one_line(scrub(text), _LINE))
 
 
 def _say_json(text: str, code: Exit) -> None:
     """Write an error to standard output as well, for a program that asked for JSON there."""
     if _JSON_ASKED.get():
-        print(json.dumps({"error": one_line(scrub(text), _LINE), "exit_code": int(code)}, indent=2))
+        print(json.dumps({"error": _short_line(text), "exit_code": int(code)}, indent=2))
 
 
 def crash(error: BaseException) -> Exit:

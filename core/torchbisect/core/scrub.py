@@ -51,7 +51,7 @@ class Scrubber:
     """Removes secrets from texts; ``values`` are secrets by themselves, ``home`` is the user's home folder."""
 
     def __init__(self, values: Iterable[str] = (), home: str = "") -> None:
-        forms = {form for value in values for form in _forms(value)}
+        forms = {form for value in values for cased in _cases(value) for form in _forms(cased)}
         ordered = sorted(forms, key=lambda form: (-len(form), form))
         self._values = re.compile("|".join(map(_bounded, ordered))) if ordered else None
         home = home.rstrip("/")
@@ -67,10 +67,14 @@ class Scrubber:
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets, and with ``~`` for home folders."""
-        text = self.secrets(text)
-        if self._home is not None:
-            text = self._home.sub("~", text)
-        return _HOMES.sub("~", text)
+        for _ in range(_MOST_PASSES):
+            before, text = text, self.secrets(text)
+            if self._home is not None:
+                text = self._home.sub("~", text)
+            text = _HOMES.sub("~", text)
+            if text == before:
+                break
+        return text
 
     def _pass(self, text: str) -> str:
         if "://" in text:
@@ -168,18 +172,43 @@ def _passwords(address: str) -> set[str]:
     return found
 
 
+def _cases(value: str) -> set[str]:
+    """Return a value in capitals and the like, where its pattern is not found in any mixture of them anyway."""
+    if value.isascii() and _has_any_case(value):
+        return {value}
+    return {value, value.upper(), value.lower(), value.casefold(), value.swapcase(), value.title(), value.capitalize()}
+
+
+def _has_any_case(value: str) -> bool:
+    """Return true for a value that is no word, so that it is looked for in any mixture of capitals."""
+    return len(value) >= _LONG or any(map(str.isdigit, value))
+
+
 def _forms(value: str) -> Iterator[str]:
-    """Yield the ways in which programs and files write a value, and the long lines of one that has several."""
+    """Yield the ways in which programs and files write a value, and the lines of one that has several."""
     data = value.encode("utf-8", "surrogateescape")
     yield from (value, quote(value, safe=""), quote_plus(value), html.escape(value), html.escape(value, quote=False))
     yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
     yield from (repr(value)[1:-1], ascii(value)[1:-1], repr(data)[2:-1], shlex.quote(value))
     yield base64.b64encode(data).decode()
-    lines = value.splitlines()
+    lines = [line for line in map(str.strip, value.splitlines()) if not line.startswith("-----")]
     if len(lines) > 1:
-        yield from (line for line in map(str.strip, lines) if len(line) >= _LONG and not line.startswith("-----"))
+        yield from (line for line in lines if len(line) >= _LONG or _is_random(line))
+
+
+def _is_random(word: str) -> bool:
+    """Return true for a short text that is no word or name: letters, capitals, digits and signs change all the time.
+
+    Half of its places are such changes. A line like ``layer1`` or ``BatchNorm2d`` may stand anywhere in a report.
+    """
+    kinds = [1 if one.islower() else 2 if one.isupper() else 3 if one.isdigit() else 4 for one in word]
+    changes = sum(before != after for before, after in itertools.pairwise(kinds))
+    return len(word) >= _SHORTEST and 3 in kinds and len({*kinds}) > 2 and changes * 2 >= len(word)
 
 
 def _bounded(value: str) -> str:
+    """Return a pattern for a form; a long one, or one with a digit, is found in any mixture of capitals."""
     pattern = re.escape(value)
+    if _has_any_case(value):
+        pattern = f"(?i:{pattern})"
     return pattern if len(value) >= _LONG else rf"(?<![A-Za-z0-9]){pattern}(?![A-Za-z0-9])"

@@ -13,6 +13,7 @@ from torchbisect.core.errors import InputError
 from torchbisect.core.requirement import parse_requirement
 from torchbisect.core.scrub import scrub_secrets
 from torchbisect.minimizer.budget import Budget
+from torchbisect.pipeline.named_things import check_names
 from torchbisect.probe.judge.slowness import Bounds
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.measure.measure import Measure
@@ -231,6 +232,7 @@ def check_options(options: Options) -> Options:
     Raises ``InputError`` if they don't go together or a value can't be used.
     """
     _check_question(options)
+    check_names({field.name: getattr(options, field.name) for field in fields(options)})
     if options.image is not None and options.sandbox != "docker":
         raise InputError("--image is for --sandbox docker: add that, or leave --image out")
     if options.runtime is not None and options.sandbox != "docker":

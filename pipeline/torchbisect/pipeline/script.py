@@ -17,6 +17,7 @@ from torchbisect.core.errors import InputError
 from torchbisect.core.repro import Files, Repro
 from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
+from torchbisect.pipeline.script_tests import check_test_name
 from torchbisect.pipeline.shell_variables import notes_on, passed_variables, setting_line, shell_variables
 from torchbisect.pipeline.typed_input import typed_input_notes
 from torchbisect.probe.home_files import library_caches, user_name
@@ -189,6 +190,8 @@ def open_script(options: Options) -> Script:
         return _standard_input(cwd)
     file, mark, node = typed.partition("::")
     if is_test(options.script):
+        if not file:
+            raise InputError(f"{typed}: the file is missing before ::; write it as tests/test_model.py::test_step")
         return _test(cwd / file, mark + node, cwd)
     if options.script.suffix == ".ipynb":
         return _notebook(cwd / options.script, cwd)
@@ -274,7 +277,9 @@ def _standard_input(cwd: Path) -> Script:
 
 
 def _test(path: Path, node: str, cwd: Path) -> Script:
-    source = _with_beginning(read_script(path), _TEST_DRIVER.format(node=node))
+    text = read_script(path)
+    check_test_name(path.name, node, text)
+    source = _with_beginning(text, _TEST_DRIVER.format(node=node))
     folder = Path(os.path.realpath(path.parent))
     return Script(source, ScriptPlace(cwd, folder, cwd, path.name))
 

@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import docker
 import psutil
@@ -20,7 +22,7 @@ import pytest
 from docker.models.containers import Container
 
 from torchbisect.containers.docker.container_processes import Confinement
-from torchbisect.containers.docker.engine import LABEL, Engine
+from torchbisect.containers.docker.engine import LABEL, NETWORK_VARIABLE, Engine, archive
 from torchbisect.containers.docker.environments import DockerEnvironment
 from torchbisect.containers.docker.images import check_image
 from torchbisect.containers.docker.volume import Volume
@@ -109,8 +111,8 @@ def eventually(condition: Callable[[], bool], seconds: float = 30) -> bool:
     return condition()
 
 
-def kill_guards(tmp_path: Path) -> None:
-    """Kill the guard that would remove what the run leaves."""
+def kill_guards(tmp_path: Path, *, optional: bool = False) -> None:
+    """Kill the guard that would remove what the run leaves; ``optional`` if the run may have none yet."""
     killed = 0
     for one in psutil.process_iter():
         try:
@@ -120,7 +122,7 @@ def kill_guards(tmp_path: Path) -> None:
                 killed += 1
         except psutil.Error:
             continue
-    assert killed
+    assert killed or optional
 
 
 @pytest.mark.parametrize("how", ["agent", "command"])
@@ -161,6 +163,93 @@ def test_a_stopped_run_keeps_its_container(own_image: str, volume: str, tmp_path
         engine.close()
         assert [one.status for one in containers(volume)] == ["running"]
         os.kill(run.pid, signal.SIGCONT)
+
+
+#: A run that is at work in the engine before any script runs: it installs, runs a program on the volume, or builds.
+WORK = """
+import sys
+from torchbisect.containers.docker.engine import Engine
+from torchbisect.containers.docker.environments import DockerEnvironments
+from torchbisect.containers.docker.images import ImageOptions, build_image, check_image
+from torchbisect.containers.docker.volume import Volume
+from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.store.cache import Cache
+from torchbisect.core.build import Build
+
+how, image, volume, index, folder = sys.argv[1:]
+if how == "install":
+    options = {"image": ImageOptions(image), "volume": volume}
+    DockerEnvironments(Cache(folder), Indexes(index), **options).environment(Build("2.8.0"))
+elif how == "program":
+    Volume(Engine(), check_image(Engine(), image), volume).run_program(["python3", "-c", "while True: pass"])
+elif how == "look":
+    check_image(Engine(), image)
+else:
+    build_image(Engine(), "cpu", base=image)
+"""
+
+
+@pytest.fixture
+def slow_image(own_image: str) -> Iterator[str]:
+    """An image whose Python takes ten minutes for a program that is asked of it."""
+    client = docker.from_env(timeout=600)
+    made = client.containers.create(own_image, ["true"])
+    name = f"localhost/torchbisect-test-slow:{uuid.uuid4().hex[:8]}"
+    script = b'#!/bin/sh\nif [ "$1" = -c ]; then exec sleep 600; fi\nexec /usr/bin/python3 "$@"\n'
+    made.put_archive("/usr/local/bin", archive({"python3": script}, 0o755))
+    repository, _, tag = name.partition(":")
+    made.commit(repository, tag)
+    made.remove()
+    yield name
+    client.images.remove(name, force=True)
+    client.close()
+
+
+def working(image: str) -> list[str]:
+    """Return the containers that run, of an image or of those made of it."""
+    client = docker.from_env(timeout=60)
+    try:
+        found = client.containers.list(filters={"ancestor": image}, ignore_removed=True)
+        return [one.id for one in found if one.status == "running"]
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("how", ["install", "program", "look", "build"])
+def test_work_in_the_engine_ends_with_the_connection(
+    how: str,
+    own_image: str,
+    slow_image: str,
+    volume: str,
+    tmp_path: Path,
+    serve: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The guard is killed too, so that the container itself has to end; what is left of it is swept."""
+    monkeypatch.setenv(NETWORK_VARIABLE, "host")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    asked = threading.Event()
+    served = serve(lambda path: asked.set() or time.sleep(100))
+    image = slow_image if how in ("look", "build") else own_image
+    command = [sys.executable, "-c", WORK, how, image, volume, f"{served.url}/simple", str(tmp_path / "cache")]
+    docker.from_env(timeout=60).volumes.create(volume)
+    with subprocess.Popen(command, start_new_session=True) as run:
+        try:
+            assert eventually(lambda: len(working(image)) > 0 and (how != "install" or asked.is_set()), 60)
+            time.sleep(1.0)
+            begun = working(image)
+            kill_guards(tmp_path, optional=how == "build")
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            assert begun
+            assert eventually(lambda: working(image) == [])
+        finally:
+            run.kill()
+    engine = Engine()
+    engine.sweep()
+    left = engine.client.containers.list(all=True, filters={"ancestor": image}, ignore_removed=True)
+    engine.close()
+    assert left == []
 
 
 @pytest.fixture

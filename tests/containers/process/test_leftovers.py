@@ -101,6 +101,45 @@ def test_a_killed_run_leaves_no_process_and_no_folder(tmp_path: Path, waited_for
         assert eventually(lambda: not list((tmp_path / "tmp").iterdir()))
 
 
+#: An agent, and a loop that it adopts: the loop has left the session, and its variables are overwritten or gone.
+ADOPTS = """
+import ctypes, os, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+LOOP = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+if not os.fork():
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    if sys.argv[1] == "gone":
+        os.execve(sys.executable, ["kworker/0:1", "-S", "-c", LOOP], {})
+    fields = open("/proc/self/stat").read().rpartition(")")[2].split()
+    ctypes.memset(int(fields[47]), ord("x"), int(fields[48]) - int(fields[47]))
+    ctypes.CDLL(None).prctl(15, b"systemd", 0, 0, 0)
+    if sys.argv[1] == "stopped":
+        print(os.getpid(), flush=True)
+        os.kill(os.getpid(), 19)
+    exec(LOOP)
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["gone", "overwritten", "stopped"])
+def test_a_killed_run_leaves_no_process_that_hid_its_variables(tmp_path: Path, how: str) -> None:
+    with a_run(tmp_path) as (run, loops, _):
+        assert run.stdin is not None
+        assert run.stdout is not None
+        more = f"other = HostProcess([sys.executable, '-c', {ADOPTS!r}, {how!r}], environment=variables)"
+        run.stdin.write(more + "; print(other.pid, other.read_line(60).decode().strip(), flush=True)\n")
+        run.stdin.flush()
+        agent, hidden = map(int, run.stdout.readline().split())
+        assert psutil.Process(hidden).ppid() == agent
+        assert "TORCHBISECT_PROCESS" not in psutil.Process(hidden).environ()
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        assert eventually(lambda: not any(map(alive, [*loops, agent, hidden])))
+
+
 def test_a_living_run_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     with a_run(tmp_path) as (run, loops, folder):

@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,6 +160,28 @@ class Streams:
                 return b""
             got += data
         return got
+
+
+@contextlib.contextmanager
+def held(container: Container) -> Iterator[None]:
+    """Start a container under the watch, which ends it with this context or with this process; then remove it.
+
+    Raise what the engine raises if it can't be started.
+    """
+    streams: Streams | None = None
+    try:
+        streams = Streams(container, _ignore, _ignore)
+        container.start()
+        streams.begin()
+        yield
+    finally:
+        remove(container)
+        if streams is not None:
+            streams.close()
+
+
+def _ignore(data: bytes) -> None:
+    """Take output that is read elsewhere or by nobody."""
 
 
 class DockerProcess:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import docker.errors
 
-from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, install_network, remove
+from torchbisect.containers.docker.container_processes import held
+from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, install_network
+from torchbisect.containers.docker.watch import WATCH
 from torchbisect.containers.python.interpreter import INTERPRETER_QUERY, Interpreter
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import InputError, MachineError
@@ -123,24 +125,23 @@ def check_image(engine: Engine, name: str) -> Image:
         identity = str(engine.client.images.get(name).id)
         container = engine.create(
             name,
-            command=["-c", IMAGE_QUERY + INTERPRETER_QUERY],
-            entrypoint=["python3"],
+            command=["empty", "python3", "-c", IMAGE_QUERY + INTERPRETER_QUERY],
+            entrypoint=["python3", "-I", "-S", "-c", WATCH],
+            stdin_open=True,
             network_mode="none",
             cap_drop=["ALL"],
             labels=engine.labels("look"),
         )
         try:
-            container.start()
-            status = container.wait(timeout=120)["StatusCode"]
-            lines = container.logs(stdout=True, stderr=False).decode("utf-8", "replace").splitlines()
-            message = container.logs(stdout=False, stderr=True).decode("utf-8", "replace").strip().splitlines()
+            with held(container):
+                status = container.wait(timeout=120)["StatusCode"]
+                lines = container.logs(stdout=True, stderr=False).decode("utf-8", "replace").splitlines()
+                message = container.logs(stdout=False, stderr=True).decode("utf-8", "replace").strip().splitlines()
         except docker.errors.APIError as error:
             reason = " ".join(str(error.explanation or error).split())[:200]
             raise InputError(
                 f"the image {name} has no python3 that starts ({reason}): name another with --image"
             ) from error
-        finally:
-            remove(container)
     if status or len(lines) < 2:
         raise InputError(f"the image {name} has no python3 that works ({message[-1] if message else f'exit {status}'})")
     missing = next((line.partition(":")[2] for line in lines if line.startswith("missing:")), "")

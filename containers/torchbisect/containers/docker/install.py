@@ -19,6 +19,7 @@ from pathlib import Path
 from docker.models.containers import Container
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
+from torchbisect.containers.docker.container_processes import held
 from torchbisect.containers.docker.engine import archive, engine_errors, install_network, remove, volume_full
 from torchbisect.containers.docker.volume import INSTALLER, MAKING, WHEELS, Volume
 from torchbisect.containers.index.indexes import Indexes
@@ -75,23 +76,20 @@ class ContainerInstaller:
                 network_mode=install_network() or "bridge",
                 environment=self._variables(),
                 user=user,
-                init=True,
             )
         watching = threading.Event()
         try:
-            with engine_errors("starting a container to install in"):
-                container.start()
-            self._copy_in(container, build)
-            if cancel is not None:
-                threading.Thread(target=_watch, args=(container, cancel, watching), daemon=True).start()
-            self._install(container, folder, build, cancel)
+            with engine_errors("starting a container to install in"), held(container):
+                self._copy_in(container, build)
+                if cancel is not None:
+                    threading.Thread(target=_watch, args=(container, cancel, watching), daemon=True).start()
+                self._install(container, folder, build, cancel)
         except MachineError:
             if cancel is not None and cancel.is_set():
                 raise Cancelled from None
             raise
         finally:
             watching.set()
-            remove(container)
         self.volume.compile_bytecode(folder)
         return folder
 

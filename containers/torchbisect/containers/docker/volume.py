@@ -26,9 +26,10 @@ from typing import Any
 import docker.errors
 from docker.models.containers import Container
 
-from torchbisect.containers.docker.container_processes import NOBODY
+from torchbisect.containers.docker.container_processes import NOBODY, held
 from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, remove, volume_full
 from torchbisect.containers.docker.images import Image
+from torchbisect.containers.docker.watch import WATCH
 from torchbisect.containers.store import overlay
 from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.core.errors import MachineError
@@ -214,13 +215,10 @@ class Volume:
         """
         with engine_errors(f"running {command[0]} on the volume"):
             container = self.create(command, **{"capabilities": _OWNERSHIP, "network_mode": "none", **options})
-            try:
-                container.start()
+            with held(container):
                 status = container.wait()["StatusCode"]
                 output = container.logs(stdout=True, stderr=False).decode("utf-8", "replace")
                 errors = container.logs(stdout=False, stderr=True).decode("utf-8", "replace")
-            finally:
-                remove(container)
         if status and is_disk_full_message(errors):
             raise volume_full()
         if status:
@@ -230,14 +228,15 @@ class Volume:
     def create(
         self, command: list[str], *, user: int = 0, capabilities: tuple[str, ...] = (), **options: Any
     ) -> Container:
-        """Return a container, not started, that may write to the volume as far as ``user`` may.
+        """Return a container for ``held``, not started, that may write to the volume as far as ``user`` may.
 
         It has no capability beside ``capabilities``, and these for root only.
         """
         return self.engine.create(
             self.image.identity,
-            command=command[1:],
-            entrypoint=[command[0]],
+            command=["empty", *command],
+            entrypoint=["python3", "-I", "-S", "-c", WATCH],
+            stdin_open=True,
             volumes=self.mount(writable=True),
             cap_drop=["ALL"],
             cap_add=[] if user else list(capabilities),

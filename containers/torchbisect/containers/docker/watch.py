@@ -1,4 +1,4 @@
-"""First process of a container that runs foreign code: it ends the container when torchbisect has ended.
+"""First process of every container: it ends the container when torchbisect has ended.
 
 The engine closes the container's standard input when the connection to torchbisect ends, however that ends. Foreign
 code may loop for ever, and there may be no agent, so the first process itself holds that input. It passes what comes
@@ -36,7 +36,7 @@ if not child:
         for name in (signal.SIGINT, signal.SIGPIPE, signal.SIGCHLD):
             signal.signal(name, signal.SIG_DFL)
         os.dup2(reader if is_open else os.open(os.devnull, os.O_RDONLY), 0)
-        os.execv(command[0], command)
+        os.execvp(command[0], command)
     except OSError as error:
         os.write(2, "{} can't be started: {}\n".format(command[0], error).encode())
     finally:

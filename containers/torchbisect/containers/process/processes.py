@@ -31,14 +31,11 @@ from torchbisect.core.errors import MachineError
 
 #: The variable that marks all processes of one start.
 MARK = "TORCHBISECT_PROCESS"
-
 #: The last bytes of standard error, this many, are kept.
 STDERR_LIMIT = 64 * 1024
-
 #: Bytes that one line on standard output may have. The largest answer of an agent has the output of two runs, of two
 #: megabytes each, in which JSON writes a byte with up to six characters.
 LINE_LIMIT = 64 * 1024 * 1024
-
 _OWNER = re.compile(r"([^.]*)\.([^.]*)\.([0-9]{1,9})\.([^.]*)")
 # A process that waits for a line is looked at every so many seconds; found stopped so many times, it has ended.
 _LOOK_SECONDS = 2.0
@@ -279,16 +276,17 @@ def new_mark() -> str:
 
 
 def sweep_processes() -> int:
-    """Kill processes that killed runs of torchbisect left on this machine; return their number.
+    """Kill processes that killed runs of torchbisect left on this machine, with all that descend from them.
 
-    Only processes in this process-id namespace are looked at: from outside, a container's owner would look dead.
+    Return the number of those that carry a mark. A process that wiped its variables is found below the agent, which
+    adopts it. Only this process-id namespace is looked at: from outside, a container's owner would look dead.
     """
     orphans = []
     for one in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if owner_is_dead(one.environ().get(MARK, "").rpartition(".")[0]):
                 orphans.append(one)
-    _kill(orphans)
+    _kill(_stop_families(orphans))
     return len(orphans)
 
 
@@ -345,6 +343,22 @@ def _opened(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise MachineError("a process was started without its streams")
     return stream
+
+
+def _stop_families(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Stop processes and their descendants, so that none starts another or gets lost; return them all, none of ours."""
+    ours = {os.getpid()}
+    with contextlib.suppress(psutil.Error):
+        ours |= {one.pid for one in psutil.Process().parents()}
+    found: dict[int, psutil.Process] = {}
+    new = list(processes)
+    for _ in range(_ROUNDS):
+        new = [one for one in new if one.pid not in ours and found.setdefault(one.pid, one) is one]
+        for one in new:
+            with contextlib.suppress(psutil.Error):
+                one.suspend()
+        new = [child for one in list(found.values()) for child in _descendants(one.pid)] if new else []
+    return list(found.values())
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:
