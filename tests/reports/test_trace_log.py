@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from torchbisect.reports.trace_log import scrubbed_trace
+from torchbisect.reports.trace_log import names_machine, scrubbed_trace
 
 HEAD = "V1125 02:38:58.120000 31619 torch/_inductor/compile_fx.py:1315] "
 
@@ -33,3 +33,9 @@ def test_paths_and_secrets_are_removed_and_digests_made_anew() -> None:
         digest = hashlib.md5("\n".join(line[1:] for line in payload).encode()).hexdigest()
         assert json.loads(head.partition("] ")[2])["has_payload"] == digest
     assert lines[5] + "\n" + lines[6] + "\n" == event("plain", name="b")
+
+
+def test_a_trace_that_still_names_this_machine_is_known() -> None:
+    text = event("torch.load('/home/me/secret/model.pt')", name="a")
+    assert names_machine(text)
+    assert not names_machine(scrubbed_trace(text))

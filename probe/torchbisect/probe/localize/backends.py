@@ -7,6 +7,7 @@ compiler flags of the part that was named.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -26,6 +27,7 @@ _COMPONENTS = {
     "aot_eager_decomp_partition": "decompositions",
     "inductor": "inductor",
 }
+_EXPORTS = re.compile(r"\btorch\.export\b|\bfrom torch import .*\bexport\b")
 _MOST_FLAG_QUESTIONS = 24
 _FLAG_SECONDS = 60.0
 
@@ -68,7 +70,8 @@ class Localization:
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of PyTorch's issue tracker that fit."""
-        named = [f"module: {self.component}"] if self.component else []
+        kind = "oncall" if self.component == "export" else "module"
+        named = [f"{kind}: {self.component}"] if self.component else []
         return tuple(named + (["module: dynamic shapes"] if self.dynamic_shapes else []))
 
 
@@ -117,6 +120,8 @@ class _Localizer:
         self._table: list[SettingsAnswer] = []
 
     def run(self, try_flags: bool) -> Localization:
+        if self._only_exports():
+            return Localization(None, "export", Settings())  # options of torch.compile change nothing
         backend = self._first_backend()
         settings = Settings(backend=backend)
         component = _COMPONENTS.get(backend or "")
@@ -136,6 +141,10 @@ class _Localizer:
         if try_flags:
             fixed_by += [flag_text(flag) for flag in self._avoiding_flags(settings, flags_for(backend or "inductor"))]
         return Localization(backend, component, settings, tuple(fixed_by), tuple(self._table), dynamic_shapes)
+
+    def _only_exports(self) -> bool:
+        """Return True if the script exports a module, and compiles nothing."""
+        return bool(_EXPORTS.search(self._repro.source)) and "compile" not in self._repro.source
 
     def _first_backend(self) -> str | None:
         self._expect(self._question(Settings(backend=backend)) for backend in LADDER)

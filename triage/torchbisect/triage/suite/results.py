@@ -49,7 +49,7 @@ class SuiteResult:
     def headline(self) -> str:
         """The result in one sentence."""
         failures = sum(len(group.tests) for group in self.groups)
-        total = failures + len(self.apart) + self.agreed
+        total = len({*self.outcomes, *(test.name for test in self.apart)})
         counts = "; ".join(f"{len(tests)} {_plural(kind, tests)}" for kind, tests in counted(self.apart).items())
         if not self.groups:
             tests = f"{total} tests, no new failure of torch.compile on {self.bad}"

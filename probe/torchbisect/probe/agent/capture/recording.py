@@ -100,6 +100,7 @@ class Recorder:
         self._current_call: Optional[int] = None
         self._grad_tensors: Dict[int, Tuple[str, Any]] = {}
         self._user_classes: Dict[type, bool] = {}
+        self._left_out: Dict[int, Any] = {}
         self._hook_writes = HookWrites(self.is_user_class)
         self._begin = disable_compile(self._begin_call)
         self._end = disable_compile(self._end_call)
@@ -113,6 +114,10 @@ class Recorder:
             file = os.path.realpath(getattr(module, "__file__", None) or "/")
             self._user_classes[kind] = kind.__module__ == "__main__" or file.startswith(self._folders)
         return self._user_classes[kind]
+
+    def leave_out(self, value: Any) -> None:
+        """Leave a value out of the globals at the end: it is made by the compiler, and another one without it."""
+        self._left_out[id(value)] = value
 
     def snapshot(self) -> Snapshot:
         """Return a new snapshot, which samples more tensors if the tape is half full."""
@@ -251,6 +256,8 @@ class Recorder:
     def _state_of(self, name: str, value: Any) -> Iterator[Tuple[str, Any]]:
         """Yield the state of a global that a run can change: its value, a function's cells, a class's attributes."""
         if name.startswith("__") or name in _SKIPPED_GLOBALS or isinstance(value, types.ModuleType):
+            return
+        if id(value) in self._left_out:
             return
         if isinstance(value, type):
             if self.is_user_class(value):

@@ -19,6 +19,7 @@ from ..trace.tracing import Tracer
 from . import child_setup, compile_metrics
 from .compile_hook import CompileHook, watch_autograd, watch_hooks
 from .eager_modes import MODES
+from .export_hook import ExportHook
 from .tools import TOOLS
 from .workplace import Place
 
@@ -94,6 +95,7 @@ def _run_job(job: Job, tape: Tape) -> int:
     recorder = Recorder(tape, folders, classifier.frame)
     hook = CompileHook(recorder, job.settings, compiles=job.role.endswith("compiled"))
     hook.install()
+    ExportHook(recorder, hook, compiles=job.role.endswith("compiled")).install()
     watch_autograd(recorder)
     watch_hooks(recorder)
     if job.role == "perturbed":

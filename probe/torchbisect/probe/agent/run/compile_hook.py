@@ -109,36 +109,36 @@ class CompileHook:
         """Replace ``torch.compile``."""
         if model is None:
             return lambda function: self._compile(function, *args, **options)
-        if options.get("disable") or getattr(self._local, "in_torch", False):
+        if options.get("disable") or self.is_in_torch:
             return self._real_compile(model, *args, **options)
         self._note_backend(options)
         if self._compiles:
-            with self._in_torch():
+            with self.in_torch():
                 compiled = self._real_compile(model, *args, **self._with_settings(options))
         else:
             try:
-                compiled = self._uncompiled(model)
+                compiled = self.uncompiled(model)
             except Exception:
                 self.unwrapped += 1
                 return model
         if isinstance(model, type) or (isinstance(model, torch.fx.GraphModule) and self._in_compiled_autograd()):
             return compiled
-        return self._recorded(model, compiled, options)
+        return self.recorded(model, compiled, options)
 
     def _note_backend(self, options: Dict[str, Any]) -> None:
         backend = options.get("backend", "inductor")
         self.backends.add(backend if isinstance(backend, str) else "custom")
 
-    def _uncompiled(self, model: Any) -> Any:
+    def uncompiled(self, model: Any) -> Any:
         """Return the model, not compiled; a module is put in the wrapper that ``torch.compile`` would return."""
         if isinstance(model, torch.nn.Module):
-            with self._in_torch():
+            with self.in_torch():
                 return torch._dynamo.eval_frame.OptimizedModule(model, cast(Any, _identity))
         return model
 
     def _optimize(self, *args: Any, **options: Any) -> Any:
         """Replace ``torch._dynamo.optimize``."""
-        if getattr(self._local, "in_torch", False) or options.get("disable"):
+        if self.is_in_torch or options.get("disable"):
             return self._real_optimize(*args, **options)
         given = {**dict(zip(("backend", "nopython"), args)), **options}
         self._note_backend(given)
@@ -146,10 +146,10 @@ class CompileHook:
             forced = {name: self._settings.get(name) for name in ("backend", "dynamic")}
             given.update((name, value) for name, value in forced.items() if value is not None)
             real = self._real_optimize(**given)
-            return _OptimizeContext(real, lambda model: self._recorded(model, real(model), given))
-        return _OptimizeContext(None, lambda model: self._recorded(model, self._uncompiled(model), given))
+            return _OptimizeContext(real, lambda model: self.recorded(model, real(model), given))
+        return _OptimizeContext(None, lambda model: self.recorded(model, self.uncompiled(model), given))
 
-    def _recorded(self, model: Any, compiled: Any, options: Dict[str, Any]) -> Any:
+    def recorded(self, model: Any, compiled: Any, options: Dict[str, Any]) -> Any:
         """Return the compiled callable, changed to record its calls as calls of ``model``."""
         if isinstance(model, types.FunctionType):
             model = getattr(model, "_torchbisect_target", model)
@@ -180,8 +180,13 @@ class CompileHook:
 
         return skip_frame(recording)
 
+    @property
+    def is_in_torch(self) -> bool:
+        """True in a call of torch's own code."""
+        return bool(getattr(self._local, "in_torch", False))
+
     @contextlib.contextmanager
-    def _in_torch(self) -> Iterator[None]:
+    def in_torch(self) -> Iterator[None]:
         """Mark a call of torch's own code, which uses the entry points itself."""
         before = getattr(self._local, "in_torch", False)
         self._local.in_torch = True
@@ -215,7 +220,7 @@ class CompileHook:
         @contextlib.contextmanager
         def context(*args: Any, **kwargs: Any) -> Iterator[Any]:
             self._recorder.compiled_sites.add(-1)
-            if not (allowed or getattr(self._local, "in_torch", False)):
+            if not (allowed or self.is_in_torch):
                 yield None
                 return
             self._local.compiled_autograd = getattr(self._local, "compiled_autograd", 0) + 1

@@ -1,0 +1,149 @@
+"""Replace the exporters of torch for one run: what they make is recorded like what ``torch.compile`` makes.
+
+A call of ``torch.export.export(...).module()`` is recorded as a call of the module that was exported. In an eager run
+it is that module.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import Any, Callable, Dict, Tuple
+
+from ..capture.recording import Recorder, skip_frame
+from .compile_hook import CompileHook
+
+_EXPORTERS = ("export", "export_for_training", "draft_export")
+_OPTIONS: Dict[str, Any] = {}
+
+
+class ExportHook:
+    """The replacement of the exporters, installed once.
+
+    Args:
+        recorder: leaves out what is made here when it records the script's globals: it differs by its nature.
+        hook: the replacement of ``torch.compile``, which numbers and records the calls.
+        compiles: False turns exporting off.
+    """
+
+    def __init__(self, recorder: Recorder, hook: CompileHook, compiles: bool) -> None:
+        self._leave_out = recorder.leave_out
+        self._hook = hook
+        self._compiles = compiles
+        self._targets: Dict[int, Tuple[Any, Any]] = {}  # by the id of a program or module, which is held
+        self._packages: Dict[Any, Tuple[Any, Any]] = {}  # the target and the program, by the name of the file
+
+    def install(self) -> None:
+        """Replace the entry points that this torch has."""
+        export = sys.modules.get("torch.export")
+        for name in _EXPORTERS:
+            self._replace(export, name, self._export)
+        self._replace(export, "save", self._save)
+        self._replace(export, "load", self._load)
+        program = getattr(export, "ExportedProgram", None)
+        self._replace(program, "module", self._module_of)
+        self._replace(program, "run_decompositions", self._derived)
+
+    def _replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
+        real = getattr(owner, name, None)
+        if not callable(real):
+            return
+
+        @functools.wraps(real)
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            if self._hook.is_in_torch:
+                return real(*args, **kwargs)
+            return function(real, *args, **kwargs)
+
+        setattr(owner, name, skip_frame(replacement))
+
+    def _keep(self, made: Any, target: Any) -> Any:
+        self._targets[id(made)] = (made, target)
+        self._leave_out(made)
+        return made
+
+    def _target(self, made: Any) -> Any:
+        return self._targets.get(id(made), (None, None))[1]
+
+    def _real(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        with self._hook.in_torch():
+            return real(*args, **kwargs)
+
+    def _export(self, real: Callable[..., Any], mod: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._compiles:
+            return self._keep(self._real(real, mod, *args, **kwargs), mod)
+        program = EagerProgram(mod, lambda: self._real(real, mod, *args, **kwargs), self._recorded)
+        self._leave_out(program)
+        return program
+
+    def _recorded(self, target: Any, made: Any = None) -> Any:
+        """Return what was made of a module, with its calls recorded as those of the module."""
+        made = self._hook.uncompiled(target) if made is None else made
+        return self._keep(self._hook.recorded(target, made, _OPTIONS), target)
+
+    def _module_of(self, real: Callable[..., Any], program: Any, *args: Any, **kwargs: Any) -> Any:
+        target = self._target(program)
+        made = self._real(real, program, *args, **kwargs)
+        return made if target is None else self._recorded(target, made)
+
+    def _derived(self, real: Callable[..., Any], program: Any, *args: Any, **kwargs: Any) -> Any:
+        made = self._real(real, program, *args, **kwargs)
+        target = self._target(program)
+        return made if target is None else self._keep(made, target)
+
+    def _save(self, real: Callable[..., Any], program: Any, file: Any, *args: Any, **kwargs: Any) -> Any:
+        target, whole = self._parts(program)
+        self._packages[_key(file)] = (target, program)
+        return self._real(real, whole, file, *args, **kwargs)
+
+    def _load(self, real: Callable[..., Any], file: Any, *args: Any, **kwargs: Any) -> Any:
+        target, program = self._packages.get(_key(file), (None, None))
+        if isinstance(program, EagerProgram):
+            return program
+        made = self._real(real, file, *args, **kwargs)
+        return made if target is None else self._keep(made, target)
+
+    def _parts(self, program: Any) -> Tuple[Any, Any]:
+        if isinstance(program, EagerProgram):
+            return program.torchbisect_target, program.torchbisect_program
+        return self._target(program), program
+
+
+class EagerProgram:
+    """The exported program of an eager run: its module is the module that was exported.
+
+    Anything else about it is asked of the program that torch exports, then and not before.
+    """
+
+    def __init__(self, target: Any, export: Callable[[], Any], recorded: Callable[[Any], Any]) -> None:
+        self.torchbisect_target = target
+        self._torchbisect_export = export
+        self._torchbisect_recorded = recorded
+
+    @property
+    def torchbisect_program(self) -> Any:
+        """The program that torch exports."""
+        if "_torchbisect_made" not in self.__dict__:
+            self.__dict__["_torchbisect_made"] = self._torchbisect_export()
+        return self.__dict__["_torchbisect_made"]
+
+    def module(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the module that was exported."""
+        return self._torchbisect_recorded(self.torchbisect_target)
+
+    def run_decompositions(self, *args: Any, **kwargs: Any) -> EagerProgram:
+        """Return the same: operators are not replaced in an eager run."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_torchbisect"):
+            raise AttributeError(name)
+        return getattr(self.torchbisect_program, name)
+
+
+def _key(file: Any) -> Any:
+    """Return the key of a file: its real path, or what identifies a buffer."""
+    if isinstance(file, (str, os.PathLike)):
+        return os.path.realpath(file)
+    return id(file)
