@@ -13,8 +13,8 @@ seconds of everything else, and the number of runs under plain Python.
 from __future__ import annotations
 
 import argparse
+import json
 import platform
-import re
 import shutil
 import statistics
 import subprocess
@@ -23,6 +23,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torchbisect.containers.environment import Venv
 from torchbisect.pipeline.local_provider import LocalProvider
@@ -56,11 +57,12 @@ assert f(torch.ones(1, requires_grad=True))
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of one ``check``: until its first result, and until its end; and what it printed."""
+    """Seconds of one command until its first result and until its end, what it printed, and its report."""
 
     first: float
     whole: float
     text: str
+    report: dict[str, Any]
 
 
 def plain(environment: Venv, script: Path) -> float:
@@ -73,9 +75,10 @@ def plain(environment: Venv, script: Path) -> float:
 def profiled(name: str, options: argparse.Namespace, script: Path) -> Measured:
     """Run a command with ``--profile`` and an empty folder of results."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-c", "from torchbisect.cli.main import main; main()", name, str(script)]
+        command = [sys.executable, "-c", "from torchbisect.cli.main import main; main()", name]
         command += ["--torch", options.torch, "--out", f"{out}/out", "--profile"]
         command += ["--cache-dir", str(options.cache_dir)] if options.cache_dir else []
+        command.append(str(script))  # last: what follows a script may be its own
         began, first, lines = time.monotonic(), 0.0, []
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
@@ -85,7 +88,8 @@ def profiled(name: str, options: argparse.Namespace, script: Path) -> Measured:
                 first = time.monotonic() - began
         process.wait()
         whole = time.monotonic() - began
-        return Measured(first or whole, whole, "".join(lines))
+        report = json.loads(Path(out, "out", "report.json").read_text(encoding="utf-8"))
+        return Measured(first or whole, whole, "".join(lines), report)
 
 
 def main() -> None:
@@ -118,16 +122,10 @@ def print_minimize(options: argparse.Namespace) -> None:
     print(f"torch {options.torch}, {platform.processor() or platform.machine()}")
     print(f"{'script':24}{'shrinking':>12}{'the rest':>12}{'plain runs':>12}")
     for script in options.minimize:
-        table = profiled("minimize", options, script).text.rpartition("\nstage  ")[2].splitlines()[1:]
-        whole = float(table[-1].split()[-1])
-        counts, shrinking = 0, 0.0
-        for row in table[:-1]:
-            # The columns are those of ``pipeline.profile.profile_lines``; the fourth cell is about processes.
-            found = re.search(r"(\d+) in ([\d.]+) s", row[81:97])
-            counts += int(found[1]) if found else 0
-            if row.startswith("Minimize"):
-                shrinking = float(row[24:33]) - (float(found[2]) if found else 0.0)
-        print(f"{script.stem:24}{shrinking:10.1f} s{whole - shrinking:10.1f} s{counts:12}", flush=True)
+        run = profiled("minimize", options, script)
+        minimal = run.report["minimal"]
+        rest, runs = run.whole - minimal["seconds"], len(minimal["confirmed"])
+        print(f"{script.stem:24}{minimal['seconds']:10.1f} s{rest:10.1f} s{runs:12}", flush=True)
 
 
 def measure(name: str, script: Path, environment: Venv, options: argparse.Namespace) -> None:
