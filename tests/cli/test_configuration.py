@@ -60,7 +60,7 @@ def parsed(name: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> tupl
     seen: list[click.Context] = []
     with monkeypatch.context() as patch:
         patch.setattr(main.commands[name], "callback", lambda **_: seen.append(click.get_current_context()))
-        done = CliRunner().invoke(main, [name, *words, *(["out"] if name in ("report", "watch") else [])])
+        done = CliRunner().invoke(main, [name, *words, *(["out"] if name in ("report", "watch", "suite") else [])])
     assert done.exit_code == 0, done.output
     return seen[0].params, seen[0]
 
