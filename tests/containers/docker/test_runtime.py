@@ -77,3 +77,12 @@ def test_a_container_without_its_limits_is_refused(
     with pytest.raises(MachineError, match=f"does not limit {word}.*DOCKER_HOST"):
         engine.create(BASE, command=["true"], **{option: 64 << 20 if option == "mem_limit" else 64})
     engine.close()
+
+
+def test_an_engine_without_control_groups_is_refused(engine_host: str) -> None:
+    """A rootless Docker with cgroups v1 says so, and answers with the limits all the same."""
+    engine = Engine()
+    engine.information["CgroupDriver"] = "none"
+    with pytest.raises(MachineError, match="does not limit memory.*DOCKER_HOST"):
+        engine.create(BASE, command=["true"], mem_limit=64 << 20)
+    engine.close()

@@ -119,7 +119,9 @@ class Engine:
                 "out, and make it the default in the engine's configuration"
             )
         for option, key, what in (("mem_limit", "Memory", "memory"), ("pids_limit", "PidsLimit", "processes")):
-            if options.get(option) and made.get(key) != options[option]:
+            # Docker without control groups, as a rootless one with cgroups v1, keeps the number and limits nothing.
+            is_left_out = made.get(key) != options.get(option) or self.information.get("CgroupDriver") == "none"
+            if options.get(option) and is_left_out:
                 raise MachineError(
                     f"the container engine does not limit {what}, as a rootless one can't with cgroups v1: "
                     "let DOCKER_HOST name one that does"
