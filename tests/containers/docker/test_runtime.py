@@ -83,6 +83,6 @@ def test_an_engine_without_control_groups_is_refused(engine_host: str) -> None:
     """A rootless Docker with cgroups v1 says so, and answers with the limits all the same."""
     engine = Engine()
     engine.information["CgroupDriver"] = "none"
-    with pytest.raises(MachineError, match="does not limit memory.*DOCKER_HOST"):
+    with pytest.raises(MachineError, match=r"does not limit memory.*DOCKER_HOST"):
         engine.create(BASE, command=["true"], mem_limit=64 << 20)
     engine.close()
