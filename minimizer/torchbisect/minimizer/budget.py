@@ -55,6 +55,10 @@ class PatienceEnded(BudgetExhausted):
     """The last questions removed next to nothing."""
 
 
+class PassSuspended(Exception):
+    """Too many questions of the running pass were answered no in a row; another pass may do better."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """The end of a reduction that no longer pays: after many questions, the last of which removed next to nothing.

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from torchbisect.core.verdict import Answer, Verdict
-from torchbisect.minimizer.budget import Budget, BudgetExhausted, Patience, PatienceEnded, Progress, Statistics
+from torchbisect.minimizer.budget import (
+    Budget,
+    BudgetExhausted,
+    PassSuspended,
+    Patience,
+    PatienceEnded,
+    Progress,
+    Statistics,
+)
 from torchbisect.minimizer.candidate_filter import CandidateFilter
 from torchbisect.minimizer.syntax.canonical_names import canonical_text
 from torchbisect.minimizer.syntax.tree import count_nodes
@@ -28,6 +36,9 @@ class InterestingnessTest:
         answers: whether each text that was asked about is interesting.
         requested: the texts that the current round wanted to know of, cached ones included.
         request_limit: the maximum size of ``requested``; set while a search branches off.
+        stage: the running pass.
+        failures: the questions of the running pass that were answered no since its last success.
+        most_failures: the number of failures after which the pass is suspended; ``None`` for never.
         patience: when to end a reduction that no longer pays; ``None`` for never.
         sizes: the number of questions and of nodes at the start and at each success.
         most_nodes: size of the script that the current round started from; no result is larger.
@@ -42,6 +53,8 @@ class InterestingnessTest:
     request_limit: int | None = None
     statistics: dict[str, Statistics] = field(default_factory=dict)
     stage: str = ""
+    failures: int = 0
+    most_failures: int | None = None
     asked: int = 0
     most_nodes: int = 10**9
     filter: CandidateFilter = field(default_factory=CandidateFilter)
@@ -58,6 +71,10 @@ class InterestingnessTest:
         self.requested.clear()
         self._accepted.clear()
 
+    def begin_pass(self, stage: str, most_failures: int | None = None) -> None:
+        """Start a pass, which is suspended after so many failures in a row."""
+        self.stage, self.failures, self.most_failures = stage, 0, most_failures
+
     @property
     def seconds(self) -> float:
         """Wall time since the start of the reduction."""
@@ -72,7 +89,8 @@ class InterestingnessTest:
         """Tell whether a text shows the mismatch, from the cache if it was asked about before.
 
         A text that differs only in its names from one that does not show the mismatch is not asked about.
-        ``following`` are the next candidates after a no. Raises ``BudgetExhausted`` before one question too many.
+        ``following`` are the next candidates after a no. Raises ``BudgetExhausted`` before one question too many, and
+        ``PassSuspended`` before one that the running pass is no longer allowed.
         """
         if text not in self.requested:
             if self.request_limit is not None and len(self.requested) >= self.request_limit:
@@ -87,12 +105,15 @@ class InterestingnessTest:
             if form in self._refused:
                 self.answers[text] = False
                 return False
+            if self.most_failures is not None and self.failures >= self.most_failures:
+                raise PassSuspended
             statistics, before = self.current, time.monotonic()
             self.asked += 1
             statistics.asked += 1
             self.expect(f"{other}\n" for other in following if self._is_asked_after(form, other))
             self.answers[text] = self.ask(text + "\n").same
             statistics.seconds += time.monotonic() - before
+            self.failures = 0 if self.answers[text] else self.failures + 1
             if not self.answers[text]:
                 self._refused.add(form)
         return self.answers[text]

@@ -9,7 +9,15 @@ from operator import itemgetter
 
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Verdict
-from torchbisect.minimizer.budget import Budget, BudgetExhausted, Patience, PatienceEnded, Progress, Statistics
+from torchbisect.minimizer.budget import (
+    Budget,
+    BudgetExhausted,
+    PassSuspended,
+    Patience,
+    PatienceEnded,
+    Progress,
+    Statistics,
+)
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.passes import (
     cut_data_flow,
@@ -151,6 +159,13 @@ SCHEDULE = Schedule(
     final=(("idioms.inputs", idioms.inputs), ("idioms.names", idioms.names)),
 )
 
+MOST_FAILURES = 2
+"""The failures in a row after which a main pass is suspended in the first turns; an opening pass has twice as many."""
+LEAST_SHARE = 0.25
+"""The part of the script that a turn has to remove for another one in which passes may be suspended."""
+_UNLIMITED = frozenset({"isolate_call", "remove_unexecuted", "replace_by_value.iterations"})
+"""Opening passes that run only here, and so are never suspended."""
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -235,8 +250,7 @@ def minimize(
 def _make_readable(search: ReductionSearch) -> bool:
     """Run the final passes; return ``False`` if the budget ran out."""
     try:
-        for name, run in SCHEDULE.final:
-            _run_pass(search, name, run)
+        _run_final_passes(search)
     except BudgetExhausted:
         return False
     return True
@@ -257,7 +271,7 @@ def _reduce_to_fixpoint(search: ReductionSearch, source: str, tracer: Tracer, ba
     """
     texts = [source]
     while True:
-        _run_round(search, tracer, backend)
+        _run_round(search, tracer, backend, first=len(texts) == 1)
         text = format_script(search.tree)
         if text in texts:
             break
@@ -268,31 +282,53 @@ def _reduce_to_fixpoint(search: ReductionSearch, source: str, tracer: Tracer, ba
         search.restore(min(circle, key=itemgetter(0))[1])
 
 
-def _run_round(search: ReductionSearch, tracer: Tracer, backend: str | None) -> None:
-    """Run the opening passes, then the main passes until they change nothing, then the final passes."""
-    schedule = SCHEDULE
-    for name, run in schedule.opening:
+def _run_round(search: ReductionSearch, tracer: Tracer, backend: str | None, *, first: bool) -> None:
+    """Run the opening passes, then the main passes until they change nothing, then the final passes.
+
+    In the first round the final passes run once more before the last, complete turns of the main passes. So those turns
+    ask about the texts of the result, and the next round has little to ask.
+    """
+    for name, run in SCHEDULE.opening:
         before = search.text
         if run is isolate_call.run:
             run = partial(isolate_call.run, backend=backend or isolate_call.backend_of(search.tree))
-        _run_pass(search, name, run)
+        _run_pass(search, name, run, None if name in _UNLIMITED or not first else 2 * MOST_FAILURES)
         if search.text != before:
             _retrace(search, tracer)
-    before = ""
+    if first:
+        _repeat_main_passes(search, tracer, MOST_FAILURES)
+        _run_final_passes(search)
+        _retrace(search, tracer)
+    _repeat_main_passes(search, tracer)
+    _run_final_passes(search)
+
+
+def _repeat_main_passes(search: ReductionSearch, tracer: Tracer, most_failures: int | None = None) -> None:
+    """Run the main passes until they change nothing or, where they may be suspended, until they remove little."""
+    before, nodes = "", search.key.nodes
     while search.text != before:
         before = search.text
-        for name, run in schedule.main:
-            _run_pass(search, name, run)
-        for name, run in schedule.traced:
+        for name, run in SCHEDULE.main:
+            _run_pass(search, name, run, most_failures)
+        for name, run in SCHEDULE.traced:
             _retrace(search, tracer)
-            _run_pass(search, name, run)
-    for name, run in schedule.final:
+            _run_pass(search, name, run, most_failures)
+        if most_failures is not None and search.key.nodes > (1 - LEAST_SHARE) * nodes:
+            return
+        nodes = search.key.nodes
+
+
+def _run_final_passes(search: ReductionSearch) -> None:
+    for name, run in SCHEDULE.final:
         _run_pass(search, name, run)
 
 
-def _run_pass(search: ReductionSearch, name: str, run: Pass) -> None:
-    search.interestingness.stage = name
-    run(search)
+def _run_pass(search: ReductionSearch, name: str, run: Pass, most_failures: int | None = None) -> None:
+    search.interestingness.begin_pass(name, most_failures)
+    try:
+        run(search)
+    except PassSuspended:
+        pass
 
 
 def _retrace(search: ReductionSearch, tracer: Tracer) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchbisect.core.trace import Trace
-from torchbisect.minimizer.budget import BudgetExhausted, Progress
+from torchbisect.minimizer.budget import BudgetExhausted, PassSuspended, Progress
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, apply, apply_or_none, tidy
@@ -112,8 +112,13 @@ class ReductionSearch:
             return None
         return text if self.interestingness.passes_filter(tree, text) else None
 
-    def attempt_first(self, trees: Iterable[ast.Module | None]) -> int | None:
-        """Attempt trees in order until one is accepted; return its index, or ``None`` if none is."""
+    def attempt_first(
+        self, trees: Iterable[ast.Module | None], on_failure: Callable[[int], object] = lambda index: None
+    ) -> int | None:
+        """Attempt trees in order until one is accepted; return its index, or ``None`` if none is.
+
+        ``on_failure`` gets the index of each that is not, at once: the pass may be suspended before the next one.
+        """
         source, made = enumerate(trees), deque[tuple[int, "ast.Module | None"]]()
 
         def following() -> Iterator[ast.Module | None]:
@@ -124,6 +129,7 @@ class ReductionSearch:
         while (item := made.popleft() if made else next(source, None)) is not None:
             if self.attempt(item[1], following()):
                 return item[0]
+            on_failure(item[0])
         return None
 
     def attempt_once(self, edit: Edit, tree: ast.Module | None, base: ast.Module | None = None) -> bool:
@@ -141,8 +147,9 @@ class ReductionSearch:
         edit_key = self._edit_keys(self.tree)
         keys = [edit_key(edit) for edit in edits]
         untried = [place for place, key in enumerate(keys) if key not in self._failed]
-        won = self.attempt_first(made(edits[place]) for place in untried)
-        self._failed.update(keys[place] for place in untried[:won])
+        won = self.attempt_first(
+            (made(edits[place]) for place in untried), lambda index: self._failed.add(keys[untried[index]])
+        )
         return None if won is None else untried[won]
 
     def attempt_edits(self, edits: Iterable[Edit]) -> bool:
@@ -216,8 +223,9 @@ class ReductionSearch:
                     made, consecutive = made + count, consecutive + 1
                     continue
             tried: dict[_EditKey, int] = {}
-            index = self.attempt_first(self._untried(options, position, tried))
-            self._failed.update(list(tried)[:index])
+            index = self.attempt_first(
+                self._untried(options, position, tried), lambda place: self._failed.add(list(tried)[place])
+            )
             if index is None:
                 return made
             consecutive = 1 if index or consecutive >= BATCH_AFTER else consecutive + 1
@@ -307,7 +315,7 @@ class ReductionSearch:
         try:
             if not branch.key < self.key:
                 finish(branch)
-        except BudgetExhausted:
+        except (BudgetExhausted, PassSuspended):
             pass
         finally:
             test.request_limit = outer

@@ -232,6 +232,20 @@ def test_one_of_the_candidates_fails_with_the_bug_and_passes_without(name: str, 
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize(
+    "source",
+    ["x = torch.ones(1)\ntorch.compile(f)(x)\n", "x = torch.ones(1)\ny = torch.compile(f)(x)\n"],
+)
+def test_no_assertion_about_a_shape_fails_for_another_dtype(source: str, tmp_path: Path) -> None:
+    program = f"import torch\n\ndef f(x):\n    return x * 2\n{source}"
+    seen = Seen(MismatchKind.METADATA, attribute="shape", eager="torch.Size([1])", compiled="torch.Size([0])")
+    texts = [text for text in standalone_candidates(program, seen) if ends(text, "lambda f: f", tmp_path) == 0]
+    assert any(ends(text, "lambda f: lambda *a: f(*a)[:0]", tmp_path) for text in texts)
+    for text in texts:
+        assert ends(text, "lambda f: lambda *a: f(*a).double()", tmp_path) == 0, text
+
+
+@pytest.mark.torch
 def test_a_last_call_is_compared_with_eager_however_it_was_compiled(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     source = "import torch\n\nm = torch.nn.Linear(1, 1)\nm.compile(backend='eager')\nx = torch.rand(1)\nm(x)\n"

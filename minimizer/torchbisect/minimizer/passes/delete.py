@@ -140,13 +140,18 @@ def _other_parts(tree: ast.Module) -> Iterator[Edit]:
                 yield Edit.of(node, type(node)(names=[other for other in node.names if other != name]))
         elif isinstance(node, ast.comprehension):
             yield from (Edit.remove(item) for item in node.ifs)
-        elif isinstance(node, ast.Return) and node.value is not None:
+        elif isinstance(node, ast.Return) and node.value is not None and not _ends_function(node, above[id(node)]):
             yield Edit.remove(node.value)
 
 
 def _removable_decorator(decorator: ast.expr, torch_names: TorchNames) -> bool:
     """Tell whether a decorator neither compiles nor is ``staticmethod``, which autograd functions have by custom."""
     return not torch_names.mentions_compile(decorator) and ast.unparse(decorator) != "staticmethod"
+
+
+def _ends_function(node: ast.Return, owner: ast.AST) -> bool:
+    """Tell whether a function ends with this statement; without a value it does what no statement does there."""
+    return isinstance(owner, Function) and len(owner.body) > 1 and owner.body[-1] is node
 
 
 def _is_unpacked(node: ast.expr, owner: ast.AST) -> bool:

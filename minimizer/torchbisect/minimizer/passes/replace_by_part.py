@@ -305,11 +305,18 @@ def _expression_edits(tree: ast.Module) -> Iterator[Edit]:
         if isinstance(owner, ast.Call) and (owner.func is node or ast.unparse(owner.func) == "next"):
             continue
         for part in _parts(node, modules, torch_names):
-            if isinstance(part, ast.Name) and part.id in ("self", "cls", "ctx"):
+            if isinstance(part, ast.Name) and (part.id in ("self", "cls", "ctx") or _is_target(part, node, owner)):
                 continue
             # A statement without an effect is not tried: the delete pass removes statements.
             if not isinstance(owner, ast.Expr) or any(isinstance(inner, _EFFECTS) for inner in walk(part)):
                 yield Edit.of(node, part)
+
+
+def _is_target(part: ast.Name, node: ast.expr, owner: ast.AST | None) -> bool:
+    """Tell whether the part would be assigned to itself, which the delete pass does by removing the statement."""
+    if not isinstance(owner, ast.Assign) or owner.value is not node or len(owner.targets) != 1:
+        return False
+    return isinstance(owner.targets[0], ast.Name) and owner.targets[0].id == part.id
 
 
 def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterator[ast.expr]:

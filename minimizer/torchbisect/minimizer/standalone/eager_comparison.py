@@ -124,9 +124,15 @@ def _with_comparison(
 
 
 def _close(compiled: str, eager: str, mismatch: ObservedMismatch) -> str:
-    """Return a comparison of two results. A NaN equals nothing, itself included, unless ``equal_nan`` is set."""
-    has_nan = "nan" in (mismatch.eager + mismatch.compiled).lower()
-    return f"torch.testing.assert_close({compiled}, {eager}{', equal_nan=True' if has_nan else ''})"
+    """Return a comparison of two results.
+
+    A NaN equals nothing, itself included, unless ``equal_nan`` is set. Where a shape or the like differs, another dtype
+    would be another mismatch.
+    """
+    options = ", equal_nan=True" if "nan" in (mismatch.eager + mismatch.compiled).lower() else ""
+    if mismatch.attribute in FLAGS and mismatch.attribute != "dtype":
+        options += ", check_dtype=False"
+    return f"torch.testing.assert_close({compiled}, {eager}{options})"
 
 
 def _ending(before: list[ast.stmt], *lines: str) -> ast.Module:
