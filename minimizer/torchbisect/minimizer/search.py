@@ -223,9 +223,7 @@ class ReductionSearch:
                     made, consecutive = made + count, consecutive + 1
                     continue
             tried: dict[_EditKey, int] = {}
-            index = self.attempt_first(
-                self._untried(options, position, tried), lambda place: self._failed.add(list(tried)[place])
-            )
+            index = self.attempt_first(self._untried(options, position, tried), self._failure_of(tried))
             if index is None:
                 return made
             consecutive = 1 if index or consecutive >= BATCH_AFTER else consecutive + 1
@@ -254,6 +252,10 @@ class ReductionSearch:
             if number >= position and (key := edit_key(edit)) not in self._failed and key not in tried:
                 tried[key] = number
                 yield apply_or_none(tree, [edit])
+
+    def _failure_of(self, tried: Iterable[_EditKey]) -> Callable[[int], object]:
+        """Return a function that records the edit at a place as failed."""
+        return lambda place: self._failed.add(list(tried)[place])
 
     def _edit_keys(self, tree: ast.Module) -> Callable[[Edit], _EditKey]:
         """Return a function that identifies an edit of a tree by its pass, its place and its effect."""

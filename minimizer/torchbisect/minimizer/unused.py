@@ -43,23 +43,47 @@ def may_have_side_effects(value: ast.expr, imported: Collection[str], members: C
     return False
 
 
-def without_unused(tree: ast.Module, *, harmless: bool = False) -> ast.Module:
+def without_unused(
+    tree: ast.Module, *, harmless: bool = False, since: ast.Module | None = None, kept: Collection[str] = ()
+) -> ast.Module:
     """Return the tree without unused code, and without the code that only unused code uses, and so on.
 
-    ``harmless`` keeps an assignment whose value may have a side effect.
+    ``harmless`` keeps an assignment whose value may have a side effect. Assignments of the attributes that are ``kept``
+    stay, and those of attributes that nothing read in the tree ``since`` which it changed: the mismatch may be in them.
     """
-    while found := unused_edits(tree, harmless=harmless):
+    kept = {*kept, *(unread_attributes(since) if since is not None else ())}
+    while found := unused_edits(tree, harmless=harmless, kept=kept):
         tree = apply(tree, found)
     return tree
 
 
-def unused_edits(tree: ast.Module, *, harmless: bool = False) -> list[Edit]:
+def unread_attributes(tree: ast.Module) -> set[str]:
+    """Return the attributes that methods assign to their object and that nothing reads."""
+    return _assigned_attributes(tree) - _read_attributes(tree)
+
+
+def recorded_attributes(tree: ast.Module) -> set[str]:
+    """Return the attributes that methods change after ``__init__`` and that something reads, as of a counter."""
+    methods = [node for node in walk(tree) if isinstance(node, Function) and node.name != "__init__"]
+    return {name for method in methods for name in _assigned_attributes(method)} & _read_attributes(tree)
+
+
+def _read_attributes(tree: ast.Module) -> set[str]:
+    return {node.attr for node in object_attributes(walk(tree))} | _getattr_names(tree)
+
+
+def _assigned_attributes(tree: ast.AST) -> set[str]:
+    stored = [node for node in walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    return {node.attr for node in stored if isinstance(node.value, ast.Name) and node.value.id == "self"}
+
+
+def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[str] = ()) -> list[Edit]:
     """Return an edit that removes each binding that is never read, and each annotation.
 
-    ``harmless`` keeps an assignment whose value may have a side effect.
+    ``harmless`` keeps an assignment whose value may have a side effect, and ``kept`` names attributes that stay.
     """
     used_by = UsedNames(tree)
-    attributes = {node.attr for node in object_attributes(walk(tree))} | _getattr_names(tree)
+    attributes = _read_attributes(tree) | {*kept}
     keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
     fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     imported, methods = imported_names(tree), class_members(tree)
@@ -268,7 +292,7 @@ def attempt_and_clean(search: ReductionSearch, edits: Sequence[Edit], place: int
 
     def made(edit: Edit) -> ast.Module | None:
         tree = apply_or_none(base, [edit])
-        return tree and without_unused(tree, harmless=True)
+        return tree and without_unused(tree, harmless=True, since=base)
 
     won = search.attempt_first_once(edits[place:], made)
     return None if won is None else place + won

@@ -219,3 +219,32 @@ train(torch.compile(step))
     calls = (Call(0, None, "step", 3, arguments, None, None, True, True, 0.1),)
     text = after("isolate_call", program, "add_", "compile", trace=Trace(frozenset(), calls, ()))
     assert text.endswith("shared0 = torch.zeros(4)\ntorch.compile(step)(shared0, shared0[1:])")
+
+
+def test_what_a_method_counts_for_the_rest_of_the_script_is_kept() -> None:
+    program = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+        self.seen = 0
+        self.unread = 0
+    def forward(self, x):
+        self.seen += 1
+        self.unread += 1
+        return x.relu()
+def train(net):
+    torch.compile(net)(torch.randn(3))
+    print(net.seen)
+train(Net(3))
+"""
+    net = Argument("net", "Net(3)", exact=True)
+    tensor = Argument("x", "torch.randn(3)", exact=False)
+    calls = (
+        Call(0, None, "train", 13, (net,), None, None, False, False, 0.1),
+        Call(1, 0, "Net.forward", 9, (tensor,), "Net", "Net(3)", True, True, 0.1),
+    )
+    text = after("isolate_call", program, "self.seen += 1", "compile", trace=Trace(frozenset(), calls, ()))
+    assert "train" not in text
+    assert "unread" not in text

@@ -53,6 +53,25 @@ CASES = {
         Seen(MismatchKind.SIDE_EFFECTS, place="call 0 argument[0]", eager="1", compiled="0"),
         "lambda f: lambda x: None if x.stride(1) == 2 else f(x)",
     ),
+    "a list in a closure that nothing else holds": (
+        "import torch\n\ndef make():\n    x = []\n    def g(y):\n        x.append(y)\n    return g\n"
+        "torch.compile(make())(torch.ones(1))\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 closure x", attribute="length", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
+    "what a method counts in an object without a name": (
+        "import torch\n\nclass A:\n    def __init__(self):\n        self.n = 0\n"
+        "    def step(self, x):\n        self.n += 1\n"
+        "torch.compile(A().step)(torch.ones(1))\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 self.n", attribute="value", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
+    "a list in a closure of a method": (
+        "import torch\n\ndef make():\n    x = []\n    class A:\n        def add(self):\n            x.append(1)\n"
+        "    torch.compile(lambda y: A().add())(torch.ones(1))\nmake()\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 closure x", attribute="length", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
     "a decorated function's value": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return x * 2\nf(torch.ones(3))\n",
         Seen(MismatchKind.VALUES, eager="2", compiled="3"),

@@ -69,7 +69,7 @@ def _end_early(search: ReductionSearch, function: ast.FunctionDef | ast.AsyncFun
         middle = (low + high) // 2
         last, edit = ends[middle]
         cut = apply_or_none(base, [edit])
-        if search.attempt_once(Edit.remove(last), cut and without_unused(cut, harmless=True), base):
+        if search.attempt_once(Edit.remove(last), cut and without_unused(cut, harmless=True, since=base), base):
             high = middle
         else:
             low = middle + 1
@@ -131,7 +131,7 @@ def attributes(search: ReductionSearch) -> None:
     if tree is None:
         return
     # What made an object is mostly only that, whatever its class may do: the oracle tells.
-    cleaned = (without_unused(tree, harmless=harmless) for harmless in (False, True))
+    cleaned = (without_unused(tree, harmless=harmless, since=search.tree) for harmless in (False, True))
     if search.attempt_first(cleaned) is None:
         search.delta_debug([edit for edit in edits if _is_small(edit)])
 
@@ -206,7 +206,7 @@ def _several_cuts(tree: ast.Module, trace: Trace, place: int, most: int) -> tupl
         following = None if edit is None else apply_or_none(tree, [edit])
         if following is None:
             break
-        tree, made = without_unused(following, harmless=True), made + 1
+        tree, made = without_unused(following, harmless=True, since=tree), made + 1
     return tree, made
 
 

@@ -33,7 +33,7 @@ from torchbisect.minimizer.syntax.scope import CONTAINER_METHODS, bound_names
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
-from torchbisect.minimizer.unused import without_unused
+from torchbisect.minimizer.unused import recorded_attributes, without_unused
 
 MOST_QUESTIONS = 24
 """The most questions that one run of this pass asks."""
@@ -162,7 +162,11 @@ def _scripts_with_callee(
     preamble = [*_global_statements(tree), *definitions, *shared]
     for ending in _endings(invocation, call.compiled and _uses_gradients(tree), call.raised):
         whole = ast.Module(body=[*preamble, *ending], type_ignores=[])
-        yield with_imports(without_unused(tidy(copied(whole))))
+        plain = with_imports(without_unused(tidy(copied(whole))))
+        yield plain
+        if not _has_backward(plain) and (kept := recorded_attributes(tree)):
+            # The mismatch may be in what a method counts, and only the rest of the script read that.
+            yield with_imports(without_unused(tidy(copied(whole)), kept=kept))
 
 
 _PYTHON_NAMES = CONTAINER_METHODS | frozenset(dir(builtins))

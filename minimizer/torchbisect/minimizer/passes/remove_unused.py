@@ -32,9 +32,10 @@ from torchbisect.minimizer.unused import UsedNames, may_have_side_effects, never
 
 
 def run(search: ReductionSearch) -> None:
-    """Attempt the fixpoint, then the fixpoint without side effects, then each round in halves."""
+    """Attempt the fixpoint, then one that keeps attributes or side effects, then each round in halves."""
     if not search.attempt(without_unused(search.tree)):
-        search.attempt(without_unused(search.tree, harmless=True))
+        if not search.attempt(without_unused(search.tree, since=search.tree)):
+            search.attempt(without_unused(search.tree, harmless=True, since=search.tree))
         while search.delta_debug(unused_edits(search.tree)):
             pass
     search.delta_debug(_unread_assignments(search.tree))

@@ -81,7 +81,7 @@ def _replacements(tree: ast.Module, trace: Trace) -> list[_Replacement]:
         for value in _values(tree, node, text):
             edit = Edit.of(node, value)
             changed = apply_or_none(tree, [edit])
-            changed = None if changed is None else with_imports(without_unused(changed, harmless=True))
+            changed = None if changed is None else with_imports(without_unused(changed, harmless=True, since=tree))
             if changed is not None and (nodes := count_nodes(changed)) <= size - LEAST_GAIN:
                 found.append(_Replacement(nodes, f"{_position(node)} {ast.dump(value)}", changed, edit))
     return sorted(found, key=lambda item: item.nodes)
@@ -173,7 +173,7 @@ def _single_iterations(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, as
         for item in recorded:
             body = _bound_body(node, item)
             if body is not None:
-                changed = without_unused(apply(tree, [Edit.of(node, body)]), harmless=True)
+                changed = without_unused(apply(tree, [Edit.of(node, body)]), harmless=True, since=tree)
                 yield f"{node.lineno} {item.texts}", changed
 
 
@@ -188,7 +188,8 @@ def _written_out(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, ast.Modu
         bodies = [_bound_body(node, item) for item in in_order]
         if len(recorded) == recorded[0].count > 1 and None not in bodies:
             edit = Edit.of(node, [statement for body in bodies if body is not None for statement in body])
-            yield key(Edit.of(node, list[ast.AST](node.body))), without_unused(apply(tree, [edit]), harmless=True)
+            changed = without_unused(apply(tree, [edit]), harmless=True, since=tree)
+            yield key(Edit.of(node, list[ast.AST](node.body))), changed
 
 
 def _traced_loops(tree: ast.Module, trace: Trace) -> Iterator[tuple[ast.For, list[Iteration]]]:

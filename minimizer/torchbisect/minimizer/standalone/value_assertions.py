@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from torchbisect.core.verdict import MismatchKind
+from torchbisect.minimizer.standalone.held_values import closure_values, object_values
 from torchbisect.minimizer.syntax.tree import expression, walk
 
 FLAGS = ("requires_grad", "is_leaf", "dtype", "shape", "stride", "device", "layout", "is_contiguous")
@@ -64,6 +65,8 @@ def _differing_values(tree: ast.Module, mismatch: ObservedMismatch) -> Iterator[
     name = re.search(r"global ([A-Za-z_]\w*)(.*)$", place)
     if name and _SAFE_PATH.match(name.group(2).strip()):
         yield expression(name.group(1) + name.group(2).strip()), tree
+    yield from closure_values(tree, place)
+    yield from object_values(tree, place)
     yield from ((gradient, tree) for gradient in gradients(tree, place))
     path = _PATH.search(place)
     tail = path.group(1).strip() if path and _SAFE_PATH.match(path.group(1).strip()) else ""

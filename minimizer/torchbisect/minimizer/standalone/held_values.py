@@ -1,0 +1,83 @@
+"""Write the script so that an assertion can read what only a closure or an unnamed object holds."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchbisect.minimizer.syntax.edits import Edit, apply
+from torchbisect.minimizer.syntax.names import all_names, fresh_name
+from torchbisect.minimizer.syntax.scope import in_own_scope
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, expression, walk
+
+_CLOSURE = re.compile(r"\bclosure ([A-Za-z_]\w*)(.*)$")
+_OWN = re.compile(r"\bself((?:\.\w+)(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*)$")
+_PATH = re.compile(r"(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*\Z")
+
+
+def closure_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.Module]]:
+    """Yield an expression for a variable that the differing closure shares, each with the script that returns it.
+
+    ``torch.compile(make())(x)`` becomes ``function, seen = make()`` and ``torch.compile(function)(x)``.
+    """
+    found = _CLOSURE.search(place)
+    if found is None or not tree.body or not _PATH.match(found.group(2).strip()):
+        return
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and not function.decorator_list:
+            changed = _returning(tree, function, found.group(1))
+            if changed is not None:
+                yield expression(changed[0] + found.group(2).strip()), changed[1]
+
+
+def object_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.Module]]:
+    """Yield an expression for an attribute of the compiled object, each with the script in which the object has a name.
+
+    ``torch.compile(Net().step)(x)`` becomes ``model = Net()`` and ``torch.compile(model.step)(x)``.
+    """
+    found = _OWN.search(place)
+    if found is None:
+        return
+    torch_names = TorchNames.of(tree)
+    for statement in tree.body:
+        if isinstance(statement, (*Function, ast.ClassDef)):
+            continue
+        for node in walk(statement):
+            if not isinstance(node, ast.Call) or not torch_names.is_compile(node) or not node.args:
+                continue
+            made = node.args[0]
+            made = made.value if isinstance(made, ast.Attribute) else made
+            if isinstance(made, ast.Name):
+                yield expression(made.id + found.group(1)), tree
+            elif isinstance(made, ast.Call):
+                name = fresh_name("model", all_names(tree))
+                before = ast.parse(f"{name} = {ast.unparse(made)}").body[0]
+                edit = Edit(((statement, [before, statement]), (made, ast.Name(name, ast.Load()))))
+                yield expression(name + found.group(1)), apply(tree, [edit])
+
+
+def _returning(tree: ast.Module, function: ast.FunctionDef, name: str) -> tuple[str, ast.Module] | None:
+    """Return the name that holds the variable and the script, if the last statement makes the only call."""
+    own = [node for statement in function.body for node in in_own_scope(statement)]
+    bound = any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in own)
+    returns = [node for node in own if isinstance(node, ast.Return)]
+    mentions = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
+    last, end = tree.body[-1], function.body[-1]
+    calls = [node for node in walk(last) if isinstance(node, ast.Call) and node.func in mentions]
+    if not bound or len(mentions) != 1 or len(calls) != 1 or returns not in ([], [end]):
+        return None
+    kept, result = fresh_name(name, taken := all_names(tree, but=function)), fresh_name("function", taken)
+    call = ast.unparse(calls[0])
+    if isinstance(end, ast.Return) and end.value is not None:
+        ending = [ast.parse(f"return {ast.unparse(end.value)}, {name}").body[0]]
+        before = ast.parse(f"{result}, {kept} = {call}").body[0]
+        (used,) = apply(ast.Module([last], []), [Edit.of(calls[0], ast.Name(result, ast.Load()))]).body
+        after: list[ast.AST] = [before, used]
+    elif isinstance(last, ast.Expr) and last.value is calls[0]:
+        ending = [end, ast.parse(f"return {name}").body[0]]
+        after = [ast.parse(f"{kept} = {call}").body[0]]
+    else:
+        return None
+    return kept, apply(tree, [Edit.of(end, [*ending]), Edit.of(last, after)])
