@@ -40,6 +40,7 @@ def object_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.
     found = _OWN.search(place)
     if found is None:
         return
+    path = re.sub(r"\.(\d+)", r"[\1]", found.group(1))
     torch_names = TorchNames.of(tree)
     for statement in tree.body:
         if isinstance(statement, (*Function, ast.ClassDef)):
@@ -50,12 +51,12 @@ def object_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.
             made = node.args[0]
             made = made.value if isinstance(made, ast.Attribute) else made
             if isinstance(made, ast.Name):
-                yield expression(made.id + found.group(1)), tree
+                yield expression(made.id + path), tree
             elif isinstance(made, ast.Call):
                 name = fresh_name("model", all_names(tree))
                 before = ast.parse(f"{name} = {ast.unparse(made)}").body[0]
                 edit = Edit(((statement, [before, statement]), (made, ast.Name(name, ast.Load()))))
-                yield expression(name + found.group(1)), apply(tree, [edit])
+                yield expression(name + path), apply(tree, [edit])
 
 
 def _returning(tree: ast.Module, function: ast.FunctionDef, name: str) -> tuple[str, ast.Module] | None:
