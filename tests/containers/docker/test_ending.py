@@ -190,13 +190,14 @@ else:
 
 
 @pytest.fixture
-def slow_image(own_image: str) -> Iterator[str]:
-    """An image whose Python takes ten minutes for a program that is asked of it."""
+def slow_image(own_image: str, how: str) -> Iterator[str]:
+    """An image of this test alone; to look into or to build on, its Python takes ten minutes for a program."""
     client = docker.from_env(timeout=600)
     made = client.containers.create(own_image, ["true"])
     name = f"localhost/torchbisect-test-slow:{uuid.uuid4().hex[:8]}"
     script = b'#!/bin/sh\nif [ "$1" = -c ]; then exec sleep 600; fi\nexec /usr/bin/python3 "$@"\n'
-    made.put_archive("/usr/local/bin", archive({"python3": script}, 0o755))
+    if how in ("look", "build"):
+        made.put_archive("/usr/local/bin", archive({"python3": script}, 0o755))
     repository, _, tag = name.partition(":")
     made.commit(repository, tag)
     made.remove()
@@ -218,7 +219,6 @@ def working(image: str) -> list[str]:
 @pytest.mark.parametrize("how", ["install", "program", "look", "build"])
 def test_work_in_the_engine_ends_with_the_connection(
     how: str,
-    own_image: str,
     slow_image: str,
     volume: str,
     tmp_path: Path,
@@ -230,7 +230,7 @@ def test_work_in_the_engine_ends_with_the_connection(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     asked = threading.Event()
     served = serve(lambda path: asked.set() or time.sleep(100))
-    image = slow_image if how in ("look", "build") else own_image
+    image = slow_image
     command = [sys.executable, "-c", WORK, how, image, volume, f"{served.url}/simple", str(tmp_path / "cache")]
     docker.from_env(timeout=60).volumes.create(volume)
     with subprocess.Popen(command, start_new_session=True) as run:
