@@ -244,6 +244,7 @@ TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1
 
 PACKAGES = st.sampled_from(["numpy", "einops>=0.8", 'scipy[a]<2,>1; python_version >= "3.9"'])
 AMOUNTS = st.integers(1, 9999)
+BUILDS = st.sampled_from(["installed", "2.8.0", "2.7", "2.8.0+cu128", "2.15.0.dev20260822", "2026-02-12"])
 
 
 def read_back(options: Options) -> Options:
@@ -259,7 +260,7 @@ COUNTS = st.none() | st.integers(0, 99)
 
 
 @given(
-    torch=st.none() | TEXTS,
+    torch=st.none() | BUILDS,
     budget=st.none() | AMOUNTS.map(lambda seconds: Budget(float(seconds))) | AMOUNTS.map(lambda n: Budget(questions=n)),
     save_trajectory=st.booleans(),
     repeat=st.integers(1, 9),

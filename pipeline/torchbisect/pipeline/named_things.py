@@ -33,7 +33,7 @@ _EXAMPLES = {
     "runtime": "runsc",
     "variant": "cpu",
     "git": "https://github.com/pytorch/pytorch",
-    "index-url": "https://pypi.org/simple",
+    "index-url": "https://download.pytorch.org/whl/nightly/cpu",
     "extra-index-url": "https://download.pytorch.org/whl/cpu",
     "files": "data.npz",
     "measure": "time",
