@@ -147,13 +147,17 @@ with open("/proc/self/mem", "rb", buffering=0) as memory:
         for mask in (0x5A, 0x5A ^ 0x36, 0x5A ^ 0x5C):
             for at in range(len(masked)): wanted[at] = masked[at] ^ mask
             for place in range(start, end, (1 << 20) - 64):
-                if place < begin + len(block) and place + (1 << 20) > begin: continue
+                if place < begin + len(block) and place + (1 << 20) > begin: ctypes.memset(begin, 0, len(block))
                 memory.seek(place)
                 try: size = memory.readinto(view[: min(1 << 20, end - place)])
                 except OSError: break
                 at = libc.memmem(begin, size, ctypes.addressof(wanted), len(masked))
-                if at and place + at - begin not in own: found.append((mask, line))
+                while at:
+                    real = place + at - begin
+                    if real not in own and not begin <= real < begin + len(block): found.append((mask, line))
+                    at = libc.memmem(at + 1, begin + size - at - 1, ctypes.addressof(wanted), len(masked))
 assert {expected} == bool(found), found
+found.clear()  # addresses differ between the two runs
 """
 
 
