@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
+from torchbisect.containers.store.disk import disk_errors
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 from torchbisect.core.repro import Settings, fingerprint
@@ -38,15 +40,20 @@ def write_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> str:
         session.display.status("tracing the shrunk script")
         text = session.background.result(_trace_key(oracle, shrunk), partial(_trace, oracle, shrunk))
         if not text:
-            place.unlink(missing_ok=True)
+            _remove(place)
             return f"torch {build} wrote no trace of the shrunk script"
         text = scrubbed_trace(text)
         if names_machine(text):
-            place.unlink(missing_ok=True)
+            _remove(place)
             return "no trace is written: a path of this machine could not be removed from it"
         files.replace_text(place, text)
         session.journal.put(_trace_key(oracle, shrunk), True)
     return f"{TRACE} is the shrunk script's TORCH_TRACE on {build}: pip install tlparse && tlparse {TRACE} shows it"
+
+
+def _remove(place: Path) -> None:
+    with disk_errors(place, option="--out"):
+        place.unlink(missing_ok=True)
 
 
 def _trace_key(oracle: Oracle, shrunk: ShrunkScript) -> str:
