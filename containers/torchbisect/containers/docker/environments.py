@@ -31,7 +31,7 @@ from torchbisect.containers.docker.engine import Engine, engine_errors
 from torchbisect.containers.docker.images import ImageOptions, find_image
 from torchbisect.containers.docker.install import ContainerInstaller
 from torchbisect.containers.docker.volume import MAKING, VENVS, VOLUME_NAME, Volume
-from torchbisect.containers.docker.watch import WATCH
+from torchbisect.containers.docker.watch import under_watch
 from torchbisect.containers.environment import Facts, Venv, check_gpu, dump_facts, parse_facts, read_facts
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.process.run_command import OUTPUT_LIMIT, Cancelled, CappedText, Completed
@@ -124,12 +124,10 @@ class DockerEnvironment:
         create = functools.partial(
             self.volume.engine.create,
             self.volume.image.identity,
-            command=[stdin, self.python, *command],
-            entrypoint=[self.python, "-I", "-S", "-c", WATCH],
+            **under_watch([self.python, *command], python=self.python, stdin=stdin),
             environment={**_ENVIRONMENT, **(extra or {})},
             volumes=self.volume.mount(writable=False),
             labels=self.volume.engine.labels("run"),
-            stdin_open=True,
         )
         with engine_errors("making a container"):
             try:

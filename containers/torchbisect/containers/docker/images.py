@@ -12,7 +12,7 @@ import docker.errors
 
 from torchbisect.containers.docker.container_processes import held
 from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, install_network
-from torchbisect.containers.docker.watch import WATCH
+from torchbisect.containers.docker.watch import under_watch
 from torchbisect.containers.python.interpreter import INTERPRETER_QUERY, Interpreter
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.errors import InputError, MachineError
@@ -125,9 +125,7 @@ def check_image(engine: Engine, name: str) -> Image:
         identity = str(engine.client.images.get(name).id)
         container = engine.create(
             name,
-            command=["empty", "python3", "-c", IMAGE_QUERY + INTERPRETER_QUERY],
-            entrypoint=["python3", "-I", "-S", "-c", WATCH],
-            stdin_open=True,
+            **under_watch(["python3", "-c", IMAGE_QUERY + INTERPRETER_QUERY]),
             network_mode="none",
             cap_drop=["ALL"],
             labels=engine.labels("look"),

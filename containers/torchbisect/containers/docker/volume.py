@@ -29,7 +29,7 @@ from docker.models.containers import Container
 from torchbisect.containers.docker.container_processes import NOBODY, held
 from torchbisect.containers.docker.engine import LABEL, Engine, archive, engine_errors, remove, volume_full
 from torchbisect.containers.docker.images import Image
-from torchbisect.containers.docker.watch import WATCH
+from torchbisect.containers.docker.watch import under_watch
 from torchbisect.containers.store import overlay
 from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.core.errors import MachineError
@@ -234,9 +234,7 @@ class Volume:
         """
         return self.engine.create(
             self.image.identity,
-            command=["empty", *command],
-            entrypoint=["python3", "-I", "-S", "-c", WATCH],
-            stdin_open=True,
+            **under_watch(command),
             volumes=self.mount(writable=True),
             cap_drop=["ALL"],
             cap_add=[] if user else list(capabilities),

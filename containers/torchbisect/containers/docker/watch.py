@@ -13,6 +13,9 @@ at every two seconds, and the container ends once it was found stopped five time
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 #: Script for ``python -I -S -c``; its arguments are a word and the command. The standard input of the command is passed
 #: on for ``open`` and for ``asked``, a command that must not be stopped; it is empty for ``empty``. It reaps zombies,
 #: and ends with the exit code of the command, 128 and more for a signal.
@@ -88,3 +91,14 @@ while True:
                 if not pid:
                     break
 """
+
+
+def under_watch(command: Sequence[str], *, python: str = "python3", stdin: str = "empty") -> dict[str, Any]:
+    """Return the options of a container that runs a command under the watch.
+
+    Args:
+        python: the Python in the container that runs the watch.
+        stdin: what the command reads; see ``WATCH``.
+    """
+    entrypoint = [python, "-I", "-S", "-c", WATCH]
+    return {"entrypoint": entrypoint, "command": [stdin, *command], "stdin_open": True}
