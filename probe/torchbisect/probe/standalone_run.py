@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -69,12 +69,7 @@ def run_plain(
 
     Raises ``DiskFull`` if there is no room for the folder or for what the script writes.
     """
-    with temporary_folder("plain") as folder:
-        try:
-            extra = compiler_folders(environment, folder)
-            words = place_script(Path(folder), source, name, files)
-        except OSError as error:
-            raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
+    with placed_script(environment, source, name, files) as (folder, words, extra):
         if settings is None:
             extra["TORCHDYNAMO_DISABLE"] = "1"
         elif settings != Settings():
@@ -83,6 +78,23 @@ def run_plain(
     text = done.output + ("\n" if done.output and not done.output.endswith("\n") else "") + done.errors
     check_disk(done)
     return PlainRun(done.status, text, last_words(text), done.seconds)
+
+
+@contextlib.contextmanager
+def placed_script(
+    environment: Environment, source: str, name: str, files: Files | None, *, what: str = "script"
+) -> Iterator[tuple[str, list[str], dict[str, str]]]:
+    """Give an empty folder with a script and its files, the words that run it, and the variables of its compiler.
+
+    Raises ``DiskFull`` if there is no room; ``what`` names there what can't be written.
+    """
+    with temporary_folder("plain") as folder:
+        try:
+            extra = compiler_folders(environment, folder)
+            words = place_script(Path(folder), source, name, files)
+        except OSError as error:
+            raise DiskFull(f"{folder}: {error.strerror}: the {what} can't be written there") from error
+        yield folder, words, extra
 
 
 def place_script(folder: Path, source: str, name: str, files: Files | None) -> list[str]:

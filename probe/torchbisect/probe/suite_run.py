@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.store.run_folder import temporary_folder
 from torchbisect.core.decode import DecodeError, decode, read_object
-from torchbisect.core.errors import DiskFull
 from torchbisect.core.repro import Files
-from torchbisect.probe.standalone_run import check_disk, compiler_folders, place_script
+from torchbisect.probe.standalone_run import check_disk, placed_script
 
 #: The file name of the driver.
 DRIVER_NAME = "torchbisect_suite.py"
@@ -200,12 +198,7 @@ def run_suite(
 
     Raises ``DiskFull`` if there is no room.
     """
-    with temporary_folder("plain") as folder:
-        try:
-            extra = compiler_folders(environment, folder)
-            started = place_script(Path(folder), _DRIVER, DRIVER_NAME, files)
-        except OSError as error:
-            raise DiskFull(f"{folder}: {error.strerror}: the suite can't be written there") from error
+    with placed_script(environment, _DRIVER, DRIVER_NAME, files, what="suite") as (folder, started, extra):
         back = Path(*[".."] * (len(Path(files.cwd).parts) + 1))
         plan = {
             "words": list(words),

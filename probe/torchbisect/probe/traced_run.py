@@ -5,13 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from pathlib import Path
 
 from torchbisect.containers.environment import Environment
-from torchbisect.containers.store.run_folder import temporary_folder
-from torchbisect.core.errors import DiskFull
 from torchbisect.core.repro import Files
-from torchbisect.probe.standalone_run import check_disk, compiler_folders, place_script
+from torchbisect.probe.standalone_run import check_disk, placed_script
 
 # The most bytes of a trace; that of a shrunk script has less than one megabyte.
 _MOST_BYTES = 32_000_000
@@ -32,12 +29,7 @@ def trace_plain(environment: Environment, source: str, *, timeout: float, files:
 
     Raises ``DiskFull`` if there is no room for the script.
     """
-    with temporary_folder("plain") as folder:
-        try:
-            extra = compiler_folders(environment, folder)
-            words = place_script(Path(folder), source, "minimal.py", files)
-        except OSError as error:
-            raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
+    with placed_script(environment, source, "minimal.py", files) as (folder, words, extra):
         done = environment.run(["-c", _TRACED, *words], timeout=timeout, directory=folder, extra=extra)
     check_disk(done)
     return _read(done.output.rpartition(_MARK)[2])
