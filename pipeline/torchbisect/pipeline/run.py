@@ -253,9 +253,8 @@ class Pipeline:
                 self._builder.set_compiler_pass(found)
 
     def _opened_bisection(self, failing: Build, localized: Localized) -> Bisection:
-        component = localized.localization.component if localized.localization else None
         rate = MismatchRate(localized.observed.shown, localized.observed.runs)
-        return Bisection(self._session, failing, component, rate)
+        return Bisection(self._session, failing, localized.component, rate)
 
     def _bisect(
         self, oracle: Oracle, bisection: Bisection, subject: Subject, localized: Localized, shrunk: ShrunkScript | None
@@ -265,7 +264,6 @@ class Pipeline:
         Return the shrunk script, which the search may have changed, and the good builds at the boundaries.
         """
         self._builder.part = "bisect"
-        component = localized.localization.component if localized.localization else None
         with bisection:
             facts = bisection.build_oracle.facts
             history = search_history(
@@ -280,7 +278,7 @@ class Pipeline:
             for remark in bisection.remarks_on_wheels(history.level, history.question):
                 self._builder.add_remark(remark)
             self._save()
-            for found in refine(self._session, bisection, history.level, history.question, component):
+            for found in refine(self._session, bisection, history.level, history.question, localized.component):
                 self._builder.add_refinement(found, facts)
                 self._save()
             with self._stage("bisect", "Confirm"):
@@ -305,10 +303,9 @@ class Pipeline:
         if shrunk is None or not (traced or self._options.emit_test):
             return
         with self._stage("hand over", "Hand over"):
-            component = localized.localization.component if localized.localization else None
             reason = None if shrunk.stands_alone else "the shrunk script does not stand alone"
             if self._options.emit_test:
-                reason = reason or write_test(self._session, oracle, shrunk, component, good)
+                reason = reason or write_test(self._session, oracle, shrunk, localized.component, good)
             if traced:
                 self._builder.add_notice(write_trace(self._session, oracle, shrunk))
             if self._options.emit_test and reason is not None:

@@ -38,6 +38,11 @@ class Localized:
     settings: Settings
     localization: Localization | None = None
 
+    @property
+    def component(self) -> str | None:
+        """The compiler stage at fault, if it was localized."""
+        return self.localization.component if self.localization is not None else None
+
 
 def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: Observed) -> Localized:
     """Find the part of the compiler that shows a mismatch, and check that every run shows it."""
