@@ -62,11 +62,8 @@ class CommitBuilder:
                 ``patch-does-not-apply``.
             MachineError: the command can't be run at all.
         """
-        tree, place = self.cache.root / "built" / "tree", self.cache.root / "built" / "environment"
-        with self.cache.install_lock("build").held("waiting for another run that is building commits"):
-            self.history.check_out(commit.sha, tree)
-            if patch is not None:
-                apply_to_tree(patch, tree, reverse=reverse)
+        place = self.cache.root / "built" / "environment"
+        with self._work_tree(commit, patch, reverse) as tree:
             if not (place / "bin" / "python").exists():
                 self._make_environment(place)
             self.notify(f"building {commit}{'' if patch is None else f' with {patch.name}'}")
@@ -75,10 +72,18 @@ class CommitBuilder:
 
     def check(self, commit: Commit, patch: Patch, *, reverse: bool = False) -> None:
         """Raise ``InstallFailed`` if a patch does not apply to a commit, before hours are spent on a build."""
+        with self._work_tree(commit, patch, reverse):
+            pass
+
+    @contextmanager
+    def _work_tree(self, commit: Commit, patch: Patch | None, reverse: bool) -> Iterator[Path]:
+        """Give the work tree of a commit, with a patch applied or taken back, to one run at a time."""
         tree = self.cache.root / "built" / "tree"
         with self.cache.install_lock("build").held("waiting for another run that is building commits"):
             self.history.check_out(commit.sha, tree)
-            apply_to_tree(patch, tree, reverse=reverse)
+            if patch is not None:
+                apply_to_tree(patch, tree, reverse=reverse)
+            yield tree
 
     def _make_environment(self, place: Path) -> None:
         command = [find_uv(), "venv", "--seed", "--python", str(self.like.python), str(place)]
