@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_modules import fill_with_modules
 from running import COMMAND, Tool
 
 from torchbisect.triage.database import Database
@@ -37,10 +39,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made.shutdown()
 
 
-def test_the_death_of_a_node_loses_no_result(cluster: Any, tool: Tool) -> None:
+def test_the_death_of_a_node_loses_no_result(cluster: Any, tool: Tool, tmp_path: Path) -> None:
     assert cluster.address.startswith("127.0.0.1:")
     scripts = tool.folder / "scripts"
     scripts.mkdir()
+    imported = tmp_path.with_name("imported")
+    fill_with_modules(tool.folder, imported)
     for number in range(COUNT):
         text = (WRONG if number % 4 == 0 else RIGHT.format(number)) + CALL.format(number + 1)
         (scripts / f"s{number}.py").write_text(text)
@@ -59,6 +63,7 @@ def test_the_death_of_a_node_loses_no_result(cluster: Any, tool: Tool) -> None:
             killed = True
     assert process.wait(timeout=60) == 0, "".join(lines)
     assert killed
+    assert imported.read_text() == "", "a file where the user works was a module of the tool"
     with Database(tool.folder / "torchbisect-triage" / "triage.sqlite") as database:
         found = {row.name: row for row in database.rows()}
     wanted = {f"s{number}.py": "none" if number % 4 else "mismatch" for number in range(COUNT)}

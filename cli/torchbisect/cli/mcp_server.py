@@ -20,6 +20,7 @@ from anyio.streams.text import TextReceiveStream
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field
 
+from torchbisect.containers.python.module_command import module_command
 from torchbisect.core.errors import Exit
 from torchbisect.core.version import __version__
 
@@ -147,7 +148,7 @@ async def _asked(context: Context, command: str, words: Sequence[str], script: s
     """
     if bool(script) == bool(source):
         return _result(Exit.INPUT, "", "give either script or source")
-    line = [sys.executable, "-m", "torchbisect", command, "--json", *words, "--", script or "-"]
+    line = module_command(sys.executable, "torchbisect", command, "--json", *words, "--", script or "-")
     async with await anyio.open_process(line, stdin=subprocess.PIPE, start_new_session=True) as process:
         printed: list[str] = []
         messages: list[str] = []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from torchbisect.containers.process.processes import HostProcess, LineTooLong
+from torchbisect.containers.python.module_command import module_command
 from torchbisect.core.decode import DecodeError, read_json
 from torchbisect.core.errors import InputError
 from torchbisect.triage.jobs import Task, TaskResult
@@ -59,7 +60,7 @@ class WorkerProcess:
     def _start(self) -> HostProcess:
         if self._process is None:
             environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
-            command = [sys.executable, "-m", "torchbisect.triage.worker", str(self._journal)]
+            command = module_command(sys.executable, "torchbisect.triage.worker", str(self._journal))
             self._process = HostProcess(command, environment=environment)
         return self._process
 

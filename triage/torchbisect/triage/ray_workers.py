@@ -7,10 +7,12 @@ network.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import socket
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +65,26 @@ def _connect(address: str) -> Any:
         raise InputError("--executor ray needs Ray: python -m pip install 'torchbisect[ray]'") from None
     _check_port(address)
     try:
-        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+        with _nobodys_folder():
+            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         said = str(error).strip().splitlines()
         raise MachineError(f"no Ray cluster answers at {address}: {said[0] if said else error!r}") from error
     return ray
+
+
+@contextlib.contextmanager
+def _nobodys_folder() -> Iterator[None]:
+    """Work in the system's root for a moment: Ray's processes import modules from the folder that its client is in.
+
+    Where the user works, a stranger's scripts may lie.
+    """
+    before = os.getcwd()
+    os.chdir(os.sep)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _check_port(address: str) -> None:

@@ -19,6 +19,7 @@ import platformdirs
 import pypi_simple
 
 from torchbisect.containers.process.run_command import output_of
+from torchbisect.containers.python.module_command import module_command
 from torchbisect.core.errors import InputError
 from torchbisect.core.regular_file import read_regular_file
 from torchbisect.core.scrub import scrub_secrets
@@ -160,7 +161,7 @@ def _texts(value: Any) -> list[str]:
 
 def _pip_settings(environ: Mapping[str, str], python: str) -> _IndexSettings:
     """Read pip's variables, and its files through ``pip config list``, which finds them on every system."""
-    command = [python, "-m", "pip", "config", "list", "--disable-pip-version-check"]
+    command = module_command(python, "pip", "config", "list", "--disable-pip-version-check")
     settings = parse_pip_config(output_of(command, 30, dict(environ)))
     for option in ("index-url", "extra-index-url", "find-links"):
         value = environ.get("PIP_" + option.upper().replace("-", "_"))
