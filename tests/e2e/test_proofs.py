@@ -4,40 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from nightly_index import DYNAMO, DYNAMO_SCRIPT, NightlyIndex
-from pytorch_clone import CULPRIT, Clone, history_of
+from proving import searched
+from pytorch_clone import CULPRIT
 from running import Tool
 
 pytestmark = pytest.mark.long
 
-COUNT = 2
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "reports" / "examples" / "covariance_head" / "minimal.py"
 PATCH = ROOT / "tests" / "e2e" / "patches" / "setitem_requires_grad.diff"
-
-
-def searched(tmp_path: Path, cache: Path, *, fix: bool, repaired: int) -> tuple[Clone, dict[str, Any], Tool]:
-    """Search the commits between two nightlies; return the clone and the boundary in the report."""
-    (tmp_path / "pytorch").mkdir()
-    index = NightlyIndex(count=COUNT, changes={DYNAMO: (0, 1) if fix else (1, COUNT)})
-    clone = history_of(DYNAMO, index, tmp_path / "pytorch", 0, 1, fix=fix, repaired=repaired)
-    index.git_versions.update(clone.nightlies)
-    url = index.start()
-    tool = Tool(tmp_path, cache)
-    tool.write(DYNAMO_SCRIPT)
-    older, newer = index.date(0).isoformat(), index.date(1).isoformat()
-    ends = ("--torch", older, "--good", newer) if fix else ("--torch", newer, "--good", older)
-    kind = "fix" if fix else "regression"
-    where = ("--channel", "nightly", "--channel", "commit", "--index-url", url, "--git", str(clone.path))
-    try:
-        done = tool.run("bisect", "repro.py", *ends, "--find", kind, *where)
-    finally:
-        index.stop()
-    assert done.returncode == 0, done.stderr
-    return clone, tool.report["bisect"][kind], tool
 
 
 def test_our_own_patch_of_the_example_makes_its_bug_pass(tool: Tool) -> None:
@@ -49,7 +26,8 @@ def test_our_own_patch_of_the_example_makes_its_bug_pass(tool: Tool) -> None:
 
 
 def test_a_fix_is_applied_to_the_last_bad_build(tmp_path: Path) -> None:
-    clone, found, tool = searched(tmp_path, tmp_path / "cache", fix=True, repaired=CULPRIT - 1)
+    tool = Tool(tmp_path, tmp_path / "cache")
+    clone, found = searched(tool, fix=True, repaired=CULPRIT - 1)
     (proof,) = found["proofs"]
     assert found["commit"] == proof["commit"] == clone.culprit
     assert (proof["build"], proof["reverted"], proof["passes"]) == (found["last_bad"], False, True)
@@ -58,7 +36,8 @@ def test_a_fix_is_applied_to_the_last_bad_build(tmp_path: Path) -> None:
 
 def test_an_open_range_is_resolved_by_reverting_its_suspects(tmp_path: Path) -> None:
     """Three commits can't be imported, the culprit among them; without its change the first bad build passes."""
-    clone, found, tool = searched(tmp_path, tmp_path / "cache", fix=False, repaired=CULPRIT + 1)
+    tool = Tool(tmp_path, tmp_path / "cache")
+    clone, found = searched(tool, fix=False, repaired=CULPRIT + 1)
     assert found["commit"] == clone.culprit
     (proof,) = found["proofs"]
     assert (proof["commit"], proof["reverted"], proof["passes"]) == (clone.culprit, True, True)
