@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 from foreign_modules import fill_with_modules
+from planted import planted
 from running import COMMAND, Tool
 
 from torchbisect.triage.database import Database
+from torchbisect.triage.ledger.state import State
+from torchbisect.triage.ledger.store import Ledger
 
 ray = pytest.importorskip("ray", reason="needs the extra: python -m pip install 'torchbisect[ray]'")
 
@@ -75,6 +78,27 @@ def test_the_death_of_a_node_loses_no_result(cluster: Any, tool: Tool, tmp_path:
     )
     assert again.returncode == 0, "nothing is left to ask, so no cluster is needed"
     assert "0 of them new, 0 to run" in again.stderr
+
+
+def test_a_ledger_is_asked_on_two_workers_and_on_a_cluster(cluster: Any, tool: Tool) -> None:
+    """Both find what one worker finds; where nothing is new, no cluster is needed."""
+    (tool.folder / "scripts").mkdir()
+    for number in range(3):
+        (tool.folder / "scripts" / f"s{number}.py").write_text(WRONG + CALL.format(number + 1))
+    done = tool.run("triage", "scripts", "--no-bisect", "--no-minimize", "--torch", "installed")
+    assert done.returncode == 0, done.stderr
+    places = (("--workers", "2"), ("--executor", "ray", "--address", cluster.address))
+    for words, version in zip(places, ("2.13.8", "2.13.9")):
+        python = planted(tool.folder / version, version)
+        named = ("--torch", "installed", "--python", str(python))
+        done = tool.run("watch", *words, *named, "torchbisect-triage")
+        assert done.returncode == 0, done.stderr
+        assert "3 bugs, 3 to ask" in done.stderr
+        with Database(tool.folder / "torchbisect-triage" / "triage.sqlite") as database:
+            found = Ledger(database).bugs()
+        assert {(one.standing.state, one.standing.newest) for one in found} == {(State.REPRODUCES, version)}
+        again = tool.run("watch", "--executor", "ray", "--address", "127.0.0.1:1", *named, "torchbisect-triage")
+        assert (again.returncode, "0 questions" in again.stdout) == (0, True), again.stderr
 
 
 def test_a_missing_cluster_is_named(tool: Tool) -> None:
