@@ -27,7 +27,7 @@ from .message_stream import MessageStream
 from .run import protection, script_processes
 from .run.cleaning import PrivateFolders
 from .run.fork import Run, RunLimits, run_in_child
-from .run.prewarm import PREWARM_SECONDS, Prewarmer, first_compile_is_slow
+from .run.prewarm import PREWARM_SECONDS, Prewarmer, first_compile_is_slow, remember_files_of_modules
 from .run.tools import TOOLS
 from .run.workplace import Workplaces
 from .run.written_files import Watched
@@ -88,6 +88,7 @@ class Server:
 
     def serve(self) -> None:
         """Describe the environment, then answer questions until the other side closes the stream."""
+        remember_files_of_modules()
         _freeze_heap()
         gc.enable()
         self._write({"ready": environment_facts()})
