@@ -1,4 +1,4 @@
-"""What torch exports is compared with the module that it was made of."""
+"""What torch exports, or compiles ahead of time, is compared with the module that it was made of."""
 
 from __future__ import annotations
 
@@ -55,6 +55,17 @@ USES = {
     "graph": "print(len(program.graph.nodes) > 2, program.module()(x).sum())",
     "gradient": "program.module()(x.requires_grad_()).sum().backward()\nprint(x.grad)",
 }
+AHEAD = {
+    "package": """\
+path = torch._inductor.aoti_compile_and_package(program, package_path="model.pt2")
+print(torch._inductor.aoti_load_package(path)(x))
+""",
+    "library": """\
+import torch._export
+path = torch._inductor.aot_compile(program.module(), (x,))
+print(torch._export.aot_load(path, "cpu")(x))
+""",
+}
 
 
 @pytest.mark.parametrize("use", USES)
@@ -77,3 +88,14 @@ def test_an_exporter_that_raises_is_a_mismatch(probe: Probe) -> None:
     assert found is not None
     assert found.kind is MismatchKind.RAISES
     assert "shape '[3, 5]' is invalid" in found.summary
+
+
+@pytest.mark.parametrize("use", AHEAD)
+def test_a_model_compiled_ahead_of_time_is_compared_with_the_module(probe: Probe, use: str) -> None:
+    assert probe.mismatch(Repro(WINDOW.format(size=2) + AHEAD[use])) is None
+    wrong = Repro(WINDOW.format(size=0) + AHEAD[use])
+    found = probe.mismatch(wrong)
+    assert found is not None
+    assert found.kind is MismatchKind.VALUES
+    place = localize(probe, wrong, found)
+    assert (place.component, place.backend) == ("export", "eager")

@@ -28,6 +28,7 @@ _COMPONENTS = {
     "inductor": "inductor",
 }
 _EXPORTS = re.compile(r"\btorch\.export\b|\bfrom torch import .*\bexport\b")
+_AHEAD = re.compile(r"\baoti?_compile(?:_and_package)?\b")
 _MOST_FLAG_QUESTIONS = 24
 _FLAG_SECONDS = 60.0
 
@@ -121,7 +122,7 @@ class _Localizer:
 
     def run(self, try_flags: bool) -> Localization:
         if self._only_exports():
-            return Localization(None, "export", Settings())  # options of torch.compile change nothing
+            return self._exported()
         backend = self._first_backend()
         settings = Settings(backend=backend)
         component = _COMPONENTS.get(backend or "")
@@ -143,8 +144,17 @@ class _Localizer:
         return Localization(backend, component, settings, tuple(fixed_by), tuple(self._table), dynamic_shapes)
 
     def _only_exports(self) -> bool:
-        """Return True if the script exports a module, and compiles nothing."""
-        return bool(_EXPORTS.search(self._repro.source)) and "compile" not in self._repro.source
+        """Return True if the script exports a module, and calls no compiler but AOTInductor."""
+        source = self._repro.source
+        return bool(_EXPORTS.search(source)) and "compile" not in _AHEAD.sub("", source)
+
+    def _exported(self) -> Localization:
+        """Tell exporting from what AOTInductor adds to it; options of ``torch.compile`` change neither."""
+        if _AHEAD.search(self._repro.source) is None:
+            return Localization(None, "export", Settings())
+        backend = next((name for name in ("eager", "inductor") if self._ask(Settings(backend=name)).same), None)
+        component = {"eager": "export", "inductor": "inductor"}.get(backend or "")
+        return Localization(backend, component, Settings(backend=backend), (), tuple(self._table))
 
     def _first_backend(self) -> str | None:
         self._expect(self._question(Settings(backend=backend)) for backend in LADDER)

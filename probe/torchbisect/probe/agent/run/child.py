@@ -95,7 +95,7 @@ def _run_job(job: Job, tape: Tape) -> int:
     recorder = Recorder(tape, folders, classifier.frame)
     hook = CompileHook(recorder, job.settings, compiles=job.role.endswith("compiled"))
     hook.install()
-    ExportHook(recorder, hook, compiles=job.role.endswith("compiled")).install()
+    ExportHook(recorder, hook, job.role.endswith("compiled"), job.settings.get("backend")).install()
     watch_autograd(recorder)
     watch_hooks(recorder)
     if job.role == "perturbed":

@@ -1,7 +1,8 @@
 """Replace the exporters of torch for one run: what they make is recorded like what ``torch.compile`` makes.
 
-A call of ``torch.export.export(...).module()`` is recorded as a call of the module that was exported. In an eager run
-it is that module.
+A call of ``torch.export.export(...).module()``, or of a model that AOTInductor compiled, is recorded as a call of the
+module that was exported. In an eager run it is that module. With a lesser backend than inductor, AOTInductor gives back
+what was exported.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from typing import Any, Callable, Dict, Tuple
+import tempfile
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import torch
 
 from ..capture.recording import Recorder, skip_frame
 from .compile_hook import CompileHook
@@ -19,28 +23,34 @@ _OPTIONS: Dict[str, Any] = {}
 
 
 class ExportHook:
-    """The replacement of the exporters, installed once.
+    """The replacement of the exporters and of AOTInductor, installed once.
 
     Args:
         recorder: leaves out what is made here when it records the script's globals: it differs by its nature.
         hook: the replacement of ``torch.compile``, which numbers and records the calls.
         compiles: False turns exporting off.
+        backend: the backend of the settings; ``None`` leaves the choice to the script.
     """
 
-    def __init__(self, recorder: Recorder, hook: CompileHook, compiles: bool) -> None:
+    def __init__(self, recorder: Recorder, hook: CompileHook, compiles: bool, backend: Optional[str]) -> None:
         self._leave_out = recorder.leave_out
         self._hook = hook
         self._compiles = compiles
+        self._lowers = compiles and backend in (None, "inductor")
         self._targets: Dict[int, Tuple[Any, Any]] = {}  # by the id of a program or module, which is held
         self._packages: Dict[Any, Tuple[Any, Any]] = {}  # the target and the program, by the name of the file
 
     def install(self) -> None:
         """Replace the entry points that this torch has."""
-        export = sys.modules.get("torch.export")
+        export, inductor, private = map(sys.modules.get, ("torch.export", "torch._inductor", "torch._export"))
         for name in _EXPORTERS:
             self._replace(export, name, self._export)
         self._replace(export, "save", self._save)
         self._replace(export, "load", self._load)
+        self._replace(inductor, "aot_compile", self._compile_package)
+        self._replace(inductor, "aoti_compile_and_package", self._compile_package)
+        self._replace(inductor, "aoti_load_package", self._load_package)
+        self._replace(private, "aot_load", self._load_package)
         program = getattr(export, "ExportedProgram", None)
         self._replace(program, "module", self._module_of)
         self._replace(program, "run_decompositions", self._derived)
@@ -108,6 +118,33 @@ class ExportHook:
         if isinstance(program, EagerProgram):
             return program.torchbisect_target, program.torchbisect_program
         return self._target(program), program
+
+    def _compile_package(self, real: Callable[..., Any], program: Any, *args: Any, **kwargs: Any) -> Any:
+        """Replace the two functions that compile a program into a file; return its name."""
+        target = program.torchbisect_target if isinstance(program, EagerProgram) else self._target(program)
+        if target is None or self._lowers:
+            path = self._real(real, program, *args, **kwargs)
+        else:
+            path = kwargs.get("package_path") or os.path.join(tempfile.mkdtemp(), "model.pt2")
+            if isinstance(path, (str, os.PathLike)):
+                with open(path, "wb"):
+                    pass  # scripts look at what was written, or remove it
+        if target is not None:
+            self._packages[_key(path)] = (target, program)
+            self._leave_out(path)
+        return path
+
+    def _load_package(self, real: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
+        """Replace the two functions that load a compiled program."""
+        target, program = self._packages.get(_key(path), (None, None))
+        if target is None or self._lowers:
+            made = self._real(real, path, *args, **kwargs)
+            return made if target is None else self._recorded(target, made)
+        if not self._compiles:
+            return self._recorded(target)
+        if isinstance(program, torch.nn.Module):
+            return program  # its calls are recorded already
+        return self._recorded(target, self._real(type(program).module, program))
 
 
 class EagerProgram:
