@@ -7,6 +7,7 @@ its start time. A folder has a lock. So nothing of a living run is removed, howe
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 
 from torchbisect.containers.process.processes import sweep_processes
@@ -18,16 +19,21 @@ from torchbisect.core.errors import TorchbisectError
 _PATIENCE = 10.0
 #: Seconds for a connection to an engine that only a dead run needed.
 _ENGINE_TIMEOUT = 5
+_BETWEEN_ROUNDS = 4.0
 
 
-def sweep() -> None:
-    """Remove what dead runs left; what can't be removed now is left for the next command."""
+def sweep(engine_rounds: int = 1) -> None:
+    """Remove what dead runs left; what can't be removed now is left for the next command.
+
+    ``engine_rounds`` looks are taken at each engine that a dead run used: one that died a moment ago may have asked for
+    a container that is still being made.
+    """
     until = time.monotonic() + _PATIENCE
     with contextlib.suppress(OSError):
         while sweep_processes() and time.monotonic() < until:
             pass
     with contextlib.suppress(TorchbisectError, OSError):
-        sweep_run_folders(_sweep_engine)
+        sweep_run_folders(functools.partial(_sweep_engine, rounds=engine_rounds))
 
 
 def sweep_engine(variables: dict[str, str] | None = None) -> None:
@@ -46,6 +52,9 @@ def sweep_engine(variables: dict[str, str] | None = None) -> None:
             engine.close()
 
 
-def _sweep_engine(note: str) -> None:
+def _sweep_engine(note: str, rounds: int) -> None:
     with contextlib.suppress(DecodeError):  # a run that was killed while it wrote had not reached its engine yet
-        sweep_engine(decode(dict[str, str], read_object(note), "note"))
+        variables = decode(dict[str, str], read_object(note), "note")
+        for number in range(rounds):
+            time.sleep(_BETWEEN_ROUNDS if number else 0)
+            sweep_engine(variables)

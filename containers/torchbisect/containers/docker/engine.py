@@ -11,8 +11,11 @@ import json
 import os
 import platform
 import tarfile
+import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,8 @@ from torchbisect.core.errors import DiskFull, InputError, MachineError, Torchbis
 LABEL = "torchbisect"
 #: Label with the host and process that made a container, so that a later run can tell if its maker is dead.
 OWNER_LABEL = "torchbisect.owner"
+# Label with the name of the connection over which a container was made; with its end the container goes too.
+_CONNECTION_LABEL = "torchbisect.connection"
 
 #: The variable that names the network of installs and of image builds, such as ``host``, if the engine's default does
 #: not work.
@@ -38,6 +43,8 @@ NETWORK_VARIABLE = "TORCHBISECT_DOCKER_NETWORK"
 
 #: Seconds that an engine may take for one answer: a download of gigabytes prints no progress.
 _SILENCE = 3600
+# Seconds that the end of a connection waits for a container that is being made.
+_MAKING = 60.0
 #: Variables that name an engine.
 _ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH")
 _ENDED_LONG_AGO = datetime.timedelta(hours=1)
@@ -62,6 +69,8 @@ class Engine:
         ``runtime`` is the engine's name of an OCI runtime for all containers, such as ``runsc``.
         """
         self._runtime = runtime
+        self._name = uuid.uuid4().hex
+        self._being_made: set[threading.Thread] = set()
         self._variables = {name: os.environ[name] for name in _ENGINE_VARIABLES if name in os.environ}
         self._variables = self._variables if variables is None else variables
         try:
@@ -92,7 +101,7 @@ class Engine:
         """
         named: dict[str, Any] = {} if self._runtime is None else {"runtime": self._runtime}
         try:
-            container = self.client.containers.create(image, **named, **options)
+            container = self._created(lambda: self.client.containers.create(image, **named, **options))
         except docker.errors.APIError as error:
             if not named or "runtime" not in str(error.explanation):
                 raise
@@ -106,6 +115,23 @@ class Engine:
             remove(container)
             raise
         return container
+
+    def _created(self, create: Callable[[], Container]) -> Container:
+        """Have the engine make a container, in a thread of its own: an interrupt loses none that is being made."""
+        made: Future[Container] = Future()
+
+        def work() -> None:
+            try:
+                made.set_result(create())
+            except BaseException as error:
+                made.set_exception(error)
+            finally:
+                self._being_made.discard(thread)
+
+        thread = threading.Thread(target=work, daemon=True, name="torchbisect-create")
+        self._being_made.add(thread)
+        thread.start()
+        return made.result()
 
     def _runtimes(self) -> str:
         known = self.information.get("Runtimes")
@@ -136,7 +162,7 @@ class Engine:
         if not note.exists():
             with disk_errors(note):
                 note.write_text(json.dumps(self._variables), encoding="utf-8")
-        return {LABEL: purpose, OWNER_LABEL: f"{_machine()}/{owner()}"}
+        return {LABEL: purpose, OWNER_LABEL: f"{_machine()}/{owner()}", _CONNECTION_LABEL: self._name}
 
     def sweep(self) -> int:
         """Remove the containers that dead runs on this host left; return their number."""
@@ -150,7 +176,16 @@ class Engine:
         return removed
 
     def close(self) -> None:
-        """Close the connection."""
+        """Remove the containers that were made over this connection and are left, and close it.
+
+        An interrupt may have come between the making of a container and the block that removes it.
+        """
+        for thread in list(self._being_made):
+            thread.join(_MAKING)
+        with contextlib.suppress(*ENGINE_EXCEPTIONS):
+            mine: dict[str, Any] = {"label": f"{_CONNECTION_LABEL}={self._name}"}
+            for container in self.client.containers.list(all=True, filters=mine, ignore_removed=True):
+                remove(container)
         with contextlib.suppress(*ENGINE_EXCEPTIONS):
             self.client.close()
 

@@ -30,7 +30,7 @@ while data := os.read(0, 64):
 if not said:
     sys.path[:] = json.loads(sys.argv[1])
     from torchbisect.containers.leftovers import sweep
-    sweep()
+    sweep(engine_rounds=3)
 """
 
 _lock = threading.Lock()
