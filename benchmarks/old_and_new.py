@@ -81,7 +81,9 @@ class Cost:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("pythons", nargs=2, metavar="PYTHON", help="of the old and of the new checkout")
+    parser.add_argument(
+        "pythons", nargs=2, metavar="PYTHON", type=os.path.abspath, help="of the old and the new checkout"
+    )
     parser.add_argument("--torch", default="2.13.0")
     parser.add_argument("--image", help="as the command's own --image")
     parser.add_argument("--sandbox", choices=("venv", "docker"), action="append", help="default: both")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from foreign_modules import fill_with_modules
 from planted import planted
@@ -28,7 +30,16 @@ COUNT = 8
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of temporary files of all nodes and of the command."""
+    folder = tmp_path.with_name("nodes")
+    folder.mkdir(exist_ok=True)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, temporary: Path) -> Iterator[Any]:
     """Start two local nodes with one CPU each."""
     from ray.cluster_utils import Cluster
 
@@ -42,7 +53,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made.shutdown()
 
 
-def test_the_death_of_a_node_loses_no_result(cluster: Any, tool: Tool, tmp_path: Path) -> None:
+def test_the_death_of_a_node_loses_no_result_and_leaves_nothing(
+    cluster: Any, tool: Tool, tmp_path: Path, temporary: Path
+) -> None:
     assert cluster.address.startswith("127.0.0.1:")
     scripts = tool.folder / "scripts"
     scripts.mkdir()
@@ -58,12 +71,18 @@ def test_the_death_of_a_node_loses_no_result(cluster: Any, tool: Tool, tmp_path:
     )
     assert process.stderr is not None
     killed, lines = False, []
+    workers: list[psutil.Process] = []
     for line in process.stderr:
         lines.append(line)
         if line.startswith("[2/") and not killed:
             (node,) = cluster.worker_nodes
             cluster.remove_node(node, allow_graceful=False)
             killed = True
+        if line.startswith("[4/"):
+            workers = [one for one in psutil.process_iter(["name"]) if one.info["name"].startswith("ray::run")]
+            for one in workers:
+                one.kill()
+    assert workers, "a process of the other node is killed in the middle of a task"
     assert process.wait(timeout=60) == 0, "".join(lines)
     assert killed
     assert imported.read_text() == "", "a file where the user works was a module of the tool"
@@ -78,6 +97,26 @@ def test_the_death_of_a_node_loses_no_result(cluster: Any, tool: Tool, tmp_path:
     )
     assert again.returncode == 0, "nothing is left to ask, so no cluster is needed"
     assert "0 of them new, 0 to run" in again.stderr
+    until = time.monotonic() + 30
+    while (of_nodes(temporary, "torchbisect") or left_in(temporary)) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert (of_nodes(temporary, "torchbisect"), left_in(temporary)) == ([], [])
+
+
+def of_nodes(temporary: Path, word: str) -> list[psutil.Process]:
+    """Return the processes of all nodes with a word in their command line."""
+    found = []
+    for one in psutil.process_iter():
+        try:
+            if one.environ().get("TMPDIR") == str(temporary) and any(word in part for part in one.cmdline()):
+                found.append(one)
+        except psutil.Error:
+            continue
+    return found
+
+
+def left_in(temporary: Path) -> list[Path]:
+    return [path for path in temporary.iterdir() if path.name.startswith("torchbisect")]
 
 
 def test_a_ledger_is_asked_on_two_workers_and_on_a_cluster(cluster: Any, tool: Tool) -> None:
