@@ -170,7 +170,8 @@ def test_streams_that_are_closed(shell: str, tmp_path: Path) -> None:
     assert ended("raise ValueError", tmp_path, shell).returncode == Exit.MACHINE
 
 
-def test_an_interrupt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_an_interrupt_and_a_request_to_end(number: signal.Signals) -> None:
     program = _PROGRAM.format(body="print('ready', flush=True)\n    import time; time.sleep(60)")
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -178,9 +179,15 @@ def test_an_interrupt(tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     errors = process.communicate(timeout=30)[1]
     assert (process.returncode, errors) == (Exit.INTERRUPTED, "torchbisect: interrupted\n")
+
+
+def test_a_closed_terminal_is_ignored_after_nohup(tmp_path: Path) -> None:
+    body = "import signal\nos.kill(os.getpid(), signal.SIGHUP)\nprint('on')"
+    done = ended(body, tmp_path, before="trap '' HUP;")
+    assert (done.returncode, done.stdout) == (Exit.FINISHED, "on\n"), done.stderr
 
 
 @pytest.mark.parametrize("module", ["torchbisect", "torchbisect.cli.main"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from typing import Any
 
 import pytest
@@ -67,16 +65,3 @@ def test_what_was_found_before_ctrl_c_is_on_disk(run: Run) -> None:
     assert report["minimal"]["source"] == result.minimal == "print('one')\n"
     assert report["bisect"] is None
     assert "print('one')" in (result.out / "report.md").read_text()
-
-
-@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGHUP])
-def test_a_request_to_end_is_taken_like_ctrl_c(run: Run, name: signal.Signals) -> None:
-    def request(asked: Asked) -> None:
-        if asked.build == "2.7.0":
-            os.kill(os.getpid(), name)
-
-    before = signal.getsignal(name)
-    result = run(Table(RELEASES, on_question=request))
-    assert result.code == Exit.INTERRUPTED
-    assert result.report["state"] == "interrupted"
-    assert signal.getsignal(name) is before

@@ -14,12 +14,13 @@ import errno
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -66,7 +67,8 @@ def run_command(load: Callable[[], Any], arguments: Sequence[str] | None = None,
     words = list(sys.argv[1:] if arguments is None else arguments)
     typed = words[: words.index("--")] if "--" in words else words
     _JSON_ASKED.set("--json" in typed)
-    status = _status(load, arguments, extra)
+    with signals_as_interrupts():
+        status = _status(load, arguments, extra)
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -78,6 +80,23 @@ def run_command(load: Callable[[], Any], arguments: Sequence[str] | None = None,
 def expect_json() -> None:
     """Write an error to standard output as JSON too, for a program that reads it there."""
     _JSON_ASKED.set(True)
+
+
+@contextlib.contextmanager
+def signals_as_interrupts() -> Iterator[None]:
+    """Take a request to end (``kill``, ``timeout``, a closed terminal) like Ctrl-C, so that the results are kept.
+
+    One that is ignored, as after ``nohup``, stays so.
+    """
+    requests = (signal.SIGTERM, signal.SIGHUP)
+    taken = [number for number in requests if signal.getsignal(number) == signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _status(load: Callable[[], Any], arguments: Sequence[str] | None, extra: dict[str, Any]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -114,7 +113,7 @@ class Pipeline:
         Raises:
             TorchbisectError: a stage failed; the results of those before it are on disk.
         """
-        with signals_as_interrupts(), ExitStack() as stack:
+        with ExitStack() as stack:
             stack.enter_context(self._display.working(self._options.command.capitalize()))
             if self._options.profile:
                 spans = stack.enter_context(collected())
@@ -335,18 +334,3 @@ class Pipeline:
 
     def _save(self) -> None:
         self.written = self._session.workspace.save(self._builder.report())
-
-
-@contextmanager
-def signals_as_interrupts() -> Iterator[None]:
-    """Take a request to end (``kill``, a closed terminal) like Ctrl-C, so that the results so far are kept."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {name: signal.signal(name, interrupt) for name in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)

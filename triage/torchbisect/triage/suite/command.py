@@ -24,7 +24,7 @@ from torchbisect.core.repro import fingerprint
 from torchbisect.pipeline.local_provider import LocalProvider
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.progress import INTERRUPTED, Display
-from torchbisect.pipeline.run import Pipeline, signals_as_interrupts
+from torchbisect.pipeline.run import Pipeline
 from torchbisect.pipeline.script import suite_files
 from torchbisect.pipeline.search_scope import named_build
 from torchbisect.pipeline.shared_resources import SharedResources
@@ -58,7 +58,6 @@ def suite(command: str, options: Options) -> int:
     out = writable_directory(options.out, option="--out")
     with ExitStack() as stack:
         stack.callback(lock_results(out).release)
-        stack.enter_context(signals_as_interrupts())
         folder = unique_folder("files")
         stack.callback(remove_tree, folder)
         shared = SharedResources(Journal(out / JOURNAL))
