@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from planted import planted
 from running import Tool
 
 from torchbisect.triage.database import Database
+from torchbisect.triage.ledger.questions import Asks
 from torchbisect.triage.ledger.state import Edge, State, is_newer
 from torchbisect.triage.ledger.store import Ledger, WatchedBug
 
@@ -26,7 +28,10 @@ OUT = "torchbisect-triage"
 #: Named by ``make test-corpus`` alone: seven releases of 6 GB each are installed.
 CORPUS = Path(os.environ.get("TORCHBISECT_CORPUS") or "-")
 RELEASES = ("2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0")
-KILLED_AT = "2.8.0"
+#: The kind of question with whose first answer, or with that of the middle bug, the watch is killed.
+KILLED_AT = {"2.7.1": Asks.EDGE, "2.8.0": Asks.BUG, "2.9.1": Asks.CONTROL}
+#: On this torch nothing is compiled, so every script agrees.
+BREAK = "OptimizeContext.__call__ = lambda self, function: function"
 #: At least two builds at once: the one that is asked, and the last bad one.
 LIMIT = ("--cache-limit", os.environ.get("TORCHBISECT_TEST_CACHE_LIMIT", "24GB"))
 
@@ -63,9 +68,11 @@ def triage(tool: Tool, *words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def killed_in_the_middle(tool: Tool, build: str, *words: str, at: str) -> int:
+def killed_in_the_middle(tool: Tool, build: str, *words: str, at: str, asks: Asks = Asks.BUG) -> int:
     """Kill a watch with its question ``at`` answered, and return the number of answers that it has kept."""
-    tool.stopped("watch", *LIMIT, "-v", *words, OUT, at=lambda line: f"bug {at}" in line, by=signal.SIGKILL)
+    answered = re.compile(rf"\b{asks} {at} on torch")
+    stop = {"at": answered.search, "by": signal.SIGKILL, "timeout": 3000}
+    tool.stopped("watch", *LIMIT, "-v", *words, OUT, **stop)
     return answers(tool, build)
 
 
@@ -101,14 +108,14 @@ def test_five_releases_in_order(tool: Tool) -> None:
             shutil.copy(CORPUS / name.removesuffix(".py") / "repro.py", scripts / name)
         if any(scripts.iterdir()):
             triage(tool, "--torch", release, "--out", OUT, scripts.name)
-        if release == KILLED_AT:
-            middle = sorted(bugs(tool))[len(bugs(tool)) // 2]
-            kept = killed_in_the_middle(tool, release, "--torch", release, at=middle)
-            assert 0 < kept < len(bugs(tool)), "the kill was not in the middle"
-            done = watch(tool, "--torch", release)
-            assert f"{len(bugs(tool))} bugs, {len(bugs(tool)) - kept} to ask" in done.stderr
-        else:
-            watch(tool, "--torch", release)
+        count, kept = len(bugs(tool)), 0
+        if release in KILLED_AT:
+            middle = KILLED_AT[release] is Asks.BUG
+            at = sorted(bugs(tool))[count // 2] if middle else r"\S+"
+            kept = killed_in_the_middle(tool, release, "--torch", release, at=at, asks=KILLED_AT[release])
+            assert 0 < kept < count if middle else kept == count, "the kill was at another moment"
+        done = watch(tool, "--torch", release)
+        assert f"{len(bugs(tool))} bugs, {len(bugs(tool)) - kept} to ask" in done.stderr
         for name, one in bugs(tool).items():
             asked = RELEASES[RELEASES.index(came[name]) : number + 1]
             assert one.standing.state is expected_state(known[name], asked), (release, name, one.standing)
@@ -121,6 +128,11 @@ def test_five_releases_in_order(tool: Tool) -> None:
     assert "0 to ask" in again.stderr
     assert "0 questions in this run" in again.stdout
     assert bugs(tool) == before
+
+    python = planted(tool.folder / "broken", "2.10.1", BREAK)
+    done = watch(tool, "--python", str(python), "--torch", "installed")
+    assert "torch 2.10.1 fails its health check" in done.stderr
+    assert (bugs(tool), answers(tool, "2.10.1")) == (before, 0)
 
 
 @pytest.mark.torch
@@ -163,7 +175,7 @@ def test_a_planted_broken_build_changes_no_state(tool: Tool) -> None:
     shutil.copy(WATCHED / "except-runtimeerror.py", scripts)
     done = tool.run("triage", "--no-bisect", "--no-minimize", "--torch", "installed", "scripts")
     assert done.returncode == 0, done.stderr
-    python = planted(tool.folder / "broken", "2.13.8", "OptimizeContext.__call__ = lambda self, function: function")
+    python = planted(tool.folder / "broken", "2.13.8", BREAK)
     told = subprocess.run(
         [str(python), "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True, check=True
     )

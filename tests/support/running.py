@@ -47,7 +47,9 @@ class Tool:
             stdin=subprocess.DEVNULL,
         )
 
-    def stopped(self, *words: str, at: Callable[[str], bool], by: signal.Signals) -> tuple[int, str]:
+    def stopped(
+        self, *words: str, at: Callable[[str], bool], by: signal.Signals, timeout: float = 600
+    ) -> tuple[int, str]:
         """Type it, and send a signal as soon as a line of its standard error says ``at``.
 
         Returns the exit status and standard error. A kill is sent to that one process alone, as the kernel's
@@ -61,7 +63,7 @@ class Tool:
             stderr=subprocess.PIPE,
             text=True,
         )
-        watchdog = threading.Timer(600, process.kill)
+        watchdog = threading.Timer(timeout, process.kill)
         watchdog.start()
         lines: list[str] = []
         sent = False
