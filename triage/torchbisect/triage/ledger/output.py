@@ -114,6 +114,7 @@ def _table(history: History, run: Watch, written: Sequence[Path]) -> RenderableT
         grid.add_row(Text(one_line(name, 80)), now, *cells)
     counts = Counter(one.standing.state for one in history.bugs)
     words = ", ".join(f"{counts[state]} {state}" for state in State if counts[state])
-    lines: list[RenderableType] = [Text(f"{len(history.bugs)} bugs: {words}; {run.asked} questions in this run")]
+    asked = f"{run.asked} question{'s' if run.asked != 1 else ''} in this run"
+    lines: list[RenderableType] = [Text(f"{len(history.bugs)} bugs: {words}; {asked}")]
     lines += [Text(f"written {path}", "dim") for path in written]
     return Group(grid, Text(), *lines)

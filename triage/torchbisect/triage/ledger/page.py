@@ -105,7 +105,8 @@ def _last_run(runs: Sequence[Run]) -> str:
     if not runs:
         return ""
     last = runs[-1]
-    return f"The last run began on {last.started[:10]} and asked {last.asked} questions in {last.seconds:.0f} s."
+    asked = f"{last.asked} question{'s' if last.asked != 1 else ''}"
+    return f"The last run began on {last.started[:10]} and asked {asked} in {last.seconds:.0f} s."
 
 
 def _row(
