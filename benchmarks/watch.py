@@ -7,8 +7,8 @@ TRIAGE is the folder of a triage. Its bugs are copied until there are ``--copies
 own, so that no answer of one serves another. The first build is asked in one go. On the second the command is killed
 when half of the bugs are answered, and given again. Seconds are those of the wall and, because other programs may run
 beside, of the processors. Memory is the most that all processes of the command held at once, as the kernel shares it
-out among them (PSS). With ``--python`` the builds are those that two Pythons have installed. The last line is the plan
-of one night for ``--bugs`` bugs.
+out among them (PSS). With ``--python`` the builds are those that two Pythons have installed. The last lines are the
+plan of one night for ``--bugs`` bugs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pathlib import Path
 
 import psutil
 
+from torchbisect.core.footprint import CPU, CUDA
 from torchbisect.triage.database import Database
 from torchbisect.triage.ledger.reports import bugs_to_watch
 from torchbisect.triage.ledger.store import Ledger, WatchedBug
@@ -81,8 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"  the same command once more: {again.wall:.1f} s of wall and {again.processor:.1f} s of processors in all"
         )
-        print(f"{options.bugs} bugs in a night: {options.bugs * whole.wall / count / 3600:.1f} h of wall,", end=" ")
-        print(f"{options.bugs * whole.processor / count / 3600:.1f} h of processors, {options.workers} workers")
+        _print_plan(options.bugs, options.workers, whole, count)
     finally:
         shutil.rmtree(folder)
     return 0
@@ -90,6 +90,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _per_bug(cost: Cost, count: int) -> str:
     return f"{cost.wall / count:.2f} s of wall and {cost.processor / count:.2f} s of processors a bug"
+
+
+def _print_plan(bugs: int, workers: int, cost: Cost, count: int) -> None:
+    """Print what a night costs from the cost of ``count`` bugs, and the sizes of the installs beside it."""
+    wall, processor = (bugs * seconds / count / 60 for seconds in (cost.wall, cost.processor))
+    print(f"{bugs} bugs in a night: {wall:.0f} min of wall, {processor:.0f} min of processors, {workers} workers")
+    for name, size in (("CPU", CPU), ("CUDA", CUDA)):
+        download, disk = size.download + size.shared_download, size.installed + size.shared_installed
+        print(f"  one install for {name}: {download / 1e9:.1f} GB to download, {disk / 1e9:.1f} GB of disk")
+    print("  a night has one install, and a second one, of the last bad build, if a bug seems to be gone")
 
 
 def _copy(triage: Path, folder: Path, most: int) -> int:
