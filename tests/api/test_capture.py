@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from torchbisect.api import capture, watch_compile  # noqa: E402
+from torchbisect.api.capture.compile_options import compile_options  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -110,6 +112,21 @@ def test_a_compiled_function_and_a_step_are_decorated(tmp_path: Path) -> None:
     step(torch.randn(4, 8))
     assert scripts(tmp_path / "a") == ["refused-call-1"]
     assert scripts(tmp_path / "b") == ["Smoothed-call-1"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, {}),
+        ({"backend": "aot_eager"}, {"backend": "aot_eager"}),
+        ({"backend": "eager", "dynamic": True}, {"backend": "eager", "dynamic": True}),
+        ({"dynamic": False, "mode": "reduce-overhead"}, {"dynamic": False, "options": {"triton.cudagraphs": True}}),
+    ],
+)
+def test_the_options_of_what_was_compiled_before(given: dict[str, Any], found: dict[str, Any]) -> None:
+    """The call is made again as the program compiled it."""
+    assert compile_options(torch.compile(doubled, **given)) == found
+    assert compile_options(torch.compile(Smoothed(2, 1), **given)) == found
 
 
 def test_an_environment_variable_turns_it_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

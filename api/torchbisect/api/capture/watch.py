@@ -18,6 +18,7 @@ import torch
 import torch._dynamo
 
 from torchbisect.api.capture.call_copy import copied_call, has_nan, kept_generators, may_differ, versions
+from torchbisect.api.capture.compile_options import compile_options
 from torchbisect.api.check_options import CheckOptions
 from torchbisect.api.checked_call import checked_call
 from torchbisect.probe.agent.capture.exceptions import is_out_of_memory
@@ -176,18 +177,6 @@ def watched_compiler(watch: Watch) -> Iterator[None]:
         yield
     finally:
         torch.compile, kind.__call__ = real_compile, real_call
-
-
-def compile_options(compiled: Any) -> dict[str, Any]:
-    """Return the options of a compiled callable, as far as it knows them: its backend, and dynamic shapes."""
-    context = getattr(compiled, "dynamo_ctx", None)
-    backend = getattr(context, "callback", None) or getattr(compiled, "_torchdynamo_orig_backend", None)
-    for _ in range(5):
-        name = getattr(backend, "compiler_name", None)
-        if isinstance(name, str):
-            return {} if name == "inductor" else {"backend": name}
-        backend = getattr(backend, "_torchdynamo_orig_backend", None)
-    return {}
 
 
 def _copied(target: Any, args: Any, kwargs: Any) -> Any:
