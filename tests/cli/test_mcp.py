@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import anyio
 import pytest
-from installed_bugs import MAXLEN
+from installed_bugs import MAXLEN, WINDOWS
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -93,24 +93,25 @@ def test_an_issue_is_read(tmp_path: Path) -> None:
 @pytest.mark.torch
 @pytest.mark.e2e
 @pytest.mark.long
-def test_a_check_and_a_minimal_script(tmp_path: Path) -> None:
-    """A bug of the installed torch: the verdict, and the few lines that fail by themselves; progress came meanwhile."""
+@pytest.mark.parametrize("torch", ["installed", "2.8.0"])
+def test_a_check_and_a_minimal_script(tmp_path: Path, cache: Path, torch: str) -> None:
+    """A bug of every torch: the verdict, and the few lines that fail by themselves; progress came meanwhile."""
     progress: list[str] = []
 
     async def note(done: float, total: float | None, message: str | None) -> None:
         progress.append(message or "")
 
     async def use(client: Client) -> tuple[dict[str, Any], dict[str, Any]]:
-        call = {"source": MAXLEN.format(length=0), "torch": "installed", "sandbox": "venv"}
+        call = {"source": WINDOWS.format(step=4), "torch": torch, "sandbox": "venv"}
         checked = await client.call_tool("check", call, progress_callback=note)
         return told(checked), told(await client.call_tool("minimize", call))
 
-    checked, shrunk = asked(tmp_path, tmp_path / "cache", use)
+    checked, shrunk = asked(tmp_path, cache, use)
     assert (checked["exit_code"], checked["report"]["verdict"]) == (0, "mismatch")
     assert any("Observe" in line for line in progress), progress
     assert shrunk["exit_code"] == 0, shrunk["messages"]
-    minimal = tmp_path / "torchbisect-out/minimal.py"
-    assert "maxlen=0" in minimal.read_text()
+    assert shrunk["report"]["minimal"]["stands_alone"]
+    assert "unfold" in (tmp_path / "torchbisect-out/minimal.py").read_text()
 
 
 @pytest.mark.torch
