@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -35,7 +36,7 @@ def asked(folder: Path, cache: Path, use: Callable[[Client], Awaitable[T]]) -> T
             command=sys.executable,
             args=["-m", "torchbisect", "mcp"],
             cwd=str(folder),
-            env={"TORCHBISECT_CACHE_DIR": str(cache)},
+            env={**os.environ, "TORCHBISECT_CACHE_DIR": str(cache)},  # among them where packages come from
         )
         async with Client(stdio_client(parameters)) as client:
             return await use(client)
