@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from torchbisect.core.printable import without_invisible
 from torchbisect.core.scrub import HIDDEN, Scrubber, known_secrets, scrub, scrub_secrets
 
 ALPHANUMERIC = string.ascii_letters + string.digits
@@ -196,6 +197,36 @@ def test_the_argument_of_a_secret_option_is_removed_wherever_it_stands(words: tu
     assert found == {SURE}
     assert Scrubber(found)(f"logged in with '{SURE}'") == "logged in with '****'"
     assert known_secrets({}, ["--token", "--verbose"]) == set()
+
+
+INVISIBLE = (
+    "\x1b[0m",
+    "\x1b]0;\x07",
+    "\x1b[38;5;196m",
+    "\x00",
+    "\x7f",
+    "\x9b",
+    "\u200b",
+    "\u00ad",
+    "\u202e",
+    "\ufeff",
+    "\ufe0f",
+)
+
+
+@given(TOKENS, st.lists(st.tuples(st.integers(1, 30), st.sampled_from(INVISIBLE)), min_size=1, max_size=4))
+def test_a_token_with_invisible_parts_is_removed(token: str, parts: list[tuple[int, str]]) -> None:
+    """Colors of a log may stand inside of a token, and a page or a terminal does not show them."""
+    spoiled = token
+    for place, part in sorted(parts, reverse=True):
+        spoiled = spoiled[:place] + part + spoiled[place:]
+    found = scrub(f"using {spoiled} now")
+    assert token[8:] not in without_invisible(found)
+    assert scrub(found) == found
+
+
+def test_colors_stay_where_nothing_is_hidden() -> None:
+    assert scrub("\x1b[31mwrong\x1b[0m result\u200b") == "\x1b[31mwrong\x1b[0m result\u200b"
 
 
 def test_the_lines_of_a_secret_variable() -> None:

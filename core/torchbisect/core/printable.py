@@ -26,9 +26,18 @@ def clean(text: str) -> str:
     return _UNUSUAL.sub(_escape_invisible, text)
 
 
+def without_invisible(text: str) -> str:
+    """Return the text without terminal sequences and invisible characters other than spaces, tabs and newlines."""
+    return _UNUSUAL.sub(lambda found: found.group() if _is_visible(found.group()) else "", _ANSI.sub("", text))
+
+
+def _is_visible(character: str) -> bool:
+    return unicodedata.category(character)[0] != "C" and character not in _INVISIBLE
+
+
 def _escape_invisible(found: re.Match[str]) -> str:
     character = found.group()
-    if unicodedata.category(character)[0] == "C" or character in _INVISIBLE:
+    if not _is_visible(character):
         code = ord(character)
         if code > 0xFFFF:
             return f"\\U{code:08x}"

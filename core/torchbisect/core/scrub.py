@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
+from torchbisect.core.printable import without_invisible
 from torchbisect.core.secret_forms import ENCODED_PATTERNS, END, PARAMETER, PATTERNS, SECRET_OPTION
 
 #: The text in place of a secret.
@@ -58,7 +59,13 @@ class Scrubber:
         self._home = re.compile(rf"(?<![\w.~…*-]){re.escape(home)}(?![\w.-])") if home.startswith("/") else None
 
     def secrets(self, text: str) -> str:
-        """Return the text without secrets."""
+        """Return the text without secrets, and without its invisible parts if a secret shows once these are dropped."""
+        text = self._until_stable(text)
+        bare = without_invisible(text)
+        hidden = text if bare == text else self._until_stable(bare)
+        return text if hidden == bare else hidden
+
+    def _until_stable(self, text: str) -> str:
         for _ in range(_MOST_PASSES):
             before, text = text, self._pass(text)
             if text == before:
