@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from torchbisect.bisect.sources.selection import parse_build
 from torchbisect.core.errors import InputError
@@ -73,10 +74,17 @@ def check_names(options: Mapping[str, Any]) -> None:
         )
     for option, urls in (("index-url", (options["index_url"],)), ("extra-index-url", options["extra_index_urls"])):
         for url in urls:
-            if url is not None and not _INDEX.fullmatch(url) and not os.path.isdir(_path(url)):
+            if url is not None and not _is_address(url) and not os.path.isdir(_path(url)):
                 raise InputError(
                     f"--{option} {_shown(url)}: this is neither an address nor a folder; write {_EXAMPLES[option]}, say"
                 )
+
+
+def _is_address(url: str) -> bool:
+    try:
+        return bool(_INDEX.fullmatch(url)) and urlsplit(url).port != 0
+    except ValueError:  # the port is no number, or the brackets of an IPv6 address are not closed
+        return False
 
 
 def _named(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
