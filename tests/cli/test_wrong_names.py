@@ -45,7 +45,10 @@ CASES = [
     *((option, value) for option in ("--out", "--cache-dir") for value in ("", LONG, "x/" * 3000, " ", "\t")),
     *(("--python", value) for value in ("", " ", "a b", LONG, "nowhere/python", "日本語", "ok.py", "notests", "a\0b")),
     *(("--git", value) for value in ("", " ", "a b", "nowhere", LONG, "ext::sh -c ls", "-x", "ok.py", "日本語")),
-    *(("--index-url", value) for value in ("", " ", "a b", "pypi", LONG, "ftp://h/simple", "https://", "-x", "https://h:x")),
+    *(
+        ("--index-url", value)
+        for value in ("", " ", "a b", "pypi", LONG, "ftp://h/simple", "https://", "-x", "https://h:x")
+    ),
     *(("--extra-index-url", value) for value in ("", "a b", "nowhere/simple", "ok.py")),
     *(("--files", value) for value in ("", LONG, "a\0b")),
     # Packages, and what click itself checks.
