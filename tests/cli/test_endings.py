@@ -174,7 +174,11 @@ def test_streams_that_are_closed(shell: str, tmp_path: Path) -> None:
 def test_an_interrupt_and_a_request_to_end(number: signal.Signals) -> None:
     program = _PROGRAM.format(body="print('ready', flush=True)\n    import time; time.sleep(60)")
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # the tests may run after nohup
     )
     assert process.stdout is not None
     process.stdout.readline()

@@ -62,6 +62,7 @@ def typed(
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may run after nohup
             )
         )
         return begun[-1]
