@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,12 +31,11 @@ COUNT = 8
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of temporary files of all nodes and of the command."""
-    folder = tmp_path.with_name("nodes")
-    folder.mkdir(exist_ok=True)
-    monkeypatch.setenv("TMPDIR", str(folder))
-    return folder
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of temporary files of all nodes and of the command; the path of a socket has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="nodes-", ignore_cleanup_errors=True) as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
 
 
 @pytest.fixture
