@@ -169,3 +169,22 @@ def test_a_database_that_is_no_file_or_too_large(tmp_path: Path) -> None:
     for name, words in said.items():
         with pytest.raises(InputError, match=words):
             Database(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE photos (x)",
+        "CREATE TABLE issue (id INTEGER, body TEXT)",
+        "CREATE TABLE bug (id INTEGER)",
+        "CREATE TABLE issue (name TEXT PRIMARY KEY)",
+    ],
+)
+def test_a_database_of_another_program_stays_as_it_is(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "theirs.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="not a database of torchbisect"):
+        Database(path)
+    assert path.read_bytes() == before

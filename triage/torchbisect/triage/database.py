@@ -54,6 +54,7 @@ class Database:
         with self.errors_explained():
             self._connection = sqlite3.connect(path, timeout=30.0)
             self._check_schema()
+            self._check_owner()
             version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
             if version > VERSION:
                 self._connection.close()
@@ -79,6 +80,19 @@ class Database:
             self._connection.close()
             name = one_line(str(computed[0]), 60)
             raise InputError(f"{self.path}: {name!r} computes something when read: remove it, or name another --out")
+
+    def _check_owner(self) -> None:
+        """Refuse the database of another program, which has tables but not that of the issues. Raise ``InputError``."""
+        tables = self._connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' LIMIT 1").fetchone()
+        columns = {row[1] for row in self._connection.execute("PRAGMA table_info(issue)")}
+        if tables and not {"name", "state"} <= columns:
+            self._connection.close()
+            raise self._foreign()
+
+    def _foreign(self) -> InputError:
+        return InputError(
+            f"{self.path} is not a database of torchbisect triage: name another --out, or with watch a triage's folder"
+        )
 
     def __enter__(self) -> Database:
         return self
@@ -134,7 +148,7 @@ class Database:
         except sqlite3.Error as error:
             said = str(error)
             if any(words in said for words in _NO_DATABASE):
-                raise InputError(f"{self.path} is not a database of torchbisect triage: name another --out") from error
+                raise self._foreign() from error
             if any(words in said for words in _FULL):
                 message = f"{self.path}: the disk is full; free some space, then run the same command again"
                 raise DiskFull(message) from error
