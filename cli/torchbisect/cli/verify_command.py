@@ -16,6 +16,9 @@ from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.verify import verify
 from torchbisect.reports.sanitize import without_machine_paths
 
+#: The most files that are named on the terminal; ``--json`` has them all.
+_MOST_LISTED = 12
+
 
 def verify_patch(options: Options, patch: str | None, *, revert: bool, also: Sequence[Path]) -> Exit:
     """Show the effect of a patch, and return the exit code.
@@ -34,11 +37,16 @@ def verify_patch(options: Options, patch: str | None, *, revert: bool, also: Seq
             patched = "reverted" if found.reverted else "with the patch"
             rows = [(one.script, one.without, one.patched, str(one.effect)) for one in found.scripts]
             print_table([("script", "without", patched, "effect"), *(tuple(map(_shown, row)) for row in rows)])
-            click.echo(_shown(f"{'taken back from' if found.reverted else 'applied to'}: {', '.join(found.files)}"))
+            click.echo(_shown(f"{'taken back from' if found.reverted else 'applied to'}: {_listed(found.files)}"))
             if found.left_out:
-                click.echo(_shown(f"left out, as no installation has it: {', '.join(found.left_out)}"))
+                click.echo(_shown(f"left out, as no installation has it: {_listed(found.left_out)}"))
         click.echo(_shown(found.sentence))
     return found.exit_code
+
+
+def _listed(files: Sequence[str]) -> str:
+    more = len(files) - _MOST_LISTED
+    return ", ".join(files[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _shown(text: str) -> str:

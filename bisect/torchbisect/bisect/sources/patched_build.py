@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from torchbisect.bisect.sources.patch import Patch, apply_patch
-from torchbisect.containers.environment import Environment, Environments
+from torchbisect.containers.environment import Environment, Environments, Process
+from torchbisect.containers.process.processes import LineTooLong
 from torchbisect.core.build import Build
 from torchbisect.core.errors import InstallFailed
 
 _LARGEST_FILE = 8_000_000
+_READ_SECONDS = 300.0
+# Answers each line, a path as JSON, with a line.
 _READ = """
-import base64, importlib.util, os, sys, zlib
+import base64, importlib.util, json, os, sys, zlib
 root = os.path.dirname(os.path.dirname(importlib.util.find_spec("torch").origin))
-path = os.path.join(root, sys.argv[1])
-print("file:", base64.b64encode(zlib.compress(open(path, "rb").read())).decode() if os.path.isfile(path) else "none")
+for line in sys.stdin:
+    path = os.path.join(root, json.loads(line))
+    text = open(path, "rb").read() if os.path.isfile(path) else None
+    print("none" if text is None else "file:" + base64.b64encode(zlib.compress(text)).decode(), flush=True)
 """
 
 
@@ -54,18 +60,25 @@ def patched_layer(base: Environment, patch: Patch, *, reverse: bool) -> dict[str
         )
     if not patch.python:
         raise InstallFailed("no-python", "it changes no file that an installed torch has")
-    originals = {path: text for path in patch.python if (text := _installed_file(base, path)) is not None}
-    return apply_patch(patch, originals, reverse=reverse)
+    return apply_patch(patch, _installed_files(base, patch.python), reverse=reverse)
 
 
-def _installed_file(base: Environment, path: str) -> bytes | None:
-    done = base.run(["-c", _READ, path], timeout=300)
-    kind, _, text = done.output.strip().rpartition("\n")[2].partition(" ")
-    if done.status != 0 or kind != "file:":
-        raise InstallFailed("broken-environment", f"{path} can't be read from torch {base.build}")
-    if text == "none":
-        return None
+def _installed_files(base: Environment, paths: Sequence[str]) -> dict[str, bytes]:
+    """Return the files that an installation has, read by one process of it."""
+    process = base.start(["-c", _READ])
     try:
-        return zlib.decompressobj().decompress(base64.b64decode(text, validate=True), _LARGEST_FILE)
-    except (binascii.Error, zlib.error) as error:
-        raise InstallFailed("broken-environment", f"{path} can't be read from torch {base.build}: {error}") from error
+        return {path: text for path in paths if (text := _installed_file(process, path)) is not None}
+    except (BrokenPipeError, LineTooLong, binascii.Error, zlib.error) as error:
+        raise InstallFailed("broken-environment", f"a file can't be read from torch {base.build}: {error}") from error
+    finally:
+        process.kill()
+
+
+def _installed_file(process: Process, path: str) -> bytes | None:
+    process.send(json.dumps(path).encode("ascii") + b"\n")
+    kind, _, text = (process.read_line(_READ_SECONDS) or b"").strip().partition(b":")
+    if kind == b"none":
+        return None
+    if kind != b"file":
+        raise BrokenPipeError(f"no answer about {path}")
+    return zlib.decompressobj().decompress(base64.b64decode(text, validate=True), _LARGEST_FILE)
