@@ -8,12 +8,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import docker
-import psutil
 import pytest
 from running import COMMAND, Tool
+from waiting import eventually, processes_of
 
 from torchbisect.containers.docker.engine import LABEL, NETWORK_VARIABLE
 
@@ -94,25 +93,6 @@ def containers() -> list[str]:
         client.close()
 
 
-def processes(folder: Path) -> list[str]:
-    """Return the processes of this machine that have a folder for their temporary files."""
-    found = []
-    for one in psutil.process_iter():
-        try:
-            if one.environ().get("TMPDIR") == str(folder) and one.status() != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(one.cmdline()))
-        except psutil.Error:
-            continue
-    return found
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.1)
-    return condition()
-
-
 @pytest.mark.parametrize("moment", ["question", "between"])
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda one: one.name
@@ -123,20 +103,20 @@ def test_a_signal_leaves_nothing(
     run = typed(SOON, ENDLESS, SOON)
     wait_for(run, "[1/3]")
     if moment == "question":
-        assert eventually(lambda: containers() != [])
+        assert eventually(lambda: containers() != [], 60)
         time.sleep(6)
     os.kill(run.pid, number)
     assert run.wait(timeout=90) == (-9 if number == signal.SIGKILL else 130)
-    assert eventually(lambda: containers() == []), containers()
-    assert eventually(lambda: processes(tool.folder / "tmp") == []), processes(tool.folder / "tmp")
-    assert eventually(lambda: list((tool.folder / "tmp").iterdir()) == [])
+    assert eventually(lambda: containers() == [], 60), containers()
+    assert eventually(lambda: processes_of(tool.folder / "tmp") == [], 60), processes_of(tool.folder / "tmp")
+    assert eventually(lambda: list((tool.folder / "tmp").iterdir()) == [], 60)
 
 
 def test_the_end_of_one_run_is_not_that_of_another(typed: Callable[..., subprocess.Popen[str]], tool: Tool) -> None:
     killed, other = typed(ENDLESS), typed(SOON, SOON.replace("+ 1", "+ 2"), SOON.replace("+ 1", "+ 3"))
     wait_for(other, "[1/3]")
-    assert eventually(lambda: len(containers()) >= 1)
+    assert eventually(lambda: len(containers()) >= 1, 60)
     os.killpg(killed.pid, signal.SIGKILL)
     assert other.wait(timeout=300) == 0
-    assert eventually(lambda: containers() == []), containers()
-    assert eventually(lambda: list((tool.folder / "tmp").iterdir()) == [])
+    assert eventually(lambda: containers() == [], 60), containers()
+    assert eventually(lambda: list((tool.folder / "tmp").iterdir()) == [], 60)

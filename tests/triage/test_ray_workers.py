@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from foreign_modules import fill_with_modules
 from planted import planted
 from running import COMMAND, Tool
+from waiting import eventually, processes_of
 
 from torchbisect.triage.database import Database
 from torchbisect.triage.ledger.state import State
@@ -97,22 +97,8 @@ def test_the_death_of_a_node_loses_no_result_and_leaves_nothing(
     )
     assert again.returncode == 0, "nothing is left to ask, so no cluster is needed"
     assert "0 of them new, 0 to run" in again.stderr
-    until = time.monotonic() + 30
-    while (of_nodes(temporary, "torchbisect") or left_in(temporary)) and time.monotonic() < until:
-        time.sleep(0.2)
-    assert (of_nodes(temporary, "torchbisect"), left_in(temporary)) == ([], [])
-
-
-def of_nodes(temporary: Path, word: str) -> list[psutil.Process]:
-    """Return the processes of all nodes with a word in their command line."""
-    found = []
-    for one in psutil.process_iter():
-        try:
-            if one.environ().get("TMPDIR") == str(temporary) and any(word in part for part in one.cmdline()):
-                found.append(one)
-        except psutil.Error:
-            continue
-    return found
+    eventually(lambda: not (processes_of(temporary, "torchbisect") or left_in(temporary)), 30)
+    assert (processes_of(temporary, "torchbisect"), left_in(temporary)) == ([], [])
 
 
 def left_in(temporary: Path) -> list[Path]:

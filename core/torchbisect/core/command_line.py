@@ -67,7 +67,7 @@ def run_command(load: Callable[[], Any], arguments: Sequence[str] | None = None,
     words = list(sys.argv[1:] if arguments is None else arguments)
     typed = words[: words.index("--")] if "--" in words else words
     _JSON_ASKED.set("--json" in typed)
-    with signals_as_interrupts():
+    with _signals_as_interrupts():
         status = _status(load, arguments, extra)
     try:
         if sys.stdout is not None:
@@ -83,7 +83,7 @@ def expect_json() -> None:
 
 
 @contextlib.contextmanager
-def signals_as_interrupts() -> Iterator[None]:
+def _signals_as_interrupts() -> Iterator[None]:
     """Take a request to end (``kill``, ``timeout``, a closed terminal) like Ctrl-C, so that the results are kept.
 
     One that is ignored, as after ``nohup``, stays so.

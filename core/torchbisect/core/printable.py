@@ -45,6 +45,11 @@ def _escape_invisible(found: re.Match[str]) -> str:
     return character
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, as ``1 question`` or ``2 questions``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def one_line(text: str, limit: int = 200) -> str:
     """Return the cleaned text on one line of at most ``limit`` characters; an ellipsis marks a cut."""
     line = " ".join(clean(text[: 8 * limit]).split())

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import docker
-import psutil
 import pytest
 from docker.models.containers import Container
+from waiting import eventually, processes_of
 
 from torchbisect.containers.docker.container_processes import Confinement
 from torchbisect.containers.docker.engine import LABEL, NETWORK_VARIABLE, Engine, archive
@@ -104,24 +104,11 @@ def containers(volume: str) -> list[Container]:
         client.close()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 30) -> bool:
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.1)
-    return condition()
-
-
 def kill_guards(tmp_path: Path, *, optional: bool = False) -> None:
     """Kill the guard that would remove what the run leaves; ``optional`` if the run may have none yet."""
-    killed = 0
-    for one in psutil.process_iter():
-        try:
-            line = one.cmdline()
-            if any("leftovers" in part for part in line) and one.environ().get("TMPDIR") == str(tmp_path):
-                one.kill()
-                killed += 1
-        except psutil.Error:
-            continue
+    killed = processes_of(tmp_path, "leftovers")
+    for one in killed:
+        one.kill()
     assert killed or optional
 
 
@@ -131,13 +118,13 @@ def test_a_container_ends_with_the_connection(
     own_image: str, volume: str, tmp_path: Path, how: str, script: str
 ) -> None:
     with a_run(own_image, volume, how, script, tmp_path) as run:
-        assert eventually(lambda: [one.status for one in containers(volume)] == ["running"])
+        assert eventually(lambda: [one.status for one in containers(volume)] == ["running"], 30)
         time.sleep(1.0)
         assert [one.status for one in containers(volume)] == ["running"]
         kill_guards(tmp_path)
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
-        assert eventually(lambda: [one.status for one in containers(volume)] == ["exited"])
+        assert eventually(lambda: [one.status for one in containers(volume)] == ["exited"], 30)
     engine = Engine()
     engine.sweep()
     engine.close()
@@ -146,16 +133,16 @@ def test_a_container_ends_with_the_connection(
 
 def test_a_killed_run_leaves_no_container(own_image: str, volume: str, tmp_path: Path) -> None:
     with a_run(own_image, volume, "command", LOOP, tmp_path) as run:
-        assert eventually(lambda: [one.status for one in containers(volume)] == ["running"])
+        assert eventually(lambda: [one.status for one in containers(volume)] == ["running"], 30)
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
-        assert eventually(lambda: containers(volume) == []), "no other run was needed"
-        assert eventually(lambda: list(tmp_path.iterdir()) == [])
+        assert eventually(lambda: containers(volume) == [], 30), "no other run was needed"
+        assert eventually(lambda: list(tmp_path.iterdir()) == [], 30)
 
 
 def test_a_stopped_run_keeps_its_container(own_image: str, volume: str, tmp_path: Path) -> None:
     with a_run(own_image, volume, "command", LOOP, tmp_path) as run:
-        assert eventually(lambda: [one.status for one in containers(volume)] == ["running"])
+        assert eventually(lambda: [one.status for one in containers(volume)] == ["running"], 30)
         os.kill(run.pid, signal.SIGSTOP)
         time.sleep(3)
         engine = Engine()
@@ -242,7 +229,7 @@ def test_work_in_the_engine_ends_with_the_connection(
             os.killpg(run.pid, signal.SIGKILL)
             run.wait()
             assert begun
-            assert eventually(lambda: working(image) == [])
+            assert eventually(lambda: working(image) == [], 30)
         finally:
             run.kill()
     engine = Engine()

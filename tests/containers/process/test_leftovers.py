@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import eventually, processes_of
 
 from torchbisect.containers.leftovers import sweep
 from torchbisect.containers.process.processes import owner, owner_is_dead
@@ -58,21 +59,10 @@ def a_run(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int], Pa
         assert run.stdout is not None
         child, loop, folder = run.stdout.readline().split()
         until = time.monotonic() + 30
-        while not (command := children_with("# a command", folder)) and time.monotonic() < until:
+        while not (command := [one.pid for one in processes_of(folder, "# a command")]) and time.monotonic() < until:
             time.sleep(0.05)
         yield run, [int(child), int(loop), *command], Path(folder)
         run.kill()
-
-
-def children_with(word: str, folder: str) -> list[int]:
-    found = []
-    for one in psutil.process_iter():
-        try:
-            if any(word in part for part in one.cmdline()) and one.environ().get("TMPDIR") == folder:
-                found.append(one.pid)
-        except psutil.Error:
-            continue
-    return found
 
 
 def alive(pid: int) -> bool:
@@ -80,13 +70,6 @@ def alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.mark.slow
@@ -164,7 +147,7 @@ def test_a_run_that_ends_by_itself_removes_its_folder(tmp_path: Path) -> None:
 def test_the_next_command_removes_what_a_killed_guard_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     with a_run(tmp_path) as (run, loops, folder):
-        (guard,) = [one.pid for one in psutil.process_iter() if is_guard_of(one, tmp_path)]
+        (guard,) = [one.pid for one in processes_of(tmp_path / "tmp", "leftovers")]
         os.kill(guard, signal.SIGKILL)
         run.kill()
         run.wait()
@@ -173,14 +156,6 @@ def test_the_next_command_removes_what_a_killed_guard_left(tmp_path: Path, monke
         sweep()
         assert eventually(lambda: not any(map(alive, loops)))
         assert not folder.parent.exists()
-
-
-def is_guard_of(process: psutil.Process, tmp_path: Path) -> bool:
-    try:
-        line = process.cmdline()
-        return any("leftovers" in part for part in line) and process.environ()["TMPDIR"] == str(tmp_path / "tmp")
-    except (psutil.Error, KeyError):
-        return False
 
 
 def test_foreign_folders_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

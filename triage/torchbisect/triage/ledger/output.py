@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from torchbisect.containers.store.disk import disk_errors
-from torchbisect.core.printable import one_line
+from torchbisect.core.printable import counted, one_line
 from torchbisect.core.scrub import scrub
 from torchbisect.reports.files import replace_text
 from torchbisect.triage.ledger.feed import feed
@@ -114,7 +114,7 @@ def _table(history: History, run: Watch, written: Sequence[Path]) -> RenderableT
         grid.add_row(Text(one_line(name, 80)), now, *cells)
     counts = Counter(one.standing.state for one in history.bugs)
     words = ", ".join(f"{counts[state]} {state}" for state in State if counts[state])
-    asked = f"{run.asked} question{'s' if run.asked != 1 else ''} in this run"
+    asked = f"{counted(run.asked, 'question')} in this run"
     lines: list[RenderableType] = [Text(f"{len(history.bugs)} bugs: {words}; {asked}")]
     lines += [Text(f"written {path}", "dim") for path in written]
     return Group(grid, Text(), *lines)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 from packaging.version import Version
 
-from torchbisect.core.printable import one_line
+from torchbisect.core.printable import counted, one_line
 from torchbisect.core.scrub import scrub
 from torchbisect.reports.render.html import template
 from torchbisect.reports.sanitize import short_line
@@ -105,7 +105,7 @@ def _last_run(runs: Sequence[Run]) -> str:
     if not runs:
         return ""
     last = runs[-1]
-    asked = f"{last.asked} question{'s' if last.asked != 1 else ''}"
+    asked = counted(last.asked, "question")
     return f"The last run began on {last.started[:10]} and asked {asked} in {last.seconds:.0f} s."
 
 

@@ -1,0 +1,30 @@
+"""Wait for what happens beside a test, and find the processes that it left."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import psutil
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    """Return true as soon as a condition holds, and its last answer after so many seconds."""
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+    return condition()
+
+
+def processes_of(folder: str | os.PathLike[str], word: str = "") -> list[psutil.Process]:
+    """Return the living processes that have this ``TMPDIR``, and a word in their command line."""
+    found = []
+    for one in psutil.process_iter():
+        try:
+            line, living = one.cmdline(), one.status() != psutil.STATUS_ZOMBIE
+            if living and one.environ().get("TMPDIR") == os.fspath(folder) and any(word in part for part in line):
+                found.append(one)
+        except psutil.Error:
+            continue
+    return found
