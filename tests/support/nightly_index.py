@@ -102,6 +102,7 @@ class NightlyIndex:
         down: the number of requests, from the first, that get status 503 whatever they ask for.
         roll: the first date of the next minor version.
         git_versions: the commits on the nightly branch, by date; the other dates have invented commits.
+        latest: the newest date.
         served: the bytes sent for each path.
         requests: all requests, each with its method and path.
     """
@@ -115,6 +116,7 @@ class NightlyIndex:
     down: int = 0
     roll: int = 20
     git_versions: dict[int, str] = field(default_factory=dict)
+    latest: datetime.date = LATEST
     served: Counter[str] = field(default_factory=Counter)
     requests: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -139,7 +141,7 @@ class NightlyIndex:
         return [member for member in found if not member.name.startswith("torch/lib/")]
 
     def date(self, number: int) -> datetime.date:
-        return LATEST - datetime.timedelta(days=self.count - 1 - number)
+        return self.latest - datetime.timedelta(days=self.count - 1 - number)
 
     def version(self, number: int) -> str:
         minor = 15 if number < self.roll else 16
@@ -171,13 +173,15 @@ class NightlyIndex:
 
     def wheel(self, number: int) -> VirtualFile:
         """Return the wheel of a date."""
-        changed = {change.file: change for change, (first, end) in self.changes.items() if first <= number < end}
-        if number in self.broken:
-            changed[BROKEN.file] = BROKEN
+        changes = [change for change, (first, end) in self.changes.items() if first <= number < end]
+        changes += [BROKEN] if number in self.broken else []
+        changed = {change.file for change in changes}
         members = []
         for member in self._members:
             if member.name in changed:
-                text = changed[member.name].applied((self.site / member.name).read_text())
+                text = (self.site / member.name).read_text()
+                for change in changes:
+                    text = change.applied(text) if change.file == member.name else text
                 members.append(WheelMember.of(member.name, text.encode()))
             elif member.name == "torch/version.py":
                 members.append(WheelMember.of(member.name, self._version_file(number).encode()))

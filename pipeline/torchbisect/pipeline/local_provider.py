@@ -19,7 +19,8 @@ from torchbisect.pipeline.search_scope import reference_build
 from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe.agent_client import Agent, AgentFailed
 from torchbisect.probe.journal import Journal
-from torchbisect.probe.measure.measuring_probe import MeasuringProbe
+from torchbisect.probe.measure.measured_runs import MeasuredRuns
+from torchbisect.probe.measure.measuring_probe import MeasuringOptions, MeasuringProbe, measured_runs
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe, ProbeOptions
 from torchbisect.probe.test_command import CommandProbe
@@ -42,7 +43,7 @@ class LocalProvider:
         self.sources = shared.sources(options, display) if shared else LocalBuildSources(options, display)
         # A Python that can't be used is reported before anything is written.
         _ = self.sources.interpreter
-        self._reference: Environment | None = None
+        self._reference: MeasuredRuns | None = None
         self._leases = ExitStack()
 
     @property
@@ -78,7 +79,8 @@ class LocalProvider:
         options = self._options
         measuring, scope = options.measuring, options.scope
         if measuring is not None:
-            return MeasuringProbe(environment, self._reference_environment(), journal, measuring)
+            runs = self._reference_runs(measuring)
+            return MeasuringProbe(environment, runs.environment, journal, measuring, reference_runs=runs)
         if options.test is not None:
             return CommandProbe(
                 environment,
@@ -101,14 +103,16 @@ class LocalProvider:
             agent=agent,
         )
 
-    def _reference_environment(self) -> Environment:
-        """Return the environment that others are measured against, leased until the end of the run."""
+    def _reference_runs(self, measuring: MeasuringOptions) -> MeasuredRuns:
+        """Return the runs of the build that others are measured against, which is leased until the end of the run."""
         if self._reference is None:
             build = reference_build(self._options, self.sources)
             try:
-                self._reference = self._leases.enter_context(self.environment(build))
+                environment = self._leases.enter_context(self.environment(build))
             except InstallFailed as error:
                 raise InputError(f"torch {build}, which the others are measured against: {error}") from error
+            self._reference = measured_runs(environment, measuring)
+            self._leases.callback(self._reference.close)
         return self._reference
 
     def collect_env(self, oracle: Oracle) -> str | None:

@@ -75,8 +75,8 @@ def _how(options: MeasuringOptions, found: Sequence[BuildMeasurement], against: 
     test = options.command is not None
     where = "with one thread" if test else "with one thread on one core"
     if options.measure.counted:
-        return (f"Each build was run once, in a fresh process {where}: counts are the same in every run.",)
-    lines = [f"Each run is a fresh process {where}, after a first run that compiles and is in no ratio."]
+        return (f"Each build was run once, in a process of its own {where}: counts are the same in every run.",)
+    lines = [f"Each run is a process of its own {where}, after a first run that compiles and is in no ratio."]
     if options.measure.name in ("time", "cpu-time") and timed:
         lines.append(f"Timed: {timed}.")
     if options.measure.name == "compile-time":

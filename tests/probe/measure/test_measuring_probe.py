@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from small_torch import small_torch
 
-from torchbisect.containers.environment import Facts, Venv
-from torchbisect.core.build import Build
+from torchbisect.containers.environment import Venv
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
@@ -35,18 +32,11 @@ PRINTS = "import torch\nprint('speed=%s' % torch.SPEED)\n"
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Venv, Venv]:
     """Two environments: in the second one, a number is twice as high."""
-    return _venv(tmp_path_factory, "2.1.0", 1.0), _venv(tmp_path_factory, "2.2.0", 2.0)
-
-
-def _venv(factory: pytest.TempPathFactory, version: str, speed: float) -> Venv:
-    folder = factory.mktemp(f"torch-{version}")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
-    site = next((folder / "venv" / "lib").glob("python*/site-packages"))
-    (site / "torch.py").write_text(TORCH.format(version=version, speed=speed))
-    homes = folder / "homes"
-    homes.mkdir()
-    facts = Facts(version, None, platform.python_version(), platform.platform())
-    return Venv(Build(version), facts, folder / "venv" / "bin" / "python", homes)
+    older, newer = tmp_path_factory.mktemp("older"), tmp_path_factory.mktemp("newer")
+    return (
+        small_torch(older, "2.1.0", TORCH.format(version="2.1.0", speed=1.0)),
+        small_torch(newer, "2.2.0", TORCH.format(version="2.2.0", speed=2.0)),
+    )
 
 
 def options(measure: str, worse_by: float = 1.2, **more: str) -> MeasuringOptions:

@@ -19,11 +19,14 @@ from torchbisect.core.repro import Repro
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.measure.comparison import Reading
 from torchbisect.probe.measure.measure import Measure
+from torchbisect.probe.measure.warm_process import WarmProcess
 from torchbisect.probe.standalone_run import check_disk, compiler_folders, last_words, place_script
 from torchbisect.probe.test_command import SKIP, CommandProbe
 
 _LIMITS = JsonLimits(size=1 << 16)
-_FILES = ("measured_run.py", "compile_metrics.py")
+_TOOL, _SERVER = "measured_run.py", "measured_server.py"
+#: Runs that are forked from one process. How a process lies in memory makes it a little faster or slower.
+FORKS = 10
 #: One thread, and no workers of inductor: what a run costs must not depend on what else runs here.
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -43,12 +46,14 @@ def pinned_core() -> int | None:
 class MeasuredRuns:
     """Runs scripts in one environment, each run in a process of its own.
 
+    On this machine these are forks of a process that has imported torch, as the import takes longer than most runs.
     The compiler's caches are kept from run to run where that leaves the measure as it is.
 
     Args:
         timeout: seconds that a run may take.
         command: the user's own test, which is run instead of the script.
         directory: the working directory of that test.
+        modules: the modules of torch that the script imports, as far as another build's runs have shown.
     """
 
     def __init__(
@@ -59,47 +64,76 @@ class MeasuredRuns:
         timeout: float,
         command: str | None = None,
         directory: str | None = None,
+        modules: list[str] | None = None,
     ) -> None:
         self.environment = environment
         self._measure, self._timeout = measure, timeout
         self._command, self._directory = command, directory
-        self._warm: Path | None = None
+        self._folder: Path | None = None
         self._variables: dict[str, str] = {}
+        self._warm: WarmProcess | None = None
+        self.modules: list[str] = [] if modules is None else modules
+        self._forks = 0
 
-    def run(self, repro: Repro, *, cold: bool) -> Reading:
-        """Run a script, or the test, once. ``cold`` keeps nothing that an earlier run compiled."""
+    def run(self, repro: Repro, cold: bool, turns: list[str] | None = None) -> Reading:
+        """Run a script, or the test, once.
+
+        Args:
+            cold: keep nothing that an earlier run compiled.
+            turns: the pipes by which it takes turns with a run of the other build.
+        """
         if self._command is not None:
             return self._run_test(repro, self._command)
-        cold = cold or self._measure.needs_cold_compile
-        if cold or self._warm is None:
-            self.close()
-            self._warm = unique_folder("measured")
-        return self._run_script(repro, self._warm)
+        if self._folder is None:
+            self._folder = unique_folder("measured")
+        if cold or self._measure.needs_cold_compile:
+            remove_tree(self._folder / "compiler")
+        return self._run_script(repro, self._folder, turns)
 
     def close(self) -> None:
-        """Remove what the runs compiled."""
+        """End the process that runs are forked from, and remove what they compiled."""
+        self._end_warm_process()
+        if self._folder is not None:
+            remove_tree(self._folder)
+            self._folder = None
+
+    def _end_warm_process(self) -> None:
         if self._warm is not None:
-            remove_tree(self._warm)
+            self._warm.close()
             self._warm = None
 
-    def _run_script(self, repro: Repro, folder: Path) -> Reading:
+    def _run_script(self, repro: Repro, folder: Path, turns: list[str] | None) -> Reading:
         mark = f"torchbisect-measured-{secrets.token_hex(8)}:"
         try:
             place = Path(tempfile.mkdtemp(prefix="script-", dir=folder))
             words = place_script(place, repro.source, repro.name, repro.files)
             # A container gets what lies in the working directory, and nothing of it comes back.
-            extra = {**self._compiler_folders(folder if self.environment.local else place), **_ONE_THREAD}
-            tool = _write_tool(place)
+            local = self.environment.local
+            extra = {**self._compiler_folders(folder if local else place), **_ONE_THREAD}
+            tool = _write_tool(folder if local else place)
         except OSError as error:
             raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
-        plan = json.dumps({"mark": mark, "core": pinned_core(), "seed": repro.seed})
-        words[-1:] = [str(tool), plan, words[-1], *repro.arguments]
+        plan = {"mark": mark, "core": pinned_core(), "seed": repro.seed, "turns": turns}
         try:
-            done = self.environment.run(words, timeout=self._timeout, directory=str(place), extra=extra)
+            if local:
+                done = self._fork(repro, tool, extra).run(place, words, plan, repro.arguments, self._timeout)
+            else:
+                words[-1:] = [str(tool / _TOOL), json.dumps(plan), words[-1], *repro.arguments]
+                done = self.environment.run(words, timeout=self._timeout, directory=str(place), extra=extra)
         finally:
             remove_tree(place)
         check_disk(done)
         return self._reading(done, mark)
+
+    def _fork(self, repro: Repro, tool: Path, variables: dict[str, str]) -> WarmProcess:
+        """Return the process that the next run is forked from, a new one after so many runs."""
+        if self._forks % FORKS == 0:
+            self._end_warm_process()
+        self._forks += 1
+        if self._warm is None:
+            named = dict(repro.files.variables) if repro.files is not None and repro.files.folder else {}
+            self._warm = WarmProcess(self.environment, tool / _SERVER, {**variables, **named}, self.modules)
+        return self._warm
 
     def _compiler_folders(self, folder: Path) -> dict[str, str]:
         """Return the variables that place the compiler's caches below a folder."""
@@ -146,13 +180,14 @@ class MeasuredRuns:
 
 
 def _write_tool(folder: Path) -> Path:
-    """Write the files that measure into a folder of their own, and return the one that is started."""
+    """Write the files that measure into a folder of their own, and return it."""
     place = folder / "tool"
-    place.mkdir()
-    agent = importlib.resources.files("torchbisect.probe.agent.run")
-    for name in _FILES:
-        (place / name).write_text((agent / name).read_text(encoding="utf-8"), encoding="utf-8")
-    return place / _FILES[0]
+    if not place.exists():
+        place.mkdir()
+        agent = importlib.resources.files("torchbisect.probe.agent.run")
+        for name in (_TOOL, _SERVER, "compile_metrics.py"):
+            (place / name).write_text((agent / name).read_text(encoding="utf-8"), encoding="utf-8")
+    return place
 
 
 def _failure(done: Completed, timeout: float, subject: str) -> Reading | None:

@@ -17,6 +17,7 @@ from torchbisect.core.decode import decode
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
 from torchbisect.core.version import __version__
+from torchbisect.probe.agent.run.measured_run import BENCHMARKED
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
@@ -25,6 +26,7 @@ from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.measure.comparison import BuildMeasurement, Comparison, MeasuredAnswer, Pair
 from torchbisect.probe.measure.measure import Measure, format_value
 from torchbisect.probe.measure.measured_runs import MeasuredRuns
+from torchbisect.probe.measure.turns import in_turns
 from torchbisect.probe.module_sources import repro_identity
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.separate_runs import DEFAULT_TIMEOUT, SeparateRuns
@@ -60,6 +62,20 @@ class MeasuringOptions:
         return fingerprint(__version__, "measured", how, repro_identity(repro))
 
 
+def measured_runs(
+    environment: Environment, options: MeasuringOptions, modules: list[str] | None = None
+) -> MeasuredRuns:
+    """Return the runs of an environment; ``modules`` as in ``MeasuredRuns``."""
+    return MeasuredRuns(
+        environment,
+        options.measure,
+        timeout=options.timeout or DEFAULT_TIMEOUT,
+        command=options.command,
+        directory=options.directory,
+        modules=modules,
+    )
+
+
 def kept_measurement(
     journal: Journal, options: MeasuringOptions, repro: Repro, against: str, build: str
 ) -> BuildMeasurement | None:
@@ -80,6 +96,7 @@ class MeasuringProbe(SeparateRuns):
         environment: the environment that is asked about.
         reference: the environment of the reference build; it may be the same.
         on_pair: told before each pair, by its number.
+        reference_runs: the runs of the reference build, which its owner closes; by default it has runs of its own.
     """
 
     compares_eager = False  # Two builds are compared, each with the script's own settings.
@@ -95,13 +112,17 @@ class MeasuringProbe(SeparateRuns):
         options: MeasuringOptions,
         *,
         on_pair: Callable[[int], None] = lambda number: None,
+        reference_runs: MeasuredRuns | None = None,
     ) -> None:
         super().__init__(environment)
         self._reference_environment, self._journal, self._options = reference, journal, options
         self._on_pair = on_pair
         self._same = _is_same(environment, reference)
-        self._asked, self._reference = self._runs(environment), self._runs(reference)
+        self._shared = reference_runs
+        self._reference = reference_runs or measured_runs(reference, options)
+        self._asked = measured_runs(environment, options, self._reference.modules)
         self._number = 0
+        self._takes_turns = False
         self._last = ""
 
     def __enter__(self) -> MeasuringProbe:
@@ -119,14 +140,24 @@ class MeasuringProbe(SeparateRuns):
 
     def clone(self) -> MeasuringProbe:
         """Return another one with the same journal, for another thread."""
+        return self._against(self.environment)
+
+    def _against(self, environment: Environment) -> MeasuringProbe:
+        """Return a probe like this one for another environment."""
         return MeasuringProbe(
-            self.environment, self._reference_environment, self._journal, self._options, on_pair=self._on_pair
+            environment,
+            self._reference_environment,
+            self._journal,
+            self._options,
+            on_pair=self._on_pair,
+            reference_runs=self._shared,
         )
 
     def close(self) -> None:
         """Remove what the runs compiled, and end the agent of torch's own tools."""
         self._asked.close()
-        self._reference.close()
+        if self._shared is None:
+            self._reference.close()
         super().close()
 
     def measurement(self, repro: Repro, *, again: bool = False) -> BuildMeasurement:
@@ -143,14 +174,7 @@ class MeasuringProbe(SeparateRuns):
         """Measure the reference against itself; return the reason if that is no clear "not worse"."""
         if self._same or self._options.measure.counted:
             return None
-        itself = MeasuringProbe(
-            self._reference_environment,
-            self._reference_environment,
-            self._journal,
-            self._options,
-            on_pair=self._on_pair,
-        )
-        with itself:
+        with self._against(self._reference_environment) as itself:
             noise = itself.measurement(repro)
         if noise.answer is MeasuredAnswer.NOT_WORSE:
             return None
@@ -177,32 +201,33 @@ class MeasuringProbe(SeparateRuns):
         ]
         key = fingerprint(self._options.key(repro), "pair", both, number)
         kept = None if again else self._journal.get(key, partial(decode, Pair))
-        if kept is not None:
-            return kept
-        self._number = number
-        self._on_pair(number)
-        pair = self._run_pair(repro, key, cold=number == 0)
-        self._journal.put(key, asdict(pair))
+        pair = kept
+        if pair is None:
+            self._number = number
+            self._on_pair(number)
+            pair = self._run_pair(repro, key, cold=number == 0)
+            self._journal.put(key, asdict(pair))
+        if number == 0:
+            self._takes_turns = self._can_take_turns(pair)
         return pair
+
+    def _can_take_turns(self, pair: Pair) -> bool:
+        """Return True if the script times calls of its own, which both builds can make in turns."""
+        timed = {pair.reference.timed, pair.asked.timed}
+        local = self.environment.local and self._reference_environment.local
+        return local and timed == {BENCHMARKED} and self._options.measure.name in ("time", "cpu-time")
 
     def _run_pair(self, repro: Repro, key: str, *, cold: bool) -> Pair:
         """Run both builds, in an order drawn for this pair, so that being first favors neither."""
-        reference_first = random.Random(key).random() < 0.5
-        if reference_first:
-            reference = self._reference.run(repro, cold=cold)
-            return Pair(reference, self._asked.run(repro, cold=cold))
-        asked = self._asked.run(repro, cold=cold)
-        return Pair(self._reference.run(repro, cold=cold), asked)
-
-    def _runs(self, environment: Environment) -> MeasuredRuns:
-        options = self._options
-        return MeasuredRuns(
-            environment,
-            options.measure,
-            timeout=options.timeout or DEFAULT_TIMEOUT,
-            command=options.command,
-            directory=options.directory,
-        )
+        order = [self._reference, self._asked]
+        if random.Random(key).random() < 0.5:
+            order.reverse()
+        if self._takes_turns:
+            runs = [partial(one.run, repro, cold) for one in order]
+            readings = in_turns(runs[0], runs[1])
+        else:
+            readings = (order[0].run(repro, cold), order[1].run(repro, cold))
+        return Pair(*(readings if order[0] is self._reference else readings[::-1]))
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return an observation with the comparison's words; there is no eager run."""
