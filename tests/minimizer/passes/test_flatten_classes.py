@@ -32,6 +32,14 @@ from torchbisect.minimizer.syntax.tree import parse, text_of
         ),
         (
             "flatten_classes.classes",
+            "class A(M):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
+            "class B(A):\n    def __init__(self, m):\n        super().__init__(m)\n        self.m = 2\nkeep(B(1).n)",
+            ["keep", "self.n = m"],
+            "class B(M):\n\n    def __init__(self, m):\n        super().__init__()\n        self.n = m\n"
+            "        self.m = 2\nkeep(B(1).n)",
+        ),
+        (
+            "flatten_classes.classes",
             "class A:\n    n = 1\nclass B(A):\n    pass\nkeep(B().n)",
             ["keep"],
             "n = 1\nkeep(A().n)",

@@ -26,7 +26,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.edits import Edit, apply, copied
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.names import all_names, substituted
 from torchbisect.minimizer.syntax.scope import (
     arguments_of,
@@ -37,7 +37,7 @@ from torchbisect.minimizer.syntax.scope import (
     parameters,
     references,
 )
-from torchbisect.minimizer.syntax.tree import Comprehension, Function, count_nodes, parents, walk
+from torchbisect.minimizer.syntax.tree import Comprehension, Function, count_nodes, expression, parents, walk
 
 
 def classes(search: ReductionSearch) -> None:
@@ -81,7 +81,8 @@ def _replaced_by_base(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
 def _base_taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
     """Return the edit that gives a class what its base has and it has not, if nothing else names the base.
 
-    A call of ``super().__init__`` then reaches the base's base, which takes no arguments.
+    A call of ``super().__init__`` then reaches the base's base, which takes no arguments. Where other code reads an
+    attribute that the base's method sets, the body of that method takes the place of the call.
     """
     bases = [item for item in tree.body if isinstance(item, ast.ClassDef)]
     for base in bases:
@@ -90,13 +91,35 @@ def _base_taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
             continue
         own = {name for item in node.body for name in bound_names([item])}
         added = [item for item in base.body if bound_names([item]) and not bound_names([item]) & own]
-        calls = [
-            item for item in walk(node) if isinstance(item, ast.Call) and ast.unparse(item.func) == "super().__init__"
-        ]
-        given = [part for call in calls for part in (*call.args, *call.keywords)]
         bases_of = [(named[0], list[ast.AST](base.bases))]
         first = node.body[0]
-        yield Edit(((base, None), *bases_of, (first, [*added, first]), *((part, None) for part in given)))
+        calls = [change for method in node.body for change in _calls_of_base(tree, base, method)]
+        yield Edit(((base, None), *bases_of, (first, [*added, first]), *calls))
+
+
+def _calls_of_base(tree: ast.Module, base: ast.ClassDef, method: ast.stmt) -> Iterator[tuple[ast.AST, Replacement]]:
+    """Return what becomes of the calls of the base's own methods that one method of a class makes."""
+    for statement in walk(method):
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not ast.unparse(call.func).startswith("super()."):
+            continue
+        name = ast.unparse(call.func).removeprefix("super().")
+        called = next((item for item in base.body if isinstance(item, ast.FunctionDef) and item.name == name), None)
+        bound = None if called is None else arguments_of(called, call, skip=1)
+        plain = all(isinstance(value, (ast.Name, ast.Constant)) for value in (bound or {}).values())
+        if called is not None and bound is not None and plain and _sets_what_others_read(tree, called):
+            own = {parameters(called.args)[0].arg: expression("self")}
+            yield statement, [substituted(item, {}, {**own, **bound}) for item in called.body]
+        elif name == "__init__":
+            yield from ((part, None) for part in (*call.args, *call.keywords))
+
+
+def _sets_what_others_read(tree: ast.Module, method: ast.FunctionDef) -> bool:
+    """Tell whether a method sets an attribute that is read outside of it."""
+    inside = {id(item) for item in walk(method)}
+    attributes = [item for item in walk(tree) if isinstance(item, ast.Attribute)]
+    stored = {item.attr for item in attributes if id(item) in inside and isinstance(item.ctx, ast.Store)}
+    return any(item.attr in stored for item in attributes if id(item) not in inside)
 
 
 def objects(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
