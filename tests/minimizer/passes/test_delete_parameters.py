@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from pass_runner import after
 
+from torchbisect.minimizer.passes import delete_parameters
+from torchbisect.minimizer.syntax.tree import parse
+
 
 @pytest.mark.parametrize(
     ("program", "words", "left"),
@@ -55,3 +58,11 @@ def test_parameters_of_a_function_that_another_makes_are_deleted() -> None:
     )
     text = after("delete_parameters.functions", program, "keep()", "compile(make()")
     assert text == "def make():\n\n    def g():\n        keep()\n    return g\ntorch.compile(make(), backend='eager')()"
+
+
+def test_a_parameter_that_an_override_reads_stays_without_a_question() -> None:
+    program = "class A:\n    def f(self, x):\n        pass\nclass B(A):\n    def f(self, x):\n        keep(x)\nb.f(y())"
+    assert list(delete_parameters._parameter_edits(parse(program))) == []
+    text = after("delete_parameters.functions", program.replace("keep(x)", "keep(1)"), "keep", "b.f", "class A", "A)")
+    assert "def f(self):\n        keep(1)\nb.f()" in text
+    assert "(self, x)" not in text

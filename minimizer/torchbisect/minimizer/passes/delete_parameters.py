@@ -26,6 +26,8 @@ from torchbisect.minimizer.syntax.names import substituted
 from torchbisect.minimizer.syntax.scope import bound_names, parameters, without_parameter
 from torchbisect.minimizer.syntax.tree import Function, walk
 
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
 
 def functions(search: ReductionSearch) -> None:
     """Delete what no function reads in one question, then one by one from the last parameter of each function back."""
@@ -57,7 +59,9 @@ def _parameter_edits(tree: ast.Module) -> Iterator[Edit]:
             continue
         for number in reversed(range(method, len(names))):
             given = [_argument_for(call, number - method, names[number]) for call in calls]
-            yield from _edits_without(function, number, given, definitions)
+            yield from _edits_without(
+                function, number, given, definitions, _overrides(tree, function) if method else []
+            )
 
 
 def _implicit_parameters(tree: ast.Module, function: ast.AST) -> int:
@@ -69,7 +73,16 @@ def _implicit_parameters(tree: ast.Module, function: ast.AST) -> int:
     return 0
 
 
-def _calls_of(tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
+def _overrides(tree: ast.Module, method: Definition) -> list[Definition]:
+    """Return the methods of other classes that the same calls may reach, as the text does not tell whose is called."""
+    owners = [node for node in walk(tree) if isinstance(node, ast.ClassDef)]
+    if method.name in ("__init__", "forward", "__call__"):
+        return []
+    found = [item for owner in owners for item in owner.body if isinstance(item, Function)]
+    return [item for item in found if item.name == method.name and item is not method]
+
+
+def _calls_of(tree: ast.Module, function: Definition) -> list[ast.Call]:
     """Return the calls of a function; for ``__init__`` those of its class, for ``forward`` those of its objects."""
     owner = next((item for item in walk(tree) if isinstance(item, ast.ClassDef) and function in item.body), None)
     if owner is None or function.name not in ("__init__", "forward", "__call__"):
@@ -123,17 +136,23 @@ def _argument_for(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyw
 
 
 def _edits_without(
-    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    function: Definition,
     number: int,
     given: list[ast.expr | ast.keyword | None],
     definitions: set[str],
+    overrides: list[Definition],
 ) -> Iterator[Edit]:
     """Return the edit that deletes an unread parameter, or writes its one constant value in its place."""
     positional = [*function.args.posonlyargs, *function.args.args]
     name = positional[number].arg
     reads = _reads_parameter(function, name)
     arguments = without_parameter(function.args, number)
-    removals = [(item, None) for item in given if item is not None]
+    removals: list[tuple[ast.AST, Replacement]] = [(item, None) for item in given if item is not None]
+    for item in overrides:
+        names = [*item.args.posonlyargs, *item.args.args]
+        if number >= len(names) or _reads_parameter(item, names[number].arg):
+            return
+        removals.append((item.args, without_parameter(item.args, number)))
     if not reads:
         yield Edit(((function.args, arguments), *removals))
         return
@@ -156,7 +175,7 @@ def _edits_without(
     yield Edit(((function, new), *removals))
 
 
-def _reads_parameter(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+def _reads_parameter(function: Definition, name: str) -> bool:
     """Tell whether a function may read what a call gives for a parameter: not if it binds the name anew first."""
     for statement in function.body:
         mentions = [node for node in walk(statement) if isinstance(node, ast.Name) and node.id == name]
