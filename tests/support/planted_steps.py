@@ -60,7 +60,9 @@ STEPS = {
     ),
     # A check of the graph that is made over and over.
     "slow pass": Step(
-        Change("torch/fx/graph.py", "        self.lint()\n", "        for _ in range(1500):\n            self.lint()\n"),
+        Change(
+            "torch/fx/graph.py", "        self.lint()\n", "        for _ in range(1500):\n            self.lint()\n"
+        ),
         "compile-time",
         "1.4",
         _CHAIN,
