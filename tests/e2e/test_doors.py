@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import uv
-from doors import AHEAD, API, EXPORTED, RECORDED, SUITE, TRAINING
+from doors import AHEAD, API, EXPORTED, RECORDED, SUITE, TRACED, TRAINING
 from running import Tool
 
 from torchbisect.containers.environment import Environment
@@ -123,6 +123,14 @@ def test_an_exported_module(torch: Torch, sources: dict[str, tuple[str, str]]) -
     minimal = torch.minimize(torch.tool.write(source))
     assert torch.tool.report["localization"]["component"] == "export"
     assert word in minimal
+
+
+def test_a_trace(torch: Torch) -> None:
+    done = torch.run(torch.tool.write(TRACED, "private.py"), TORCH_TRACE=str(torch.tool.folder / "trace"))
+    assert done.returncode == 0, done.stderr
+    (torch.tool.folder / "private.py").unlink()
+    assert "unfold" in torch.minimize("trace")
+    assert torch.tool.report["localization"]["backend"] == "aot_eager"
 
 
 def test_the_script_of_the_minifier(torch: Torch) -> None:

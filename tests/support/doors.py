@@ -54,6 +54,8 @@ def backend(graph, inputs):
 torch.compile(scale_windows, backend=backend)(torch.arange(1.0, 11.0), 4)
 """
 )
+#: To be run with ``TORCH_TRACE``.
+TRACED = _WINDOWS + 'torch.compile(scale_windows, backend="aot_eager")(torch.arange(1.0, 11.0), 4)\n'
 # The decomposition of addmm multiplies what beta=0 leaves out, so a NaN in it goes on (pytorch#196596).
 TRAINING = """\
 import torch

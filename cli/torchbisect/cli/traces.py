@@ -9,7 +9,7 @@ from torchbisect.core.command_line import say
 from torchbisect.core.errors import InputError
 from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.traces.find import MOST_GRAPHS, Graph, find_graphs
-from torchbisect.pipeline.traces.graph_inputs import UnknownSize
+from torchbisect.pipeline.traces.graph_inputs import NotInTrace
 from torchbisect.pipeline.traces.graph_script import graph_script
 from torchbisect.reports import files
 
@@ -31,7 +31,7 @@ def with_graphs(options: Options) -> tuple[Options, ...]:
     if len(texts) > MOST_GRAPHS:
         say(f"{options.script} has {len(texts)} graphs; the first {MOST_GRAPHS} are tried", "note: ")
     folder = writable_directory(options.out, option="--out")
-    torch = None if options.torch or options.bad else graphs[0].torch
+    torch = None if options.torch or options.bad else graphs[0].torch or None
     shared = replace(options, torch=options.torch or torch, nearest=options.nearest or torch is not None)
     made = []
     for number, text in enumerate(texts[:MOST_GRAPHS], 1):
@@ -46,7 +46,7 @@ def _scripts(graphs: list[Graph]) -> list[str]:
     for graph in graphs:
         try:
             texts.append(graph_script(graph))
-        except UnknownSize as error:
+        except NotInTrace as error:
             reason = f"{graph.name}: nothing in the trace says what {error} is"
             say(f"{reason}; the graph is left out", "note: ")
         except _MALFORMED as error:

@@ -11,7 +11,7 @@ import pytest
 from torchbisect.core.errors import InputError
 from torchbisect.pipeline.traces import find
 from torchbisect.pipeline.traces.find import Graph, find_graphs
-from torchbisect.pipeline.traces.graph_inputs import UnknownSize
+from torchbisect.pipeline.traces.graph_inputs import NotInTrace
 from torchbisect.pipeline.traces.graph_script import graph_script
 
 # As torch 2.8 writes it to a TORCH_TRACE log, with dynamic shapes and dropout; the sizes are in events before it.
@@ -100,7 +100,7 @@ def test_a_graph_of_a_log(tmp_path: Path) -> None:
 
 
 def test_a_size_that_nothing_states() -> None:
-    with pytest.raises(UnknownSize, match="s77"):
+    with pytest.raises(NotInTrace, match="s77"):
         graph_script(Graph("graph", GRAPH, {"s27": 9}))
 
 
@@ -159,5 +159,5 @@ def test_a_folder_of_a_stranger_neither_stops_nor_fills_it(tmp_path: Path, monke
 def test_a_size_that_no_tensor_has(size: str) -> None:
     text = GRAPH.replace("4*s27*(s77 - 1) + 4*s27", "4").replace("(s77, 2*s27)", f"({size}, 2)")
     assert text != GRAPH
-    with pytest.raises(UnknownSize):
+    with pytest.raises(NotInTrace):
         graph_script(Graph("g", text))

@@ -1,8 +1,9 @@
 """Find the graphs that torch.compile left behind: in traces, debug folders and the minifier's scripts.
 
-Each is the text of a module ``Repro`` and of its inputs' shapes, in one form that torch writes to several places: the
-artifact ``fx_graph_runnable`` of a ``TORCH_TRACE`` log and of tlparse's output, ``fx_graph_runnable.py`` with
-``TORCH_COMPILE_DEBUG``, and ``repro.py`` and ``minifier_launcher.py`` of the minifier.
+A graph has one of two forms. Dynamo's is the readable text of a module, in the event ``dynamo_output_graph`` of a
+``TORCH_TRACE`` log and in tlparse's output. The other is a script with a module ``Repro`` and its inputs' shapes: the
+artifact ``fx_graph_runnable`` of inductor in the same places, ``fx_graph_runnable.py`` with ``TORCH_COMPILE_DEBUG``,
+and ``repro.py`` and ``minifier_launcher.py`` of the minifier.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from pathlib import Path
 
 from torchbisect.core.errors import InputError
 from torchbisect.core.regular_file import read_regular_file
+from torchbisect.pipeline.traces.dynamo_graph import is_dynamo_graph
 
 #: More graphs are not tried: each takes a run of compiled code.
 MOST_GRAPHS = 40
 _MOST_BYTES = 2_000_000
 _MOST_LOG_BYTES = 256_000_000
 _MOST_FILES = 50_000
-_NAMES = re.compile(r"fx_graph_runnable\w*\.(?:py|txt)|repro\w*\.py|minifier_launcher\.py|.*\.log")
-_ARTIFACT = "fx_graph_runnable"
+_NAMES = re.compile(
+    r"fx_graph_runnable\w*\.(?:py|txt)|dynamo_output_graph\w*\.txt|repro\w*\.py|minifier_launcher\.py|.*\.log"
+)
+_EVENTS = ('"dynamo_output_graph"', '"name": "fx_graph_runnable"')
+_RELEASE = re.compile(r'^# torch version: ([^\s+]+)|^"pytorch_version": "([^"+]+)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -35,37 +40,41 @@ class Graph:
 
     Attributes:
         name: the place where it was found.
-        text: the script that torch wrote.
+        text: what torch wrote.
         sizes: the values of the symbols in its shapes.
+        grads: the sources of the inputs that require a gradient, such as ``L['x']``.
+        torch: the release or nightly of torch that wrote it, without its local version; empty if nothing says so.
     """
 
     name: str
     text: str
     sizes: Mapping[str, int] = field(default_factory=dict)
+    grads: frozenset[str] = frozenset()
+    torch: str = ""
 
     @property
-    def torch(self) -> str | None:
-        """The release or nightly of torch that wrote it, without its local version."""
-        found = re.search(r"^# torch version: ([^\s+]+)", self.text, re.MULTILINE)
-        return found.group(1) if found else None
+    def is_dynamo(self) -> bool:
+        """Whether it is dynamo's own, and not a script of what came out behind AOTAutograd."""
+        return is_dynamo_graph(self.text)
 
 
 def is_graph(text: str) -> bool:
     """Return True for the text of a graph as torch writes it."""
-    return "def load_args(reader):" in text and "class Repro(" in text
+    return is_dynamo_graph(text) or ("def load_args(reader):" in text and "class Repro(" in text)
 
 
 def find_graphs(place: Path) -> list[Graph]:
     """Return the graphs in a file or below a folder, in the order in which they were compiled; none for a script.
 
-    The same graph in two places counts once. Raises ``InputError`` for a log or a folder that is too large.
+    Dynamo's come before the others, which are made from them. The same graph in two places counts once. Raises
+    ``InputError`` for a log or a folder that is too large.
     """
     found: dict[str, Graph] = {}
     for path, name in _files(place):
         with contextlib.suppress(OSError):  # the script's reader says what is wrong with it
             for graph in _graphs_of(path, name):
                 found.setdefault(_without_variables(graph.text), graph)
-    return list(found.values())
+    return sorted(found.values(), key=lambda graph: not graph.is_dynamo)
 
 
 def _files(place: Path) -> list[tuple[Path, str]]:
@@ -99,31 +108,57 @@ def _graphs_of(path: Path, name: str) -> Iterator[Graph]:
     elif path.suffix in (".py", ".txt") and os.path.getsize(path) <= _MOST_BYTES:
         text = read_regular_file(path, _MOST_BYTES).decode("utf-8", "replace")
         if is_graph(text):
-            yield Graph(name, text)
+            yield Graph(name, text, torch=_release(text))
+
+
+def _release(text: str) -> str:
+    found = _RELEASE.search(text)
+    return (found[1] or found[2]) if found else ""
 
 
 def _logged_graphs(data: bytes, name: str) -> Iterator[Graph]:
     """Yield the graphs of a ``TORCH_TRACE`` log: a line of JSON an event, and its payload on lines with a tab."""
-    sizes: dict[str, int] = {}
-    payload: list[str] | None = None
+    facts = _LoggedFacts()
+    payload: list[str] = []
+    is_graph_next = False
     number = 0
     for raw in itertools.chain(io.BytesIO(data), [b""]):
         line = raw.decode("utf-8", "replace")
         if line.startswith("\t"):
-            if payload is not None:
-                payload.append(line[1:])
+            payload.append(line[1:])
             continue
-        if payload is not None and is_graph("".join(payload)):
+        text = "".join(payload)
+        payload = []
+        facts.torch = facts.torch or _release(text)
+        if is_graph_next and is_graph(text):
             number += 1
-            yield Graph(f"{name}, graph {number}", "".join(payload), dict(sizes))
-        payload = [] if f'"name": "{_ARTIFACT}"' in line else None
-        if '"create_symbol"' in line:
-            sizes.update(_symbol(line))
+            yield Graph(f"{name}, graph {number}", text, dict(facts.sizes), frozenset(facts.grads), facts.torch)
+        is_graph_next = any(event in line for event in _EVENTS)
+        if any(f'"{event}": {{' in line for event in _LoggedFacts.EVENTS):
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                facts.read(json.loads(line[line.index("{") :]))
 
 
-def _symbol(line: str) -> dict[str, int]:
-    try:
-        made = json.loads(line[line.index("{") :])["create_symbol"]
-        return {made["symbol"]: int(made["val"])}
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return {}
+class _LoggedFacts:
+    """What a log says of the graphs that come after it."""
+
+    EVENTS = ("create_symbol", "describe_tensor", "describe_source")
+
+    def __init__(self) -> None:
+        self.torch = ""
+        self.sizes: dict[str, int] = {}
+        self.grads: set[str] = set()
+        self._require_grad: dict[tuple[object, object], bool] = {}
+
+    def read(self, event: dict[str, dict[str, object]]) -> None:
+        """Take an event: a symbol with its value, a tensor, or the source of a tensor."""
+        if "create_symbol" in event:
+            made = event["create_symbol"]
+            self.sizes[str(made["symbol"])] = int(str(made["val"]))
+        elif "describe_tensor" in event:
+            tensor = event["describe_tensor"]
+            self._require_grad[(tensor["describer_id"], tensor["id"])] = tensor.get("requires_grad") is True
+        elif "describe_source" in event:
+            source = event["describe_source"]
+            needs_grad = self._require_grad.get((source["describer_id"], source["id"]), False)
+            (self.grads.add if needs_grad else self.grads.discard)(str(source["source"]))

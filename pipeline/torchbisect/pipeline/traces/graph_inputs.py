@@ -43,8 +43,8 @@ _NORMAL = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128
 _WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
 
 
-class UnknownSize(Exception):
-    """A size that is a symbol without a value. Its message is the symbol."""
+class NotInTrace(Exception):
+    """What a graph needs and the trace does not state: a symbol's value, a module. Its message is its name."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,23 @@ class GraphInputs:
 
 
 @dataclass(frozen=True)
-class _Tensor:
-    buffer: str
+class TensorInput:
+    """A tensor of a graph, without its values.
+
+    Attributes:
+        shape: its size in each dimension.
+        stride: the elements of its memory from one index to the next, for each dimension.
+        offset: the element of its memory where it begins.
+        dtype: without ``torch.``.
+        buffer: the name of its memory, which others may share; empty if nothing shares it.
+    """
+
     shape: tuple[int, ...]
     stride: tuple[int, ...]
-    offset: int
     dtype: str
-    requires_grad: bool
+    offset: int = 0
+    requires_grad: bool = False
+    buffer: str = ""
 
     @property
     def elements(self) -> int:
@@ -90,7 +100,7 @@ def graph_inputs(load: ast.FunctionDef, names: Sequence[str], sizes: Mapping[str
         sizes: the values of symbols.
 
     Raises:
-        UnknownSize: a shape has a symbol without a value.
+        NotInTrace: a shape has a symbol without a value.
     """
     calls: list[Any] = [node for node in ast.walk(load) if _reads(node)]
     calls.sort(key=lambda call: call.lineno)
@@ -98,22 +108,22 @@ def graph_inputs(load: ast.FunctionDef, names: Sequence[str], sizes: Mapping[str
     storages: list[Any] = [node for node in load.body if _is_storage(node)]
     devices = {node.targets[0].id: _device(node.value) for node in storages}
     read = [_argument(call, known) for call in calls if call.func.attr != "storage"]
-    shared = [item.buffer for item in read if isinstance(item, _Tensor)]
+    shared = [item.buffer for item in read if isinstance(item, TensorInput)]
     statements: list[str] = []
     words: list[str] = []
     for name, item in zip(names, read):
-        if not isinstance(item, _Tensor):
+        if not isinstance(item, TensorInput):
             words.append(repr(item))
             continue
         alone = shared.count(item.buffer) == 1
         device = devices.get(item.buffer, "")
         if not alone and not any(line.startswith(f"{item.buffer} = ") for line in statements):
-            most = max(one.elements for one in read if isinstance(one, _Tensor) and one.buffer == item.buffer)
+            most = max(one.elements for one in read if isinstance(one, TensorInput) and one.buffer == item.buffer)
             statements.append(f"{item.buffer} = {_drawn((most,), item.dtype, device)}")
-        statements.append(f"{name} = {_made(item, device, alone)}")
+        statements.append(f"{name} = {tensor_expression(item, device, alone=alone)}")
         words.append(name)
     symbolic = any(call.func.attr == "symint" for call in calls)
-    grads = any(isinstance(item, _Tensor) and item.requires_grad for item in read)
+    grads = any(isinstance(item, TensorInput) and item.requires_grad for item in read)
     return GraphInputs(tuple(statements), tuple(words), symbolic, grads)
 
 
@@ -155,30 +165,30 @@ def _device(call: Any) -> str:
 def _argument(call: Any, sizes: Mapping[str, int]) -> Any:
     """Return an argument: a tensor, a number, or ``None`` for what no graph uses."""
     if call.func.attr == "symint":
-        return _number(call.args[0], sizes)
+        return size_value(call.args[0], sizes)
     if call.func.attr != "tensor":
         return None
     words = _keywords(call)
     shape = _numbers(call.args[1], sizes)
-    stride = _numbers(call.args[2], sizes) if len(call.args) > 2 else _contiguous(shape)
-    offset = _number(words["storage_offset"], sizes) if "storage_offset" in words else 0
+    stride = _numbers(call.args[2], sizes) if len(call.args) > 2 else row_major_strides(shape)
+    offset = size_value(words["storage_offset"], sizes) if "storage_offset" in words else 0
     dtype = ast.unparse(words["dtype"]).removeprefix("torch.") if "dtype" in words else "float32"
     requires_grad = "requires_grad" in words and ast.unparse(words["requires_grad"]) == "True"
-    return _Tensor(call.args[0].id, shape, stride, offset, dtype, requires_grad)
+    return TensorInput(shape, stride, dtype, offset, requires_grad, call.args[0].id)
 
 
 def _numbers(node: ast.expr, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(_number(item, sizes) for item in getattr(node, "elts", [node]))
+    return tuple(size_value(item, sizes) for item in getattr(node, "elts", [node]))
 
 
-def _number(node: ast.expr, sizes: Mapping[str, int]) -> int:
-    """Return the value of a size, which may be an expression of symbols. Raises ``UnknownSize``."""
+def size_value(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    """Return the value of a size, which may be an expression of symbols. Raises ``NotInTrace``."""
     try:
         value = _evaluated(node, sizes)
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise UnknownSize(ast.unparse(node)) from error
+        raise NotInTrace(ast.unparse(node)) from error
     if abs(value) > _LARGEST:
-        raise UnknownSize(ast.unparse(node))
+        raise NotInTrace(ast.unparse(node))
     return value
 
 
@@ -188,15 +198,16 @@ def _evaluated(node: ast.expr, sizes: Mapping[str, int]) -> int:
     if isinstance(node, ast.Name) and node.id in sizes:
         return sizes[node.id]
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return int(_OPERATORS[type(node.op)](_number(node.left, sizes), _number(node.right, sizes)))
+        return int(_OPERATORS[type(node.op)](size_value(node.left, sizes), size_value(node.right, sizes)))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_number(node.operand, sizes)
+        return -size_value(node.operand, sizes)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
-        return _FUNCTIONS[node.func.id](*(_number(item, sizes) for item in node.args))
-    raise UnknownSize(ast.unparse(node))
+        return _FUNCTIONS[node.func.id](*(size_value(item, sizes) for item in node.args))
+    raise NotInTrace(ast.unparse(node))
 
 
-def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of a contiguous tensor."""
     steps: list[int] = []
     step = 1
     for size in reversed(shape):
@@ -205,9 +216,15 @@ def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(steps)
 
 
-def _made(item: _Tensor, device: str, alone: bool) -> str:
-    """Return the expression of a tensor: a drawn one, or a view of its buffer where the layout is not the plain one."""
-    plain = item.stride == _contiguous(item.shape) and item.offset == 0
+def tensor_expression(item: TensorInput, device: str = "", *, alone: bool = True) -> str:
+    """Return the expression of a tensor: a drawn one, or a view of its buffer where the layout is not the plain one.
+
+    Args:
+        item: the tensor.
+        device: the keyword of its constructor, with a comma before it; empty for the CPU.
+        alone: no other tensor shares its memory.
+    """
+    plain = item.stride == row_major_strides(item.shape) and item.offset == 0
     if alone and plain:
         text = _drawn(item.shape, item.dtype, device)
     else:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from torchbisect.pipeline.traces.dynamo_graph import read_dynamo_graph
 from torchbisect.pipeline.traces.find import Graph
 from torchbisect.pipeline.traces.graph_inputs import GraphInputs, graph_inputs
 
@@ -28,22 +29,30 @@ def graph_script(graph: Graph) -> str:
 
     Raises:
         SyntaxError: the text of the graph is no Python.
-        UnknownSize: a shape has a symbol whose value nothing states.
+        NotInTrace: nothing states the value of a symbol in a shape, or a part of the graph.
     """
-    tree = ast.parse(graph.text)
+    if graph.is_dynamo:
+        statements, inputs = read_dynamo_graph(graph.text, graph.sizes, graph.grads)
+        backend, before_autograd = "", True
+    else:
+        tree = ast.parse(graph.text)
+        statements, inputs = _kept(tree), _read_inputs(tree, graph)
+        # The minifier's graphs of dynamo stand before autograd, those of AOTAutograd behind it.
+        before_autograd = any(
+            isinstance(node, ast.ImportFrom) and (node.module or "").endswith("after_dynamo") for node in ast.walk(tree)
+        )
+        backend = _backend(_run_call(tree)) if before_autograd else ""
+    title = f'"""{graph.name}: a graph that torch.compile left behind; its inputs are drawn, as it keeps no values."""'
+    kept = [ast.unparse(_readable(node)) for node in statements]
+    parts = [title, "", *kept, "", "torch.manual_seed(0)", "mod = Repro()", *inputs.statements]
+    parts += list(_call(inputs, backend, before_autograd))
+    return "\n".join(parts) + "\n"
+
+
+def _read_inputs(tree: ast.Module, graph: Graph) -> GraphInputs:
     forward = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "forward")
     load = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "load_args")
-    inputs = graph_inputs(load, [argument.arg for argument in forward.args.args[1:]], graph.sizes)
-    run = _run_call(tree)
-    # The minifier's graphs of dynamo stand before autograd, those of AOTAutograd behind it.
-    before_autograd = any(
-        isinstance(node, ast.ImportFrom) and (node.module or "").endswith("after_dynamo") for node in ast.walk(tree)
-    )
-    kept = [_readable(node) for node in _kept(tree)]
-    title = f'"""{graph.name}: a graph that torch.compile left behind; its inputs are drawn, as it keeps no values."""'
-    parts = [title, "", *map(ast.unparse, kept), "", "torch.manual_seed(0)", "mod = Repro()", *inputs.statements]
-    parts += list(_call(inputs, _backend(run) if before_autograd else "", before_autograd))
-    return "\n".join(parts) + "\n"
+    return graph_inputs(load, [argument.arg for argument in forward.args.args[1:]], graph.sizes)
 
 
 def _call(inputs: GraphInputs, backend: str, before_autograd: bool) -> Iterator[str]:
