@@ -31,22 +31,24 @@ def record(tool: Tool) -> Path:
     return record
 
 
-WORDS = {
-    "check": ("check", "scripts/repro.py"),
-    "check of a release": ("check", "--torch", "2.13.0", "scripts/repro.py"),
-    "triage": ("triage", "--no-bisect", "--no-minimize", "scripts"),
-    "cache": ("cache",),
-    "doctor": ("doctor",),
-}
+LONG = pytest.mark.long
+WORDS = [
+    pytest.param(("check", "scripts/repro.py"), id="check"),
+    pytest.param(("check", "--torch", "2.13.0", "scripts/repro.py"), marks=LONG, id="check of a release"),
+    pytest.param(("triage", "--no-bisect", "--no-minimize", "scripts"), marks=LONG, id="triage"),
+    pytest.param(("cache",), id="cache"),
+    pytest.param(("doctor",), id="doctor"),
+]
 
 
-@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+@pytest.mark.parametrize("words", WORDS)
 def test_no_file_of_the_folder_is_a_module_of_a_command(tool: Tool, record: Path, words: tuple[str, ...]) -> None:
     done = tool.run(*words)
     assert done.returncode in (0, 1), done.stderr
     assert record.read_text() == ""
 
 
+@pytest.mark.long
 def test_no_file_of_the_folder_is_a_module_of_the_server(tool: Tool, record: Path) -> None:
     async def session() -> Any:
         variables = {"TORCHBISECT_CACHE_DIR": str(tool.cache)}

@@ -58,6 +58,7 @@ def test_each_question_gets_its_own_answer(probe: Probe) -> None:
     assert probe.asked == before  # the journal knows them
 
 
+@pytest.mark.long
 def test_expected_questions_are_asked_ahead_and_journalled(probe: Probe) -> None:
     second, third = questions(probe, 2, 3, pause=2.0)
     with Pool(probe, 2) as pool:

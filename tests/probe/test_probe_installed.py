@@ -359,6 +359,7 @@ def test_an_exception_of_both_runs_that_the_script_prints_is_no_mismatch(probe: 
     assert probe.mismatch(Repro(both)) is None
 
 
+@pytest.mark.long
 def test_corrupted_memory_that_only_plain_python_shows(environment: Environment) -> None:
     wrong, right = (Repro(CORRUPTED.format(backend=name)) for name in ("corrupting", "'eager'"))
     with Probe(environment, Journal()) as own:
@@ -385,6 +386,7 @@ def test_a_module_that_torch_compile_refuses_is_a_mismatch(probe: Probe) -> None
     assert "eager finishes" in found.summary
 
 
+@pytest.mark.long
 def test_the_agent_of_a_fresh_check_serves_a_second_thread(environment: Environment) -> None:
     """A start takes longer than most questions: none is needed for the first clone."""
     wrong = next(iter(BUGS.values()))[0]

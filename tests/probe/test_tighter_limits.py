@@ -27,6 +27,7 @@ def test_limits_of_smaller_forms_are_tighter_and_leave_the_script_itself_room(ea
     assert tight.for_smaller_forms(1000.0, 1000.0) == tight
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_an_endless_candidate_is_given_up_and_leaves_other_questions_their_time(probe: Probe) -> None:
     wrong, _, _ = BUGS["python semantics"]

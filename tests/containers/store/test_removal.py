@@ -65,6 +65,7 @@ def test_a_folder_is_removed_and_nothing_beside_it(fill: Callable[[Path], None],
     assert (tmp_path / "kept/file").exists()
 
 
+@pytest.mark.long
 def test_a_walk_ends_in_the_depth(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "file").write_text("x")

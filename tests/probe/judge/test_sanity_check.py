@@ -82,6 +82,7 @@ torch.compile(count, backend="eager")(torch.ones(2))
 """
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_wrong_numbers_of_a_broken_compiler_are_no_evidence(
     environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -21,6 +21,7 @@ print("found", counters["inductor"]["fxgraph_cache_hit"])
 """
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_runs_share_compiled_graphs(agent: Agent) -> None:
     numbers = iter(range(100))
