@@ -160,7 +160,10 @@ def test_an_empty_script(folder: Path) -> None:
         (["--build-cmd", "make", "--sandbox", "docker"], "--build-cmd"),
         (["--test", " "], "--test"),
         (["--test", "true", "--slower-than", "2"], "--slower-than"),
-        (["--measure", "time", "--against", "2.1.0"], "torchbisect check and torchbisect bisect"),
+        (["--measure", "time"], "--against BUILD"),
+        (["--measure", "time", "--against", "2.1.0", "--explain"], "--explain"),
+        (["--measure", "time", "--against", "2.1.0", "--emit-test"], "--emit-test"),
+        (["--measure", "time", "--against", "2.1.0", "--slower-than", "2"], "--slower-than"),
         (["--worse-by", "1.3"], "--measure"),
         (["--test", "true", "--", "--epochs", "3"], "--test"),
     ],
@@ -168,6 +171,12 @@ def test_an_empty_script(folder: Path) -> None:
 def test_options_that_can_not_be_used(folder: Path, words: list[str], said: str) -> None:
     (folder / "repro.py").write_text(SCRIPT)
     assert said in line_of(typed("run", "repro.py", *words), 2)
+
+
+def test_nothing_is_explained_by_a_number(folder: Path) -> None:
+    (folder / "repro.py").write_text(SCRIPT)
+    said = line_of(typed("explain", "repro.py", "--measure", "time", "--against", "2.1.0"), 2)
+    assert "torchbisect run, check, minimize and bisect" in said
 
 
 def test_neither_script_nor_test(folder: Path) -> None:

@@ -85,3 +85,11 @@ def test_a_run_without_a_mismatch() -> None:
     assert step(options, "untestable") == ""
     assert step(options, state="interrupted") == ""
     assert "same command" in step(options, state="partial")
+
+
+def test_a_number_is_shrunk_and_searched_for_too() -> None:
+    options = Options(SCRIPT, torch="2.8.0", measure="time", against="2.7.0", command="check")
+    words = "--torch 2.8.0 --measure time --against 2.7.0 'my repro.py'"
+    assert step(options) == (
+        f"torchbisect minimize {words} shrinks it; torchbisect bisect {words} finds where it became worse"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,78 @@ def test_a_build_that_is_not_worse(tool: Tool, index: str) -> None:
     done = tool.run("check", *words, "--worse-by", "0.8", script)
     assert done.returncode == 1, done.stderr
     assert "metric:speed: 100 where torch 2.1.0 has 100" in done.stdout
+
+
+CLUTTER = """
+import argparse
+import math
+import torch
+
+
+class Settings:
+    def __init__(self, rounds, name="table"):
+        self.rounds, self.name = rounds, name
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    return parser.parse_args()
+
+
+def prepare(settings):
+    table = []
+    for number in range(settings.rounds):
+        table.append(math.sqrt(number) + 1)
+    return table
+
+
+settings = Settings(parse().rounds)
+values = prepare(settings)
+print("prepared", settings.name, len(values))
+"""
+BENCHMARK = """
+
+def benchmark():
+    first = sum(range(100))
+    result = torch.work()
+    mean = sum(values) / max(1, len(values))
+    return first + result + mean
+"""
+
+
+@pytest.mark.parametrize(
+    ("measure", "worse_by", "script", "first", "kept"),
+    [
+        ("metric:speed", "0.8", "print('speed =', torch.SPEED * len(values))\n", FEWER, "torch.SPEED"),
+        ("time", "1.15", BENCHMARK, SLOWER, "def benchmark():"),
+    ],
+)
+def test_a_run_shrinks_the_script_and_names_the_build(
+    tool: Tool, index: str, measure: str, worse_by: str, script: str, first: int, kept: str
+) -> None:
+    script = tool.write(CLUTTER + script)
+    numbers = ("--measure", measure, "--worse-by", worse_by)
+    words = ("--index-url", index, "--torch", "2.10.0", "--against", "2.1.0", *numbers, "--find", "regression", script)
+    done = tool.run("run", *words)
+    assert done.returncode == 0, done.stderr
+    report, minimal = tool.report, (tool.out / "minimal.py").read_text()
+    assert kept in minimal
+    assert len(minimal.split()) <= 12, minimal
+    assert report["minimal"]["source"] == minimal
+    regression = report["bisect"]["regression"]
+    assert [regression["last_good"], regression["first_bad"]] == [f"2.{first - 1}.0", f"2.{first}.0"], done.stderr
+    assert report["measurement"]["how"][0] == "The builds were asked with the minimal script."
+    answers = {row["build"]: row["answer"] for row in report["measurement"]["builds"]}
+    assert (answers["2.1.0"], answers["2.10.0"]) == ("not-worse", "worse")
+
+    asked = len(tool.asked)
+    assert tool.run("run", *words).returncode == 0
+    assert len(tool.asked) == asked, "nothing is measured twice"
+
+    command = shlex.split(report["minimal"]["command"])
+    assert command[:2] == ["torchbisect", "check"]
+    (tool.folder / "minimal.py").write_text(minimal)
+    # A report has no path of this machine, so the index is named again.
+    again = tool.run("check", *command[2:-1], "--index-url", index, "--out", "again", command[-1])
+    assert again.returncode == 0, again.stderr

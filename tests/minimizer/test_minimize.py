@@ -44,3 +44,16 @@ def test_only_candidates_are_traced() -> None:
         assert "keep" in text
         assert text.endswith("\n")
         assert text_of(ast.parse(text))
+
+
+def test_a_candidate_that_is_not_accepted_is_never_asked_about() -> None:
+    asked: list[str] = []
+
+    def ask(text: str) -> Verdict:
+        asked.append(text)
+        return Verdict(Answer.SAME if "keep" in text else Answer.NONE)
+
+    left = minimize("a = 1\nb = 2\nkeep(a)\n", ask, accepts=lambda text: "b = 2" in text).source
+    assert "b = 2" in left
+    assert "a = 1" not in left
+    assert all("b = 2" in text for text in asked)

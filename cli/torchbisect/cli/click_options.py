@@ -107,7 +107,7 @@ _RUN_OPTIONS = (
     click.option("--measure", metavar="NUMBER",
                  help="Compare builds by a number, and not compiled code with eager: time, cpu-time, compile-time, "
                       "memory, kernel-count, graph-breaks, recompiles, or metric:NAME for a line NAME=12.3 that the "
-                      "script prints. For check and bisect."),
+                      "script prints. For run, check, minimize and bisect."),
     click.option("--worse-by", type=Number(min=0, max=_MOST, min_open=True), metavar="RATIO",
                  help="With --measure: a build is worse from this ratio to the other build on. The default is 1.2."),
     click.option("--against", metavar="BUILD",

@@ -32,13 +32,12 @@ _MEASURING = {"measure", "worse_by", "against"}
 #: Options that a command accepts, so that a command line can be reused, and that change nothing there; those of a
 #: measured search end it with an error.
 UNUSED = {
-    "run": _MEASURING,
     "triage": _MEASURING,
     "suite": _MEASURING
     | {"find", "torch", "nearest", "test", "seed", "profile", "explain", "save_trajectory"}
     | {"slower_than", "max_compile_time", "max_recompiles", "max_graph_breaks"},
     "check": _SEARCH | _SHRINKING,
-    "minimize": _SEARCH | _MEASURING,
+    "minimize": _SEARCH,
     "explain": _SEARCH | _MEASURING,
     "bisect": _SHRINKING,
     "verify": (_SEARCH - {"git"}) | _SHRINKING | _MEASURING | {"test", "profile"},

@@ -26,9 +26,6 @@ def next_step(options: Options, report: Report, refused: Sequence[str] = ()) -> 
         return "--repeat 20 asks each question twenty times; a --seed or a fixed input may make it certain"
     if report.state == "partial":
         return "the same command tries again what is not finished"
-    if options.measure is not None:
-        other = [("bisect", "finds the build where it became worse")] if options.command == "check" else []
-        return "; ".join(f"{_command(options, name)} {words}" for name, words in other)
     steps = [f"{_command(options, name)} {words}" for name, words in _other_commands(options)]
     if options.command != "check":
         steps.append(f"read {options.out / files.MARKDOWN}, and paste it into an issue")
@@ -50,7 +47,8 @@ def _other_commands(options: Options) -> list[tuple[str, str]]:
         "explain": (True, False),
         "bisect": (False, True),
     }[options.command]
-    known = (("minimize", "shrinks it"), ("bisect", "finds where it broke and where it was fixed"))
+    finds = "finds where it broke and where it was fixed" if options.measure is None else "finds where it became worse"
+    known = (("minimize", "shrinks it"), ("bisect", finds))
     return [one for one, done in zip(known, made) if not done]
 
 

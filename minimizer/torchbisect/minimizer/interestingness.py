@@ -42,6 +42,7 @@ class InterestingnessTest:
         patience: when to end a reduction that no longer pays; ``None`` for never.
         sizes: the number of questions and of nodes at the start and at each success.
         most_nodes: size of the script that the current round started from; no result is larger.
+        accepts: tells whether a text may be asked about.
     """
 
     ask: Callable[[str], Verdict]
@@ -60,6 +61,7 @@ class InterestingnessTest:
     filter: CandidateFilter = field(default_factory=CandidateFilter)
     patience: Patience | None = None
     sizes: list[tuple[int, int]] = field(default_factory=list)
+    accepts: Callable[[str], bool] = lambda text: True
     started: float = field(default_factory=time.monotonic)
     _accepted: dict[str, bool] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
@@ -130,7 +132,7 @@ class InterestingnessTest:
     def passes_filter(self, tree: ast.Module, text: str) -> bool:
         """Tell whether a candidate is worth a question."""
         if text not in self._accepted:
-            self._accepted[text] = self.filter.accepts(tree, text)
+            self._accepted[text] = self.accepts(text) and self.filter.accepts(tree, text)
         return self._accepted[text]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from operator import itemgetter
 
@@ -43,7 +43,7 @@ from torchbisect.minimizer.search import ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
 from torchbisect.minimizer.syntax.tree import count_nodes, format_script, parse, text_of
 
-__all__ = ["Budget", "Patience", "Progress", "Reduction", "Statistics", "minimize"]
+__all__ = ["Budget", "Patience", "Progress", "Reduction", "Statistics", "minimize", "with_source"]
 
 Tracer = Callable[[str], "Trace | None"]
 Pass = Callable[[ReductionSearch], None]
@@ -206,6 +206,7 @@ def minimize(
     expect: Callable[[Iterable[str]], None] = lambda texts: None,
     backend: str | None = None,
     patience: Patience | None = None,
+    accepts: Callable[[str], bool] = lambda text: True,
 ) -> Reduction:
     """Shrink a script that shows a mismatch; every change that is kept was answered ``same``.
 
@@ -223,13 +224,16 @@ def minimize(
             about in parallel. It does not change the result.
         backend: the backend of ``torch.compile`` calls that a pass writes; by default the one that the script names.
         patience: when to end before the reduction is complete, because it no longer pays; by default never.
+        accepts: tells whether a text may be asked about; one that lost what the question is about need not be.
 
     Raises:
         SyntaxError: the script is not Python.
     """
     tree, tracer = parse(source), _cached_tracer(trace, source)
     sizes = [(0, count_nodes(tree))]
-    test = InterestingnessTest(ask, budget or Budget(), on_progress, expect, patience=patience, sizes=sizes)
+    test = InterestingnessTest(
+        ask, budget or Budget(), on_progress, expect, patience=patience, sizes=sizes, accepts=accepts
+    )
     test.begin_round(tree)
     search = ReductionSearch(tidy(inline_docstring(tree)), test, trace=tracer(source), on_best=on_best)
     finished = paid_off = True
@@ -338,6 +342,12 @@ def _retrace(search: ReductionSearch, tracer: Tracer) -> None:
     if found is not None:
         search.tree = tidy(parse(text))
         search.trace = found
+
+
+def with_source(reduction: Reduction, text: str) -> Reduction:
+    """Return a reduction whose result is another text."""
+    size = len(text.encode()), _count_lines(text), count_nodes(parse(text))
+    return replace(reduction, source=text, bytes=size[0], lines=size[1], nodes=size[2])
 
 
 def _reduction(source: str, text: str, search: ReductionSearch, *, finished: bool, paid_off: bool = True) -> Reduction:

@@ -24,13 +24,16 @@ class MeasuredSearch:
     """A measured search whose results lie in a journal.
 
     Attributes:
+        repro: the script.
         against: the name of the reference build.
+        shrunk: the script is the shrunk one.
     """
 
     journal: Journal
     options: MeasuringOptions
     repro: Repro
     against: str
+    shrunk: bool = False
 
     def part(self, names: Sequence[str]) -> MeasurementReport:
         """Return the measurements of the builds with these names, from old to new; those without one are left out."""
@@ -46,7 +49,10 @@ class MeasuredSearch:
             against=self.against,
             worse_by=self.options.worse_by,
             error=0.0 if exact else ERROR,
-            how=_how(self.options, [one for _, one in found], self.against, exact=exact),
+            how=(
+                *(("The builds were asked with the minimal script.",) if self.shrunk else ()),
+                *_how(self.options, [one for _, one in found], self.against, exact=exact),
+            ),
             builds=rows,
             shape=shape,
             share=round(share, 3),

@@ -221,6 +221,28 @@ def repeat_command(options: Options, script: str | None, variables: Mapping[str,
     return " ".join([*settings, shlex.join(map(scrub_secrets, words))])
 
 
+def measuring_command(options: Options, script: str, arguments: tuple[str, ...] = ()) -> str:
+    """Return the command that measures a shrunk script of a run on the same two builds."""
+    kept = replace(
+        options,
+        command="check",
+        arguments=arguments,
+        module=False,
+        files=() if not arguments else options.files,
+        torch=options.torch or options.bad,
+        against=options.against or options.good,
+        worse_by=WORSE_BY if options.worse_by is None else options.worse_by,
+        good=None,
+        bad=None,
+        find="both",
+        channels=(),
+        budget=None,
+        save_trajectory=False,
+        emit_trace=False,
+    )
+    return repeat_command(kept, script)
+
+
 def _written(value: object) -> str:
     """Write a value as a user types it: ``2`` for 2.0, and every digit of 0.125."""
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
@@ -284,8 +306,12 @@ def check_measuring(options: Options) -> None:
             raise InputError("--worse-by and --against are for --measure: add --measure time, say")
         return
     measure, worse_by = Measure.parsed(options.measure), options.worse_by
-    if options.command not in ("check", "bisect"):
-        raise InputError("--measure is for torchbisect check and torchbisect bisect: nothing is shrunk by a number")
+    if options.command not in ("run", "check", "minimize", "bisect"):
+        raise InputError("--measure is for torchbisect run, check, minimize and bisect: type one of these")
+    if options.explain:
+        raise InputError("--explain compares compiled code with eager, and --measure compares builds: leave one out")
+    if options.emit_test:
+        raise InputError("--emit-test writes an assertion, and a number that became worse has none: leave one out")
     if options.against is None and options.good is None:
         raise InputError("--measure compares builds: name the other one with --against BUILD, or with --good BUILD")
     if options.bounds:

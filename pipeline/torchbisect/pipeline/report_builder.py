@@ -17,7 +17,7 @@ from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.version import __version__
 from torchbisect.minimizer.explain.conditions import MeasuredCondition
 from torchbisect.pipeline.measurement_part import MeasuredSearch
-from torchbisect.pipeline.options import Options, is_test, repeat_command
+from torchbisect.pipeline.options import Options, is_test, measuring_command, repeat_command
 from torchbisect.pipeline.script_size import repro_size, script_size
 from torchbisect.pipeline.search_parts import bisect_part, commit_fields
 from torchbisect.pipeline.stages.bisect import Level
@@ -109,6 +109,9 @@ class ReportBuilder:
     def set_shrunk(self, shrunk: ShrunkScript) -> None:
         """Set the shrunk script; a reason why an earlier shrinking could not finish is dropped."""
         self._minimal = minimal_part(shrunk, self._size, self._failing.name if self._failing else "")
+        if self._measured is not None:
+            command = measuring_command(self._options, files.MINIMAL, shrunk.home.arguments)
+            self._minimal = dataclasses.replace(self._minimal, command=command)
         self._unfinished.pop("minimize", None)
 
     def set_conditions(self, found: Sequence[MeasuredCondition]) -> None:
@@ -148,6 +151,11 @@ class ReportBuilder:
     def set_measured(self, search: MeasuredSearch) -> None:
         """Set the measured search whose results the report takes from the journal."""
         self._measured = search
+
+    def set_measured_script(self, repro: Repro | None) -> None:
+        """Set the script that the builds of a measured search are asked about: a shrunk one, or the original."""
+        if self._measured is not None:
+            self._measured = dataclasses.replace(self._measured, repro=repro or self._repro, shrunk=repro is not None)
 
     def report(self) -> shapes.Report:
         """Return the report of the results so far."""

@@ -229,6 +229,7 @@ class Pipeline:
         with self._stage("minimize", "Minimize" + (" again, keeping its history" if witnesses else "")):
             shrunk = shrink_trusted(self._session, oracle, subject, witnesses)
             self._builder.set_shrunk(shrunk)
+            self._builder.set_measured_script(shrunk.repro if shrunk.mismatch is not None else None)
             reason = unfinished_reason(self._session, subject, shrunk)
             if reason is not None:
                 self._builder.set_unfinished("minimize", reason)
@@ -274,6 +275,8 @@ class Pipeline:
                 on_level=lambda level: self._builder.set_search([level], facts),
                 on_remark=self._builder.add_remark,
             )
+            if history.shrunk is None:
+                self._builder.set_measured_script(None)
             for remark in bisection.remarks_on_wheels(history.level, history.question):
                 self._builder.add_remark(remark)
             self._save()

@@ -7,13 +7,14 @@ from types import TracebackType
 from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import Repro
 from torchbisect.core.trace import Trace
-from torchbisect.probe.agent_client import Agent, ToolAnswer
+from torchbisect.probe.agent_client import Agent, AgentFailed, ToolAnswer
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.oracle import Question
 
 DEFAULT_TIMEOUT = 1800.0
 """Seconds that a run of the user's own may take."""
+NOTHING_TRACED = Trace(frozenset(), (), ())
 
 
 class SeparateRuns:
@@ -23,6 +24,7 @@ class SeparateRuns:
         self.environment = environment
         self.limits = Limits()
         self._agent: Agent | None = None
+        self._untraceable = False
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
@@ -44,8 +46,14 @@ class SeparateRuns:
         return None
 
     def trace(self, repro: Repro) -> Trace:
-        """Return what an eager run of a script did; empty for one that only a test can run."""
-        return self._started_agent().trace(repro)
+        """Return what an eager run of a script did; empty for one that only a test can run, or where none can be."""
+        if self._untraceable:
+            return NOTHING_TRACED
+        try:
+            return self._started_agent().trace(repro)
+        except AgentFailed:  # it needs torch 2.0, and a test or a script that is measured does not
+            self._untraceable = True
+            return NOTHING_TRACED
 
     def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
         """Return the answer of one of torch's own tools; see ``Oracle``."""

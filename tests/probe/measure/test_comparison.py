@@ -70,6 +70,28 @@ def test_numbers_that_never_change_take_three_pairs() -> None:
     assert (found.answer, found.pairs, found.exact, found.ratio) == (MeasuredAnswer.WORSE, 3, True, 0.7)
 
 
+def test_a_candidates_numbers_are_exact_after_one_pair_that_repeats_the_first() -> None:
+    found = Comparison(SPEED, 0.8, lambda _: _speeds(100.0, 70.0), candidate=True).decide(NAMES_OF_BUILDS)
+    assert (found.answer, found.pairs, found.exact) == (MeasuredAnswer.WORSE, 1, True)
+    measured = noisy("time", 1.5, 0.02)
+    noisy_one = Comparison(TIME, 1.2, measured, candidate=True).decide(NAMES_OF_BUILDS)
+    assert (noisy_one.answer, noisy_one.exact) == (MeasuredAnswer.WORSE, False)
+    assert noisy_one.pairs >= 9, "an answer that keeps a candidate is as sure as any"
+
+
+def test_a_candidate_that_is_not_worse_takes_fewer_pairs() -> None:
+    pairs = [
+        Comparison(TIME, 1.2, noisy("time", 1.0, 0.01), candidate=candidate).decide(NAMES_OF_BUILDS).pairs
+        for candidate in (False, True)
+    ]
+    assert pairs == [9, 5]
+
+
+def test_the_longest_run_is_told() -> None:
+    pair = Pair(Reading({"kernel-count": 3.0}, seconds=2.0), Reading({"kernel-count": 7.0}, seconds=5.0))
+    assert Comparison(KERNELS, 1.2, lambda _: pair).decide(NAMES_OF_BUILDS).seconds == 5.0
+
+
 def _speeds(reference: float, asked: float) -> Pair:
     return Pair(Reading({SPEED.text: reference}), Reading({SPEED.text: asked}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from torchbisect.containers.environment import Venv
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
+from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.signature import Signature
+from torchbisect.probe.limits import Limits
 from torchbisect.probe.measure.measure import Measure
 from torchbisect.probe.measure.measuring_probe import MeasuringOptions, MeasuringProbe, kept_measurement
 from torchbisect.probe.oracle import Question
+from torchbisect.probe.separate_runs import NOTHING_TRACED
 
 pytestmark = pytest.mark.slow
 
@@ -112,3 +116,52 @@ def test_a_test_command_is_measured(builds: tuple[Venv, Venv], tmp_path: Path) -
     what = options("metric:speed", command=command, directory=str(tmp_path))
     with MeasuringProbe(builds[1], builds[0], Journal(), what) as probe:
         assert probe.ask(Question(Repro("", name=""), Signature(MismatchKind.SLOW))).answer is Answer.SAME
+
+
+def test_a_candidate_is_compared_with_less_care_and_its_answer_is_kept_apart(
+    builds: tuple[Venv, Venv], tmp_path: Path
+) -> None:
+    def pairs() -> int:
+        lines = (tmp_path / "journal.jsonl").read_text().splitlines()
+        return sum("asked" in json.loads(line)["value"] for line in lines)
+
+    candidate = replace(question(PRINTS), limits=Limits())
+    with MeasuringProbe(builds[1], builds[0], Journal(tmp_path / "journal.jsonl"), options("metric:speed")) as probe:
+        assert probe.ask(candidate).answer is Answer.SAME
+        assert pairs() == 2, "the first pair, and one that repeats it; the reference is not measured against itself"
+        assert probe.ask(question(PRINTS)).answer is Answer.SAME
+        assert pairs() == 10, "the final script gets all pairs anew"
+        assert probe.observe(Repro(PRINTS)).compiled.seconds > 0
+
+
+def test_a_candidate_that_fails_on_one_build_is_not_run_on_the_other(builds: tuple[Venv, Venv], tmp_path: Path) -> None:
+    (tmp_path / "ran").mkdir()
+    fails = f"import os, torch\nopen({str(tmp_path / 'ran')!r} + f'/{{os.getpid()}}', 'w')\nraise ValueError\n"
+    with MeasuringProbe(builds[1], builds[0], Journal(), options("metric:speed")) as probe:
+        assert probe.ask(replace(question(fails), limits=Limits())).answer is Answer.UNTESTABLE
+    assert len(list((tmp_path / "ran").iterdir())) == 1
+
+
+def test_a_candidate_that_never_ends_is_stopped(builds: tuple[Venv, Venv]) -> None:
+    candidate = replace(question("while True:\n    pass\n"), limits=Limits(compiled_floor=1.0))
+    with MeasuringProbe(builds[1], builds[0], Journal(), options("metric:speed")) as probe:
+        verdict = probe.ask(candidate)
+    assert verdict.answer is Answer.UNTESTABLE
+    assert "within 1 s" in verdict.detail
+
+
+def test_a_candidate_that_times_something_else_is_no_smaller_form(builds: tuple[Venv, Venv]) -> None:
+    timed = Signature(MismatchKind.SLOW, attribute="time", place="the fastest call of benchmark() after warm-up")
+    script = "import time, torch\ntime.sleep(torch.SPEED / 50)\n"
+    with MeasuringProbe(builds[1], builds[0], Journal(), options("time")) as probe:
+        other = probe.ask(Question(Repro(script), timed, limits=Limits()))
+        across = probe.ask(Question(Repro(script), timed, limits=Limits(), strictness=Strictness.TOLERANT))
+    assert (other.answer, other.reason) == (Answer.OTHER, "another-reason")
+    assert "the whole script" in other.detail
+    assert across.answer is Answer.SAME, "another build is asked about its number alone"
+
+
+def test_a_torch_that_no_agent_can_import_traces_nothing(builds: tuple[Venv, Venv]) -> None:
+    with MeasuringProbe(builds[1], builds[0], Journal(), options("time")) as probe:
+        assert probe.trace(Repro(PRINTS)) == NOTHING_TRACED
+        assert probe.trace(Repro(PRINTS)) == NOTHING_TRACED

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchbisect.probe.measure.paired_test import (
+    CANDIDATE_MOST_PAIRS,
+    CANDIDATE_REJECTING_ERROR,
     ERROR,
     Decision,
     PairedTest,
@@ -171,6 +174,24 @@ def test_a_clear_answer_stays(ratios: list[float]) -> None:
     clear = [decision for decision in decisions if decision in (Decision.WORSE, Decision.NOT_WORSE)]
     assert len(set(clear)) <= 1
     assert not clear or decisions[-1] is clear[0]
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_a_candidate_is_kept_in_error_as_seldom_as_ever(kind: str) -> None:
+    """Only the rejections are allowed more errors, and no more than they say."""
+    chance, searches = random.Random(kind), SEARCHES
+    test = PairedTest(1.2, ERROR, CANDIDATE_MOST_PAIRS, CANDIDATE_REJECTING_ERROR)
+    found = {1.2: Counter[Decision](), 1.4: Counter[Decision]()}
+    for ratio, decisions in found.items():
+        for _ in range(searches):
+            machine = Machine(kind, chance)
+            decisions[test.decide([machine.pair(ratio) for _ in range(CANDIDATE_MOST_PAIRS)])] += 1
+    for wrong, error in (
+        (found[1.2][Decision.WORSE], ERROR),
+        (found[1.4][Decision.NOT_WORSE], CANDIDATE_REJECTING_ERROR),
+    ):
+        assert wrong <= error * searches + 3 * math.sqrt(error * searches) + 1
+    assert test.decide([1.0] * 5) is Decision.NOT_WORSE
 
 
 def test_exact_numbers() -> None:

@@ -46,6 +46,16 @@ def test_every_rendering_has_the_numbers(whole: Report) -> None:
     assert "against itself: 1 (0.99 to 1.01), 9 pairs" in str(summary(report))
 
 
+def test_a_reader_is_told_how_to_measure_the_minimal_script(whole: Report) -> None:
+    command = "torchbisect check --torch 2.3.0 --measure time --worse-by 1.2 --against 2.1.0 minimal.py"
+    assert whole.minimal is not None
+    minimal = dataclasses.replace(whole.minimal, command=command)
+    report = dataclasses.replace(whole, measurement=MEASURED, minimal=minimal)
+    for text in (markdown.render(report), html.render(report), str(summary(report))):
+        assert command in text
+    assert "This measures it" not in markdown.render(whole)
+
+
 def test_a_build_lies_where_its_ratio_is() -> None:
     chart = ratio_chart(MEASURED)
     assert chart is not None

@@ -18,6 +18,7 @@ from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bundle import with_local_modules, without_libraries
 from torchbisect.pipeline.stages.confirm import CONFIRMING, confirm_standalone
+from torchbisect.pipeline.stages.measured_form import MeasuredForm
 from torchbisect.pipeline.typed_input import reads_input
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
@@ -140,6 +141,9 @@ def unfinished_reason(session: Session, subject: Subject, shrunk: ShrunkScript) 
     if not shrunk.reduction.finished:
         reason = f"stopped at --budget {session.options.budget}; it may shrink further"
         session.display.result(reason)
+    if session.options.measure is not None and shrunk.mismatch is None:
+        reason = "the shrunk script is not clearly worse when it is measured once more"
+        session.display.warn(reason)
     if not shrunk.stands_alone and subject.mismatch.kind not in _NEVER_STANDALONE:
         reason = "the shrunk script does not fail by itself under plain python"
     return reason
@@ -155,13 +159,19 @@ def _shrink(
     original = Question(subject.repro, subject.mismatch.signature, subject.settings)
     subject = replace(subject, repro=with_local_modules(oracle, original).repro)
     source, settings = _on_cheapest_backend(oracle, subject)
+    measured = (
+        MeasuredForm.of(_limits_of_candidates(oracle, original), original)
+        if session.options.measure is not None
+        else None
+    )
+    source = measured.form(oracle, replace(original, repro=subject.repro)) if measured else source
     repro = subject.repro.with_source(source)
 
     # A script that also fails without torch.compile is no smaller form of one that does not.
     question = Question(
         repro, subject.mismatch.signature, settings, eager_must_succeed=oracle.succeeds_in_eager(repro, settings)
     )
-    reducer = _Reducer(session, oracle, question, tuple(witnesses), _script_saver(session, len(source)))
+    reducer = _Reducer(session, oracle, question, tuple(witnesses), _script_saver(session, len(source)), measured)
     reduction = reducer.reduced(source, clock.shrinking)
     small = question.with_source(reduction.source)
     # With --repeat every question is asked several times already.
@@ -171,6 +181,8 @@ def _shrink(
     else:
         left = clock.shrinking.left(reduction.asked, 0)
         reduction = without_libraries(oracle, small, reduction, reducer.reduced, left)
+    if measured:
+        reduction = measured.finished(oracle, question, reduction)
     return _make_standalone(session, oracle, subject, reduction, settings, clock)
 
 
@@ -183,10 +195,12 @@ class _Reducer:
     question: Question
     witnesses: tuple[Witness, ...]
     save: Callable[[str], None]
+    measured: MeasuredForm | None
 
     def reduced(self, text: str, budget: Budget, *, recheck: bool = False) -> Reduction:
         """Return the smallest script with the same answer; with ``recheck`` each reduction is checked several times."""
-        limits = _limits_of_candidates(self.oracle, self.question.with_source(text))
+        measured = self.measured
+        limits = measured.limits if measured else _limits_of_candidates(self.oracle, self.question.with_source(text))
         question, display = replace(self.question, reuse_kernels=True, limits=limits), self.session.display
         with Pool(self.oracle, self.session.options.candidates) as pool:
 
@@ -212,6 +226,7 @@ class _Reducer:
                 patience=Patience() if self.session.options.budget is None else None,
                 on_best=self.save,
                 on_progress=_progress(self.session, budget),
+                accepts=measured.accepts(text) if measured else lambda candidate: True,
             )
 
 
@@ -273,12 +288,16 @@ def _make_standalone(
     session: Session, oracle: Oracle, subject: Subject, reduction: Reduction, settings: Settings, clock: _Clock
 ) -> ShrunkScript:
     """Make the result fail under plain Python, and run it to see that it does; after the budget's end try once only."""
-    session.display.status(CONFIRMING, 0)  # the budget has no part in it
+    measured = session.options.measure is not None
+    session.display.status("measuring the shrunk script" if measured else CONFIRMING, 0)  # beyond the budget
     home = _home(oracle, Question(subject.repro.with_source(reduction.source), subject.mismatch.signature, settings))
     _note_files(session, home, reduction.source)
     # The shrunk script shows the mismatch at another place than the original.
     small = home.with_source(reduction.source)
     seen = oracle.mismatch(small, settings)
+    if measured:
+        session.workspace.save_minimal(reduction.source)
+        return ShrunkScript(reduction, settings, reduction.source, False, (), home, seen)
     log = oracle.observe(small, settings).compiled.errors if seen is not None else ""
     texts = standalone_candidates(reduction.source, seen or subject.mismatch)
     for number, text in enumerate(_likely_first(oracle, texts, home, settings), 1):

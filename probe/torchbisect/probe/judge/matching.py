@@ -93,12 +93,8 @@ def _observed_difference(left: Signature, right: Signature, strictness: Strictne
         return None
     if not _equally_wrong(left.relative, right.relative):
         return f"wrong by {right.relative:.1g} of its size, not by {left.relative:.1g}"
-    if (
-        left.seconds_lost is not None
-        and right.seconds_lost is not None
-        and right.seconds_lost < left.seconds_lost / _ERROR_SIZE_FACTOR
-    ):
-        return f"a call loses {right.seconds_lost:.1g} s, not {left.seconds_lost:.1g} s"
+    if left.lost is not None and right.lost is not None and right.lost < left.lost / _ERROR_SIZE_FACTOR:
+        return f"a call loses {right.lost:.1g} s, not {left.lost:.1g} s"
     return _message_difference(left, right) if left.kind is MismatchKind.COMMAND else None
 
 

@@ -25,7 +25,7 @@ from torchbisect.probe.judge.observation import Difference, Ending, Frame, Raise
 _FRAMES = 5
 
 # Names in JSON of attributes that have another name here.
-_JSON_NAMES = {"subjects": "asks", "seconds_lost": "lost"}
+_JSON_NAMES = {"subjects": "asks"}
 
 _RAISED_BY_BACKEND = re.compile(r"\A\s*backend='[^']*' raised:\s*")
 _CLASS_PREFIX = re.compile(r"\A\s*(?:[\w.]+\.)?([A-Za-z_]\w*(?:Error|Exception|Failed|Unsupported|Interrupt|Exit)): ?")
@@ -57,8 +57,8 @@ class Signature:
             of the script failed.
         stage: how far into the compiler the exception came from: ``dynamo``, ``aot`` or ``inductor``.
         relative: for a wrong number how wrong, relative to its size; ``None`` if unknown.
-        seconds_lost: for a compiled call that is too slow the seconds that it takes more than an eager one. As a script
-            shrinks to nothing, what is left of every ratio is that of two empty calls.
+        lost: for a number that is too high the difference: the seconds that a compiled call takes more than an eager
+            one. As a script shrinks to nothing, what is left of every ratio is that of two empty calls.
     """
 
     kind: MismatchKind
@@ -75,7 +75,7 @@ class Signature:
     subjects: tuple[str, ...] | None = None
     stage: str = ""
     relative: float | None = None
-    seconds_lost: float | None = None
+    lost: float | None = None
 
     @classmethod
     def of_difference(cls, difference: Difference, source: str = "") -> Signature:

@@ -90,7 +90,7 @@ def _slower(eager: float, compiled: float, bound: float) -> Mismatch:
     ratio = compiled / eager
     words = f"a compiled call takes {ratio:.2f} times eager's time, more than {bound:g} ({theirs} and {ours})"
     found = _exceeded(RUN_TIME, words, ours, theirs, ratio=round(ratio, 3))
-    return replace(found, signature=replace(found.signature, seconds_lost=compiled - eager))
+    return replace(found, signature=replace(found.signature, lost=compiled - eager))
 
 
 def _counted(attribute: str, bound: int, reasons: tuple[str, ...]) -> Mismatch:

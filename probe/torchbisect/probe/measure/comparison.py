@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from torchbisect.core.text_enum import TextEnum
 from torchbisect.probe.measure.measure import COUNTS, Measure, format_value
-from torchbisect.probe.measure.paired_test import Decision, PairedTest, Ratio, decide_exact, ratio_of
+from torchbisect.probe.measure.paired_test import (
+    CANDIDATE_MOST_PAIRS,
+    CANDIDATE_REJECTING_ERROR,
+    ERROR,
+    Decision,
+    PairedTest,
+    Ratio,
+    decide_exact,
+    ratio_of,
+)
 
 #: Pairs after which numbers that never changed are taken to be exact.
 EXACT_PAIRS = 3
+_CANDIDATES = PairedTest(1.0, ERROR, CANDIDATE_MOST_PAIRS, CANDIDATE_REJECTING_ERROR)
 
 
 @dataclass(frozen=True)
@@ -24,12 +34,14 @@ class Reading:
         timed: a phrase that says what was timed.
         failure: a short name of the reason why there are none; empty if there are.
         detail: the reason in one line.
+        seconds: the wall time of the process.
     """
 
     values: dict[str, float] = field(default_factory=dict, hash=False)
     timed: str = ""
     failure: str = ""
     detail: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,7 @@ class BuildMeasurement:
         timed: a phrase that says what was timed.
         counts: the compiler's counts that differ, as the reference's and the asked build's.
         exact: the numbers have no noise.
+        seconds: the wall time of the longest run.
     """
 
     answer: MeasuredAnswer
@@ -79,6 +92,7 @@ class BuildMeasurement:
     timed: str = ""
     counts: dict[str, tuple[float, float]] = field(default_factory=dict, hash=False)
     exact: bool = False
+    seconds: float = 0.0
 
 
 class Comparison:
@@ -89,6 +103,8 @@ class Comparison:
         worse_by: the ratio from which on a build is worse; below 1 for a number that should be high.
         run_pair: runs both builds once. Number 0 is the run that compiles and counts; it is in no ratio.
         test: the test of the ratios; its threshold is replaced.
+        candidate: the script is a candidate of the minimizer, whose final script is measured once more. So one pair
+            that repeats the first is enough for exact numbers, and fewer pairs for an answer of ``not worse``.
     """
 
     def __init__(
@@ -97,11 +113,15 @@ class Comparison:
         worse_by: float,
         run_pair: Callable[[int], Pair],
         test: PairedTest | None = None,
+        *,
+        candidate: bool = False,
     ) -> None:
         self._measure, self._run_pair, self._worse_by = measure, run_pair, worse_by
-        given = test or PairedTest(1.0)
-        self._test = PairedTest(self._worsening(worse_by), given.error, given.most)
+        given = test or (_CANDIDATES if candidate else PairedTest(1.0))
+        self._test = replace(given, threshold=self._worsening(worse_by))
+        self._candidate = candidate
         self._pairs: list[Pair] = []
+        self._seconds = 0.0
 
     def _worsening(self, ratio: float) -> float:
         """Turn a ratio so that more is worse."""
@@ -111,7 +131,10 @@ class Comparison:
 
     def decide(self, names: tuple[str, str]) -> BuildMeasurement:
         """Return the comparison; ``names`` are those of the reference and of the asked build, for its words."""
-        first = self._run_pair(0)
+        return replace(self._decided(names), seconds=self._seconds)
+
+    def _decided(self, names: tuple[str, str]) -> BuildMeasurement:
+        first = self._timed_pair(0)
         fault = self._fault(first, names)
         if fault is not None:
             return fault
@@ -119,16 +142,22 @@ class Comparison:
         if self._measure.counted:
             return self._exact_answer(first, names, counts)
         while True:
-            pair = self._run_pair(len(self._pairs) + 1)
+            pair = self._timed_pair(len(self._pairs) + 1)
             fault = self._fault(pair, names)
             if fault is not None:
                 return fault
             self._pairs.append(pair)
-            if len(self._pairs) == EXACT_PAIRS and self._unchanging():
+            repeated = [first, pair] if self._candidate else self._pairs
+            if len(self._pairs) == (1 if self._candidate else EXACT_PAIRS) and self._unchanging(repeated):
                 return self._exact_answer(pair, names, counts)
             decision = self._test.decide([self._worsening(ratio) for ratio in self._ratios()])
             if decision is not Decision.MORE:
                 return self._measured_answer(decision, names, counts)
+
+    def _timed_pair(self, number: int) -> Pair:
+        pair = self._run_pair(number)
+        self._seconds = max(self._seconds, pair.reference.seconds, pair.asked.seconds)
+        return pair
 
     def _value(self, reading: Reading) -> float:
         return reading.values[self._measure.text]
@@ -136,12 +165,9 @@ class Comparison:
     def _ratios(self) -> list[float]:
         return [ratio_of(self._value(pair.asked), self._value(pair.reference)) for pair in self._pairs]
 
-    def _unchanging(self) -> bool:
+    def _unchanging(self, pairs: Sequence[Pair]) -> bool:
         """Return True if each build gave one and the same number in every run."""
-        sides = (
-            [self._value(pair.reference) for pair in self._pairs],
-            [self._value(pair.asked) for pair in self._pairs],
-        )
+        sides = [self._value(pair.reference) for pair in pairs], [self._value(pair.asked) for pair in pairs]
         return all(len(set(side)) == 1 for side in sides)
 
     def _fault(self, pair: Pair, names: tuple[str, str]) -> BuildMeasurement | None:

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from torchbisect.containers.environment import Environment
@@ -75,20 +76,22 @@ class MeasuredRuns:
         self.modules: list[str] = [] if modules is None else modules
         self._forks = 0
 
-    def run(self, repro: Repro, cold: bool, turns: list[str] | None = None) -> Reading:
+    def run(self, repro: Repro, cold: bool, turns: list[str] | None = None, *, timeout: float | None = None) -> Reading:
         """Run a script, or the test, once.
 
         Args:
             cold: keep nothing that an earlier run compiled.
             turns: the pipes by which it takes turns with a run of the other build.
+            timeout: the seconds that this run may take, if fewer than others.
         """
+        timeout = min(self._timeout, timeout or self._timeout)
         if self._command is not None:
-            return self._run_test(repro, self._command)
+            return self._run_test(repro, self._command, timeout)
         if self._folder is None:
             self._folder = unique_folder("measured")
         if cold or self._measure.needs_cold_compile:
             remove_tree(self._folder / "compiler")
-        return self._run_script(repro, self._folder, turns)
+        return self._run_script(repro, self._folder, turns, timeout)
 
     def close(self) -> None:
         """End the process that runs are forked from, and remove what they compiled."""
@@ -102,7 +105,7 @@ class MeasuredRuns:
             self._warm.close()
             self._warm = None
 
-    def _run_script(self, repro: Repro, folder: Path, turns: list[str] | None) -> Reading:
+    def _run_script(self, repro: Repro, folder: Path, turns: list[str] | None, timeout: float) -> Reading:
         mark = f"torchbisect-measured-{secrets.token_hex(8)}:"
         try:
             place = Path(tempfile.mkdtemp(prefix="script-", dir=folder))
@@ -116,14 +119,14 @@ class MeasuredRuns:
         plan = {"mark": mark, "core": pinned_core(), "seed": repro.seed, "turns": turns}
         try:
             if local:
-                done = self._fork(repro, tool, extra).run(place, words, plan, repro.arguments, self._timeout)
+                done = self._fork(repro, tool, extra).run(place, words, plan, repro.arguments, timeout)
             else:
                 words[-1:] = [str(tool / _TOOL), json.dumps(plan), words[-1], *repro.arguments]
-                done = self.environment.run(words, timeout=self._timeout, directory=str(place), extra=extra)
+                done = self.environment.run(words, timeout=timeout, directory=str(place), extra=extra)
         finally:
             remove_tree(place)
         check_disk(done)
-        return self._reading(done, mark)
+        return replace(self._reading(done, mark, timeout), seconds=done.seconds)
 
     def _fork(self, repro: Repro, tool: Path, variables: dict[str, str]) -> WarmProcess:
         """Return the process that the next run is forked from, a new one after so many runs."""
@@ -143,8 +146,8 @@ class MeasuredRuns:
             self._variables = compiler_folders(self.environment, str(kept))
         return self._variables
 
-    def _reading(self, done: Completed, mark: str) -> Reading:
-        failure = _failure(done, self._timeout, "the script")
+    def _reading(self, done: Completed, mark: str, timeout: float) -> Reading:
+        failure = _failure(done, timeout, "the script")
         if failure is not None:
             return failure
         lines = [line for line in done.errors.splitlines() if line.startswith(mark)]
@@ -161,22 +164,22 @@ class MeasuredRuns:
             return reading
         value = self._measure.read_printed(done.output)
         values = reading.values if value is None else {**reading.values, self._measure.text: value}
-        return Reading(values, reading.timed)
+        return replace(reading, values=values)
 
-    def _run_test(self, repro: Repro, command: str) -> Reading:
+    def _run_test(self, repro: Repro, command: str, timeout: float) -> Reading:
         threads = " ".join(f"{name}={value}" for name, value in _ONE_THREAD.items())
         probe = CommandProbe(
             self.environment,
             Journal(),
             f"export {threads}; {command}",
             directory=self._directory,
-            timeout=self._timeout,
+            timeout=timeout,
         )
         done = probe.execute(repro)
-        failure = _failure(done, self._timeout, "the test")
+        failure = _failure(done, timeout, "the test")
         if failure is not None:
             return failure
-        return self._with_printed(Reading({"time": done.seconds}, "the whole test"), done)
+        return self._with_printed(Reading({"time": done.seconds}, "the whole test", seconds=done.seconds), done)
 
 
 def _write_tool(folder: Path) -> Path:

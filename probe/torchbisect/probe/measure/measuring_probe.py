@@ -2,6 +2,9 @@
 
 Before anything is compared, the reference build is measured against itself. If that has no clear answer, the noise is
 larger than the effect that was asked for, and every build is ``untestable``, reason ``too-noisy``.
+
+The candidates of the minimizer are compared with less care: the noise is not measured again, and a clear answer takes
+fewer pairs. The final script is measured with all of it, by new pairs.
 """
 
 from __future__ import annotations
@@ -21,11 +24,13 @@ from torchbisect.probe.agent.run.measured_run import BENCHMARKED
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import Untestable
+from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.observation import Ending, Observation
-from torchbisect.probe.judge.signature import Signature
-from torchbisect.probe.measure.comparison import BuildMeasurement, Comparison, MeasuredAnswer, Pair
+from torchbisect.probe.limits import Limits
+from torchbisect.probe.measure.comparison import BuildMeasurement, Comparison, MeasuredAnswer, Pair, Reading
 from torchbisect.probe.measure.measure import Measure, format_value
 from torchbisect.probe.measure.measured_runs import MeasuredRuns
+from torchbisect.probe.measure.same_reason import other_reason, signature_of
 from torchbisect.probe.measure.turns import in_turns
 from torchbisect.probe.module_sources import repro_identity
 from torchbisect.probe.oracle import Question
@@ -83,8 +88,27 @@ def kept_measurement(
     return journal.get(_result_key(options, repro, against, build), partial(decode, BuildMeasurement))
 
 
-def _result_key(options: MeasuringOptions, repro: Repro, against: str, build: str) -> str:
-    return fingerprint(options.key(repro), options.worse_by, against, build)
+def _result_key(options: MeasuringOptions, repro: Repro, against: str, build: str, *tags: str) -> str:
+    return fingerprint(options.key(repro), options.worse_by, against, build, *tags)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A script to measure.
+
+    Attributes:
+        again: measure anew, whatever the journal has.
+        limits: those of a candidate of the minimizer; ``None`` for a script that is measured with all care.
+    """
+
+    repro: Repro
+    again: bool = False
+    limits: Limits | None = None
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The words that keep a candidate's lines of the journal apart from the same script's."""
+        return ("candidate",) if self.limits is not None else ()
 
 
 class MeasuringProbe(SeparateRuns):
@@ -115,6 +139,8 @@ class MeasuringProbe(SeparateRuns):
         reference_runs: MeasuredRuns | None = None,
     ) -> None:
         super().__init__(environment)
+        longest = options.timeout or DEFAULT_TIMEOUT
+        self.limits = Limits(longest, compiled_floor=longest, compiled_cap=longest)
         self._reference_environment, self._journal, self._options = reference, journal, options
         self._on_pair = on_pair
         self._same = _is_same(environment, reference)
@@ -162,30 +188,36 @@ class MeasuringProbe(SeparateRuns):
 
     def measurement(self, repro: Repro, *, again: bool = False) -> BuildMeasurement:
         """Return the comparison; ``again`` measures anew, whatever the journal has."""
+        return self._measured(_Request(repro, again))
+
+    def _measured(self, request: _Request) -> BuildMeasurement:
         names = (self._reference_environment.build.name, self.environment.build.name)
-        result = None if again else kept_measurement(self._journal, self._options, repro, *names)
+        key = _result_key(self._options, request.repro, *names, *request.tags)
+        result = None if request.again else self._journal.get(key, partial(decode, BuildMeasurement))
         if result is None:
-            result = self._refused(repro) or self._compare(repro, names, again=again)
-            self._journal.put(_result_key(self._options, repro, *names), asdict(result))
+            result = self._refused(request) or self._compare(request, names)
+            self._journal.put(key, asdict(result))
         self._last = result.detail
         return result
 
-    def _refused(self, repro: Repro) -> BuildMeasurement | None:
+    def _refused(self, request: _Request) -> BuildMeasurement | None:
         """Measure the reference against itself; return the reason if that is no clear "not worse"."""
-        if self._same or self._options.measure.counted:
+        if self._same or self._options.measure.counted or request.limits is not None:
             return None
         with self._against(self._reference_environment) as itself:
-            noise = itself.measurement(repro)
+            noise = itself.measurement(request.repro)
         if noise.answer is MeasuredAnswer.NOT_WORSE:
             return None
         reason = noise.reason if noise.reason not in (None, "too-close") else TOO_NOISY
         return BuildMeasurement(MeasuredAnswer.UNTESTABLE, reason, noise.detail)
 
-    def _compare(self, repro: Repro, names: tuple[str, str], *, again: bool) -> BuildMeasurement:
-        comparison = Comparison(
-            self._options.measure, self._options.worse_by, lambda number: self._pair(repro, number, again)
-        )
-        found = comparison.decide(names)
+    def _compare(self, request: _Request, names: tuple[str, str]) -> BuildMeasurement:
+        found = Comparison(
+            self._options.measure,
+            self._options.worse_by,
+            lambda number: self._pair(request, number),
+            candidate=request.limits is not None,
+        ).decide(names)
         self._number = 0
         if self._same and found.answer is not MeasuredAnswer.NOT_WORSE:
             reason = TOO_NOISY if found.reason in (None, "too-close") else found.reason
@@ -193,19 +225,18 @@ class MeasuringProbe(SeparateRuns):
             return replace(found, answer=MeasuredAnswer.UNTESTABLE, reason=reason, detail=words)
         return found
 
-    def _pair(self, repro: Repro, number: int, again: bool) -> Pair:
+    def _pair(self, request: _Request, number: int) -> Pair:
         """Return a pair of runs; it is run if the journal does not have it."""
         both = [
             (one.build.name, one.facts.torch, one.facts.git_version, one.facts.python, one.facts.triton)
             for one in (self._reference_environment, self.environment)
         ]
-        key = fingerprint(self._options.key(repro), "pair", both, number)
-        kept = None if again else self._journal.get(key, partial(decode, Pair))
-        pair = kept
+        key = fingerprint(self._options.key(request.repro), "pair", both, number, *request.tags)
+        pair = None if request.again else self._journal.get(key, partial(decode, Pair))
         if pair is None:
             self._number = number
             self._on_pair(number)
-            pair = self._run_pair(repro, key, cold=number == 0)
+            pair = self._run_pair(request, key, cold=number == 0)
             self._journal.put(key, asdict(pair))
         if number == 0:
             self._takes_turns = self._can_take_turns(pair)
@@ -217,23 +248,27 @@ class MeasuringProbe(SeparateRuns):
         local = self.environment.local and self._reference_environment.local
         return local and timed == {BENCHMARKED} and self._options.measure.name in ("time", "cpu-time")
 
-    def _run_pair(self, repro: Repro, key: str, *, cold: bool) -> Pair:
+    def _run_pair(self, request: _Request, key: str, *, cold: bool) -> Pair:
         """Run both builds, in an order drawn for this pair, so that being first favors neither."""
         order = [self._reference, self._asked]
         if random.Random(key).random() < 0.5:
             order.reverse()
-        if self._takes_turns:
-            runs = [partial(one.run, repro, cold) for one in order]
-            readings = in_turns(runs[0], runs[1])
+        timeout = request.limits.compiled_floor if request.limits is not None else None
+        runs = [partial(one.run, request.repro, cold, timeout=timeout) for one in order]
+        if self._takes_turns and not cold:
+            readings = in_turns(*(lambda turns, run=run: run(turns=turns) for run in runs))
         else:
-            readings = (order[0].run(repro, cold), order[1].run(repro, cold))
+            first = runs[0]()
+            # A candidate that fails on one build is no evidence, whatever the other one does.
+            is_over = request.limits is not None and first.failure
+            readings = (first, Reading(failure="not-run", detail=f"{first.detail} there") if is_over else runs[1]())
         return Pair(*(readings if order[0] is self._reference else readings[::-1]))
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return an observation with the comparison's words; there is no eager run."""
         found = self.measurement(repro)
         errors = "" if found.answer is not MeasuredAnswer.UNTESTABLE else found.detail
-        return Observation(Ending("not-run"), Ending("finished", errors=errors))
+        return Observation(Ending("not-run"), Ending("finished", errors=errors, seconds=found.seconds))
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """Return the mismatch if the build is worse, else ``None``."""
@@ -243,11 +278,10 @@ class MeasuringProbe(SeparateRuns):
         if found.answer is not MeasuredAnswer.WORSE or found.value is None or found.reference is None:
             return None
         name, unit = self._options.measure.text, self._options.measure.unit
-        signature = Signature(MismatchKind.SLOW, attribute=name)
         return Mismatch(
             MismatchKind.SLOW,
             found.detail,
-            signature,
+            signature_of(self._options.measure, found),
             attribute=name,
             eager=f"{format_value(found.reference, unit)} with torch {self._reference_environment.build.name}",
             compiled=f"{format_value(found.value, unit)} with torch {self.environment.build.name}",
@@ -265,7 +299,7 @@ class MeasuringProbe(SeparateRuns):
         return False
 
     def ask(self, question: Question) -> Verdict:
-        """Answer whether the build is worse than the reference."""
+        """Answer whether the build is worse than the reference, and a candidate for the reason of the original."""
         return self._verdict(question, again=False)
 
     def ask_in_fresh_process(self, question: Question) -> Verdict:
@@ -278,12 +312,18 @@ class MeasuringProbe(SeparateRuns):
 
     def _verdict(self, question: Question, *, again: bool) -> Verdict:
         began = time.monotonic()
-        found = self.measurement(question.repro, again=again)
+        is_strict = question.strictness is Strictness.STRICT
+        found = self._measured(_Request(question.repro, again, question.limits if is_strict else None))
         seconds = time.monotonic() - began
         if found.answer is MeasuredAnswer.UNTESTABLE:
             return Verdict(Answer.UNTESTABLE, found.reason, found.detail, seconds)
-        answer = Answer.SAME if found.answer is MeasuredAnswer.WORSE else Answer.NONE
-        return Verdict(answer, None, found.detail, seconds)
+        if found.answer is MeasuredAnswer.NOT_WORSE:
+            return Verdict(Answer.NONE, None, found.detail, seconds)
+        measure = self._options.measure
+        other = other_reason(measure, question.signature, signature_of(measure, found)) if is_strict else None
+        if other is not None:
+            return Verdict(Answer.OTHER, "another-reason", other, seconds)
+        return Verdict(Answer.SAME, None, found.detail, seconds)
 
     def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """Return the mismatch that measuring anew shows."""

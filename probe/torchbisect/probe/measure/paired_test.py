@@ -27,6 +27,9 @@ from torchbisect.core.text_enum import TextEnum
 ERROR = 0.01
 #: The pairs after which a build that gave no clear answer is given up.
 MOST_PAIRS = 60
+#: The same two figures for a candidate of the minimizer. If a worse one is rejected, the script stays a little larger.
+CANDIDATE_REJECTING_ERROR = 0.1
+CANDIDATE_MOST_PAIRS = 24
 #: The share of the bootstrap's medians inside of a reported interval.
 COVERAGE = 0.95
 
@@ -53,21 +56,24 @@ class PairedTest:
         threshold: the ratio from which on the second build is worse.
         error: the probability at most of a wrong answer, for each of the two answers.
         most: the pairs after which the test ends without an answer.
+        rejecting_error: another such probability for ``not worse``, where a wrong one costs little.
     """
 
     threshold: float
     error: float = ERROR
     most: int = MOST_PAIRS
+    rejecting_error: float | None = None
 
     def decide(self, ratios: Sequence[float]) -> Decision:
         """Return the first clear answer that the pairs give, in their order."""
         above = below = 0
+        rejecting_error = self.error if self.rejecting_error is None else self.rejecting_error
         for number, ratio in enumerate(ratios[: self.most], 1):
             above += ratio > self.threshold
             below += ratio < self.threshold
             if evidence(above, number) * self.error >= 1:
                 return Decision.WORSE
-            if evidence(below, number) * self.error >= 1:
+            if evidence(below, number) * rejecting_error >= 1:
                 return Decision.NOT_WORSE
         return Decision.MORE if len(ratios) < self.most else Decision.UNDECIDED
 

@@ -157,6 +157,7 @@ class MinimalScript:
         stands_alone: it was seen to exit non-zero on a build that fails and zero on one that does not.
         mismatch: its own mismatch, with its own places and values; ``None`` in older reports.
         log: the last part of the standard error of its compiled run.
+        command: the command that measures it on the two builds; ``None`` where compiled code was compared with eager.
     """
 
     path: str
@@ -172,6 +173,7 @@ class MinimalScript:
     stands_alone: bool = False
     mismatch: MismatchReport | None = None
     log: str = ""
+    command: str | None = None
 
 
 @dataclass(frozen=True)

@@ -231,6 +231,7 @@ def _minimal(report: Report) -> Mapping[str, Any] | None:
         "after": after,
         "name": short_line(original.name, 80) if original else "",
         "size": minimal,
+        "command": in_one_folder(minimal.command) if minimal.command else "",
         "seconds": f"{minimal.seconds:.0f}",
         "curve": charts.curve(_trajectory(minimal), minimal.candidates),
         "runs": [

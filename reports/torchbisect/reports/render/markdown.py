@@ -140,12 +140,13 @@ def _context(report: Report, allowed: Allowance) -> dict[str, Any]:
 
 
 def _script(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
-    minimal, original = report.minimal, report.original
+    minimal, original, command = report.minimal, report.original, None
     if minimal is not None:
         before = minimal.original
         size = f"{minimal.bytes} bytes, {minimal.lines} lines; originally {before.bytes} bytes, {before.lines} lines"
         runs = sections.confirmation_rows(minimal.confirmed[: allowed.lines])
         title, source = "Minimal script", minimal.source
+        command = minimal.command
     elif original is not None and original.source:
         size, runs = f"{original.bytes} bytes, {original.lines} lines", []
         title, source = "Original script", original.source
@@ -153,7 +154,13 @@ def _script(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:
         return None
     if len(source) > allowed.script:
         source = source[: allowed.script].rpartition("\n")[0] + "\n# [… the rest is left out: the script is too long …]"
-    return {"title": Markdown(title), "size": Markdown(size), "runs": runs, "fence": fence(source, "python")}
+    return {
+        "title": Markdown(title),
+        "size": Markdown(size),
+        "runs": runs,
+        "fence": fence(source, "python"),
+        "command": fence(in_one_folder(one_line(command, 1000)), "sh") if command else None,
+    }
 
 
 def _ablation(report: Report, allowed: Allowance) -> Mapping[str, Any] | None:

@@ -108,7 +108,9 @@ def _script(minimal: MinimalScript, limit: int) -> Text:
 
 
 def _confirmed(minimal: MinimalScript | None) -> Iterator[SummaryLine]:
-    """Yield the exit statuses of the minimal script under plain Python, build by build."""
+    """Yield the exit statuses of the minimal script under plain Python, build by build, or how to measure it."""
+    if minimal is not None and minimal.command is not None:
+        yield "measure it", minimal.command, "dim", ""
     runs = dict.fromkeys(
         f"{run.build}{' without compile' if run.eager else ''}: "
         f"{'timed out' if run.status is None else f'exit {run.status}'}"
