@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.core.repro import Repro
+from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.localize.backends import localize
 from torchbisect.probe.probe import Probe
@@ -47,6 +47,26 @@ class Refused(torch.nn.Module):
 
 x = torch.ones(7)
 print(torch.export.export(Refused(), (x,), strict=False).module()(x))
+"""
+# AOTInductor compiles for inference, with a copy of the module's parameters and buffers.
+COUNTED = """\
+import torch
+
+
+class Counted(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return self.inner(x) * self.calls, self.inner.bias
+
+
+x = torch.ones(2, 4)
+model = Counted()
+program = torch.export.export(model, (x,))
 """
 USES = {
     "module": "print(program.module()(x))",
@@ -99,3 +119,13 @@ def test_a_model_compiled_ahead_of_time_is_compared_with_the_module(probe: Probe
     assert found.kind is MismatchKind.VALUES
     place = localize(probe, wrong, found)
     assert (place.component, place.backend) == ("export", "eager")
+
+
+@pytest.mark.parametrize("backend", [None, "aot_eager"])
+@pytest.mark.parametrize("use", AHEAD)
+def test_a_model_compiled_ahead_of_time_has_a_state_of_its_own_and_no_gradients(
+    probe: Probe, use: str, backend: str | None
+) -> None:
+    right = Repro(COUNTED + AHEAD[use] + AHEAD[use].splitlines()[-1] + "\n")
+    assert probe.untestable(right, Settings(backend=backend)) is None
+    assert probe.mismatch(right, Settings(backend=backend)) is None

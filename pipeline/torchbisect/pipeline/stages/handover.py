@@ -84,7 +84,7 @@ def write_test(
         session.display.status(f"trying the shrunk script as a test, form {number}")
         run = _run(oracle, test, shrunk)
         if _lacks_module(run):
-            return f"it can't be run: {run.last_words}"
+            return f"it can't be run: {run.last_words}: install that beside torch, or name a release with --torch"
         if _failures(run) != test.tests or _run(oracle, test, shrunk, compiles=False).failed:
             continue
         passed, bad = _passes_on(session, test, shrunk, good)

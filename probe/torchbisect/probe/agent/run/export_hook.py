@@ -125,6 +125,7 @@ class ExportHook:
         if target is None or self._lowers:
             path = self._real(real, program, *args, **kwargs)
         else:
+            program = self._not_lowered(target, program)  # loaded in the place of the file
             path = kwargs.get("package_path") or os.path.join(tempfile.mkdtemp(), "model.pt2")
             if isinstance(path, (str, os.PathLike)):
                 with open(path, "wb"):
@@ -134,17 +135,23 @@ class ExportHook:
             self._leave_out(path)
         return path
 
+    def _not_lowered(self, target: Any, program: Any) -> Callable[[], Any]:
+        """Return a function that loads what a program is before AOTInductor: the module, or what was exported of it."""
+        if not self._compiles:
+            load = _inference_loader(target)
+        elif isinstance(program, torch.nn.Module):
+            return _inference_loader(program)  # its calls are recorded already
+        else:
+            load = _inference_loader(self._real(type(program).module, program))
+        return lambda: self._recorded(target, load())
+
     def _load_package(self, real: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
         """Replace the two functions that load a compiled program."""
         target, program = self._packages.get(_key(path), (None, None))
         if target is None or self._lowers:
             made = self._real(real, path, *args, **kwargs)
             return made if target is None else self._recorded(target, made)
-        if not self._compiles:
-            return self._recorded(target)
-        if isinstance(program, torch.nn.Module):
-            return program  # its calls are recorded already
-        return self._recorded(target, self._real(type(program).module, program))
+        return program()
 
 
 class EagerProgram:
@@ -177,6 +184,22 @@ class EagerProgram:
         if name.startswith("_torchbisect"):
             raise AttributeError(name)
         return getattr(self.torchbisect_program, name)
+
+
+def _inference_loader(module: torch.nn.Module) -> Callable[[], Callable[..., Any]]:
+    """Return a function that loads a module as AOTInductor does: it computes no gradients, and has its own state."""
+    state = {name: value.detach().clone() for name, value in [*module.named_parameters(), *module.named_buffers()]}
+
+    def load() -> Callable[..., Any]:
+        own = {name: value.clone() for name, value in state.items()}
+
+        @torch.no_grad()
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return torch.func.functional_call(module, own, args, kwargs)
+
+        return call
+
+    return load
 
 
 def _key(file: Any) -> Any:
