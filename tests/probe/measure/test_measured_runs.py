@@ -126,3 +126,32 @@ def test_the_folder_the_arguments_and_the_variables_are_those_of_the_user(runs: 
         "print('n=' + ''.join(map(str, parts)))\n"
     )
     assert [number(runs, source, files=files, arguments=("8",)) for _ in range(2)] == [34568, 34568]
+
+
+KEEPS = """\
+import os, torch
+folder = os.environ["TORCHINDUCTOR_CACHE_DIR"]
+left = [name for name in ("kernels", "fxgraph") if os.path.exists(f"{folder}/{name}/x")]
+for name in ("kernels", "fxgraph"):
+    os.makedirs(f"{folder}/{name}", exist_ok=True)
+    open(f"{folder}/{name}/x", "w").close()
+assert left == EXPECTED, left
+"""
+
+
+def test_the_kernels_of_another_script_stay_where_they_may_and_its_graphs_do_not(runs: MeasuredRuns) -> None:
+    measured = MeasuredRuns(runs.environment, Measure("kernel-count"), timeout=20)
+
+    def run(expected: list[str], *, cold: bool, reuse_kernels: bool = False, more: str = "") -> str:
+        source = KEEPS.replace("EXPECTED", repr(expected)) + more
+        return measured.run(Repro(source), cold, reuse_kernels=reuse_kernels).failure
+
+    try:
+        assert run([], cold=True) == ""
+        assert run(["kernels", "fxgraph"], cold=False) == ""
+        assert run(["kernels"], cold=True, reuse_kernels=True) == ""
+        assert run(["kernels"], cold=True, reuse_kernels=True, more="os.kill(os.getpid(), 9)\n") == "fails"
+        assert run([], cold=True, reuse_kernels=True) == "", "a run that was killed may leave half a kernel"
+        assert run([], cold=True) == ""
+    finally:
+        measured.close()

@@ -26,6 +26,8 @@ from torchbisect.probe.test_command import SKIP, CommandProbe
 
 _LIMITS = JsonLimits(size=1 << 16)
 _TOOL, _SERVER = "measured_run.py", "measured_server.py"
+#: Inductor's folders of whole graphs, and of what dynamo learned; from a graph in there a run would compile nothing.
+_GRAPH_CACHES = ("fxgraph", "aotautograd", "dynamo", "locks")
 #: Runs that are forked from one process. How a process lies in memory makes it a little faster or slower.
 FORKS = 10
 #: One thread, and no workers of inductor: what a run costs must not depend on what else runs here.
@@ -76,21 +78,35 @@ class MeasuredRuns:
         self.modules: list[str] = [] if modules is None else modules
         self._forks = 0
 
-    def run(self, repro: Repro, cold: bool, turns: list[str] | None = None, *, timeout: float | None = None) -> Reading:
+    def run(
+        self,
+        repro: Repro,
+        cold: bool,
+        turns: list[str] | None = None,
+        *,
+        timeout: float | None = None,
+        reuse_kernels: bool = False,
+    ) -> Reading:
         """Run a script, or the test, once.
 
         Args:
             cold: keep nothing that an earlier run compiled.
             turns: the pipes by which it takes turns with a run of the other build.
             timeout: the seconds that this run may take, if fewer than others.
+            reuse_kernels: a cold run keeps the kernels that another script compiled, and compiles its graphs anew: no
+                count and no time changes by that.
         """
         timeout = min(self._timeout, timeout or self._timeout)
         if self._command is not None:
             return self._run_test(repro, self._command, timeout)
         if self._folder is None:
             self._folder = unique_folder("measured")
-        if cold or self._measure.needs_cold_compile:
-            remove_tree(self._folder / "compiler")
+        kept = self._folder / "compiler"
+        if self._measure.needs_cold_compile or (cold and not reuse_kernels):
+            remove_tree(kept)
+        elif cold:
+            for name in _GRAPH_CACHES:
+                remove_tree(kept / "inductor" / name)
         return self._run_script(repro, self._folder, turns, timeout)
 
     def close(self) -> None:
@@ -126,6 +142,8 @@ class MeasuredRuns:
         finally:
             remove_tree(place)
         check_disk(done)
+        if done.status is None or done.status < 0:
+            remove_tree(folder / "compiler")  # it may have ended while a kernel was written
         return replace(self._reading(done, mark, timeout), seconds=done.seconds)
 
     def _fork(self, repro: Repro, tool: Path, variables: dict[str, str]) -> WarmProcess:

@@ -254,13 +254,14 @@ class MeasuringProbe(SeparateRuns):
         if random.Random(key).random() < 0.5:
             order.reverse()
         timeout = request.limits.compiled_floor if request.limits is not None else None
-        runs = [partial(one.run, request.repro, cold, timeout=timeout) for one in order]
+        candidate = request.limits is not None
+        runs = [partial(one.run, request.repro, cold, timeout=timeout, reuse_kernels=candidate) for one in order]
         if self._takes_turns and not cold:
             readings = in_turns(*(lambda turns, run=run: run(turns=turns) for run in runs))
         else:
             first = runs[0]()
             # A candidate that fails on one build is no evidence, whatever the other one does.
-            is_over = request.limits is not None and first.failure
+            is_over = candidate and first.failure
             readings = (first, Reading(failure="not-run", detail=f"{first.detail} there") if is_over else runs[1]())
         return Pair(*(readings if order[0] is self._reference else readings[::-1]))
 
