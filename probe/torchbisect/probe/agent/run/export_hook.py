@@ -193,9 +193,9 @@ def _inference_loader(module: torch.nn.Module) -> Callable[[], Callable[..., Any
     def load() -> Callable[..., Any]:
         own = {name: value.clone() for name, value in state.items()}
 
-        @torch.no_grad()
         def call(*args: Any, **kwargs: Any) -> Any:
-            return torch.func.functional_call(module, own, args, kwargs)
+            with torch.no_grad():
+                return torch.func.functional_call(module, own, args, kwargs)
 
         return call
 
