@@ -30,7 +30,7 @@ from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.probe.standalone_run import PlainRun
 from torchbisect.reports import files
 from torchbisect.reports.model import report as shapes
-from torchbisect.reports.model.measurement import MeasurementReport
+from torchbisect.reports.model.measurement import GeneratedKernels, MeasurementReport
 from torchbisect.reports.model.search_results import BisectReport, BuildFacts, BuildVerdict, builds_in_order
 from torchbisect.reports.sanitize import without_machine_paths
 
@@ -60,6 +60,7 @@ class ReportBuilder:
         self._unfinished: dict[str, str] = {}
         self._notices: list[str] = []
         self._measured: MeasuredSearch | None = None
+        self._kernels: tuple[GeneratedKernels, ...] = ()
         self._remarks: list[str] = []
 
     @property
@@ -152,6 +153,10 @@ class ReportBuilder:
         """Set the measured search whose results the report takes from the journal."""
         self._measured = search
 
+    def set_kernels(self, found: tuple[GeneratedKernels, ...]) -> None:
+        """Set the kernels of the minimal script on both builds of a measured search."""
+        self._kernels = found
+
     def set_measured_script(self, repro: Repro | None) -> None:
         """Set the script that the builds of a measured search are asked about: a shrunk one, or the original."""
         if self._measured is not None:
@@ -195,7 +200,7 @@ class ReportBuilder:
                 self._bisect, tested=tuple(BuildVerdict(name, "good") for name in sorted(found))
             )
             names = [name for name in builds_in_order(searched, self._builds) if name in found]
-        return self._measured.part(list(dict.fromkeys(names)))
+        return dataclasses.replace(self._measured.part(list(dict.fromkeys(names))), kernels=self._kernels)
 
     def _bisect_with_remarks(self) -> BisectReport | None:
         if self._bisect is None or not self._remarks:

@@ -30,6 +30,7 @@ from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds, good_
 from torchbisect.pipeline.stages.confirm import confirm_on_builds
 from torchbisect.pipeline.stages.explain import explain_mismatch
 from torchbisect.pipeline.stages.handover import begin_trace, write_test, write_trace
+from torchbisect.pipeline.stages.kernels import compare_kernels
 from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
 from torchbisect.pipeline.stages.minimize import ShrunkScript, Subject, Witness, shrink_trusted, unfinished_reason
 from torchbisect.pipeline.stages.observe import Observed, count_runs, last_lines, observe, unrunnable
@@ -183,6 +184,7 @@ class Pipeline:
         elif self._options.good is not None:
             good = (named_build(self._options, self._session.sources, self._options.good),)
         self._hand_over(oracle, localized, shrunk, good)
+        self._compare_kernels(oracle, shrunk)
         self._collect_versions(oracle)
         return Exit.PARTIAL if self._builder.has_unfinished_parts else Exit.FINISHED
 
@@ -312,6 +314,14 @@ class Pipeline:
                 self._builder.add_notice(write_trace(self._session, oracle, shrunk))
             if self._options.emit_test and reason is not None:
                 self._builder.set_unfinished("hand over", f"no test is written: {reason}")
+
+    def _compare_kernels(self, oracle: Oracle, shrunk: ShrunkScript | None) -> None:
+        """Put the kernels of both builds of a measured search beside each other, for the minimal script."""
+        if self._options.measure is None or shrunk is None or shrunk.mismatch is None:
+            return
+        with self._stage("report", "Compare kernels"):
+            against = reference_build(self._options, self._session.sources)
+            self._builder.set_kernels(compare_kernels(self._session, oracle, shrunk.repro, against.name))
 
     def _collect_versions(self, oracle: Oracle) -> None:
         """Collect what PyTorch's issue form asks for under Versions, with torch's own script."""

@@ -52,6 +52,12 @@ class Workspace:
         """Save the smallest script so far; a reader sees either the old text or the new one."""
         files.replace_text(self.folder / files.MINIMAL, source)
 
+    def save_code(self, build: str, code: str) -> str:
+        """Save the code that inductor generated on a build; return the name of the file."""
+        name = files.code_file(build)
+        files.replace_text(self.folder / name, code)
+        return name
+
     def save_step(self, number: int, source: str) -> None:
         """Save one of the scripts on the way to the smallest, by its number."""
         folder = self.folder / TRAJECTORY

@@ -25,7 +25,7 @@ JSON, MARKDOWN, PAGE, MINIMAL = "report.json", "report.md", "report.html", "mini
 MAX_BYTES = 64 * 2**20
 
 # The names that ``replace_text`` gives to temporary files of reports and scripts; ``mkstemp`` chooses the middle.
-_TEMPORARY = re.compile(r"\.(?:report\.(?:json|md|html)|minimal\.py|\d{4}\.py)\.[a-z0-9_]{8}\.tmp")
+_TEMPORARY = re.compile(r"\.(?:report\.(?:json|md|html)|minimal\.py|kernels-[\w.+-]+\.py|\d{4}\.py)\.[a-z0-9_]{8}\.tmp")
 
 
 def write(report: Report, directory: Path) -> tuple[Path, ...]:
@@ -87,6 +87,15 @@ def load(path: Path) -> Report:
         return scrubbed(Report.from_json(data))
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
+
+
+def code_file(build: str) -> str:
+    """Return the name of the file with the code that inductor generated on a build.
+
+    >>> code_file("2.13.0+cpu")
+    'kernels-2.13.0+cpu.py'
+    """
+    return f"kernels-{re.sub(r'[^0-9A-Za-z.+_-]', '-', build)}.py"
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from small_torch import small_torch
+from waiting import eventually
 
 from torchbisect.containers.environment import Venv
 from torchbisect.core.repro import Repro
@@ -16,8 +18,9 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.limits import Limits
+from torchbisect.probe.measure.kernel_calls import kernel_calls
 from torchbisect.probe.measure.measure import Measure
-from torchbisect.probe.measure.measuring_probe import MeasuringOptions, MeasuringProbe, kept_measurement
+from torchbisect.probe.measure.measuring_probe import MeasuringOptions, MeasuringProbe, kept_measurement, measured_runs
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.separate_runs import NOTHING_TRACED
 
@@ -165,3 +168,58 @@ def test_a_torch_that_no_agent_can_import_traces_nothing(builds: tuple[Venv, Ven
     with MeasuringProbe(builds[1], builds[0], Journal(), options("time")) as probe:
         assert probe.trace(Repro(PRINTS)) == NOTHING_TRACED
         assert probe.trace(Repro(PRINTS)) == NOTHING_TRACED
+
+
+#: A torch whose compiler writes one line of generated code, as inductor hands its code to this class.
+COMPILES = """
+__version__ = {version!r}
+import sys, types
+class PyCodeCache:
+    @classmethod
+    def write(cls, source, extra=""):
+        return source
+for name in ("_inductor", "_inductor.codecache"):
+    module = types.ModuleType("torch." + name)
+    module.__path__ = []
+    sys.modules["torch." + name] = module
+    setattr(sys.modules["torch." + name.rpartition(".")[0]] if "." in name else sys.modules[__name__],
+            name.rpartition(".")[2], module)
+sys.modules["torch._inductor.codecache"].PyCodeCache = PyCodeCache
+def compile(model):
+    sys.modules["torch._inductor.codecache"].PyCodeCache.write("def call(args):\\n    cpp_fused_{number}(args)\\n")
+    return model
+"""
+
+
+def test_the_generated_code_of_both_builds_is_kept(tmp_path: Path) -> None:
+    environments = []
+    for number in (1, 2):
+        (tmp_path / str(number)).mkdir()
+        source = COMPILES.format(version=f"2.{number}.0", number=number)
+        environments.append(small_torch(tmp_path / str(number), f"2.{number}.0", source))
+    journal = Journal(tmp_path / "journal.jsonl")
+    with MeasuringProbe(environments[1], environments[0], journal, options("time")) as probe:
+        pair = probe.generated_code(Repro("import torch\ntorch.compile(len)\n"))
+        assert probe.generated_code(Repro("import torch\n")) is None, "nothing is compiled"
+        assert probe.generated_code(Repro("import torch\ntorch.compile(len)\n")) == pair
+    assert pair is not None
+    assert [kernel_calls(one.code) for one in (pair.reference, pair.asked)] == [("cpp_fused_1",), ("cpp_fused_2",)]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_run_that_is_stopped_is_no_evidence(builds: tuple[Venv, Venv], tmp_path: Path, shared: bool) -> None:
+    started = tmp_path / "started"
+    script = f"import time, torch\nopen({str(started)!r}, 'w').close()\ntime.sleep(300)\n"
+    what, journal = options("metric:speed"), Journal(tmp_path / "journal.jsonl")
+    runs = measured_runs(builds[0], what)
+    probe = MeasuringProbe(builds[1], builds[0], journal, what, reference_runs=runs if shared else None)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(probe.ask, replace(question(script), limits=Limits()))
+        eventually(started.exists)
+        probe.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            asked.result(timeout=20)
+    runs.close()
+    assert not (tmp_path / "journal.jsonl").exists(), "what a killed run says is kept nowhere"
+    with MeasuringProbe(builds[1], builds[0], journal, what) as again:
+        assert again.ask(question(PRINTS)).answer is Answer.SAME

@@ -5,7 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from torchbisect.reports.model.measurement import CountChange, MeasuredBuild, MeasurementReport, sparkline
+from torchbisect.reports.model.measurement import (
+    CountChange,
+    GeneratedKernels,
+    MeasuredBuild,
+    MeasurementReport,
+    sparkline,
+)
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render import html, markdown
 from torchbisect.reports.render.measurement_chart import ratio_chart
@@ -54,6 +60,20 @@ def test_a_reader_is_told_how_to_measure_the_minimal_script(whole: Report) -> No
     for text in (markdown.render(report), html.render(report), str(summary(report))):
         assert command in text
     assert "This measures it" not in markdown.render(whole)
+
+
+def test_the_kernels_of_both_builds_stand_side_by_side(whole: Report) -> None:
+    kernels = (
+        GeneratedKernels("2.1.0", "kernels-2.1.0.py", ("cpp_fused_add_0", "extern_kernels.mm")),
+        GeneratedKernels("2.3.0", "kernels-2.3.0.py", ("cpp_fused_add_0", "cpp_fused_mul_1", "extern_kernels.mm")),
+    )
+    report = dataclasses.replace(whole, measurement=dataclasses.replace(MEASURED, kernels=kernels))
+    text = markdown.render(report)
+    assert "| torch `2.1.0`: 2 calls | torch `2.3.0`: 3 calls |" in text
+    assert "| - | `cpp_fused_mul_1` |\n| `extern_kernels.mm` | `extern_kernels.mm` |" in text
+    for rendering in (text, html.render(report), str(summary(report))):
+        assert "kernels-2.1.0.py" in rendering
+    assert "<td><code></code></td><td><code>cpp_fused_mul_1</code></td>" in html.render(report)
 
 
 def test_a_build_lies_where_its_ratio_is() -> None:

@@ -35,6 +35,7 @@ class Reading:
         failure: a short name of the reason why there are none; empty if there are.
         detail: the reason in one line.
         seconds: the wall time of the process.
+        code: the code that inductor generated, a text for each graph, where it was asked for.
     """
 
     values: dict[str, float] = field(default_factory=dict, hash=False)
@@ -42,6 +43,7 @@ class Reading:
     failure: str = ""
     detail: str = ""
     seconds: float = 0.0
+    code: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

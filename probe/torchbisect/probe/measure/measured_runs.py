@@ -24,7 +24,7 @@ from torchbisect.probe.measure.warm_process import WarmProcess
 from torchbisect.probe.standalone_run import check_disk, compiler_folders, last_words, place_script
 from torchbisect.probe.test_command import SKIP, CommandProbe
 
-_LIMITS = JsonLimits(size=1 << 16)
+_LIMITS = JsonLimits(size=1 << 20)
 _TOOL, _SERVER = "measured_run.py", "measured_server.py"
 #: Inductor's folders of whole graphs, and of what dynamo learned; from a graph in there a run would compile nothing.
 _GRAPH_CACHES = ("fxgraph", "aotautograd", "dynamo", "locks")
@@ -109,6 +109,12 @@ class MeasuredRuns:
                 remove_tree(kept / "inductor" / name)
         return self._run_script(repro, self._folder, turns, timeout)
 
+    def generated_code(self, repro: Repro) -> Reading:
+        """Run a script once, for the code that inductor generates."""
+        self._folder = self._folder or unique_folder("measured")
+        remove_tree(self._folder / "compiler")
+        return self._run_script(repro, self._folder, None, self._timeout, code=True)
+
     def close(self) -> None:
         """End the process that runs are forked from, and remove what they compiled."""
         self._end_warm_process()
@@ -121,7 +127,9 @@ class MeasuredRuns:
             self._warm.close()
             self._warm = None
 
-    def _run_script(self, repro: Repro, folder: Path, turns: list[str] | None, timeout: float) -> Reading:
+    def _run_script(
+        self, repro: Repro, folder: Path, turns: list[str] | None, timeout: float, *, code: bool = False
+    ) -> Reading:
         mark = f"torchbisect-measured-{secrets.token_hex(8)}:"
         try:
             place = Path(tempfile.mkdtemp(prefix="script-", dir=folder))
@@ -132,7 +140,7 @@ class MeasuredRuns:
             tool = _write_tool(folder if local else place)
         except OSError as error:
             raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
-        plan = {"mark": mark, "core": pinned_core(), "seed": repro.seed, "turns": turns}
+        plan = {"mark": mark, "core": pinned_core(), "seed": repro.seed, "turns": turns, "code": code}
         try:
             if local:
                 done = self._fork(repro, tool, extra).run(place, words, plan, repro.arguments, timeout)

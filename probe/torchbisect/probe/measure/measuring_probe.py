@@ -149,6 +149,7 @@ class MeasuringProbe(SeparateRuns):
         self._asked = measured_runs(environment, options, self._reference.modules)
         self._number = 0
         self._takes_turns = False
+        self._runs = self._stopped = False
         self._last = ""
 
     def __enter__(self) -> MeasuringProbe:
@@ -180,9 +181,13 @@ class MeasuringProbe(SeparateRuns):
         )
 
     def close(self) -> None:
-        """Remove what the runs compiled, and end the agent of torch's own tools."""
+        """End a run in progress, remove what the runs compiled, and end the agent of torch's own tools.
+
+        From another thread that is while a pair runs: the pair is no evidence then, and the question has no answer.
+        """
+        self._stopped = self._runs
         self._asked.close()
-        if self._shared is None:
+        if self._shared is None or self._stopped:
             self._reference.close()
         super().close()
 
@@ -236,10 +241,24 @@ class MeasuringProbe(SeparateRuns):
         if pair is None:
             self._number = number
             self._on_pair(number)
-            pair = self._run_pair(request, key, cold=number == 0)
+            pair = self._uninterrupted(partial(self._run_pair, request, key, cold=number == 0))
             self._journal.put(key, asdict(pair))
         if number == 0:
             self._takes_turns = self._can_take_turns(pair)
+        return pair
+
+    def _uninterrupted(self, act: Callable[[], Pair]) -> Pair:
+        """Return a pair of runs. Raises ``RuntimeError`` if the probe was closed meanwhile."""
+        self._runs, self._stopped = True, False
+        try:
+            pair = act()
+        except (OSError, ValueError):
+            if not self._stopped:
+                raise
+        finally:
+            self._runs = False
+        if self._stopped:
+            raise RuntimeError("the probe was closed while it measured")
         return pair
 
     def _can_take_turns(self, pair: Pair) -> bool:
@@ -261,9 +280,26 @@ class MeasuringProbe(SeparateRuns):
         else:
             first = runs[0]()
             # A candidate that fails on one build is no evidence, whatever the other one does.
-            is_over = candidate and first.failure
+            is_over = self._stopped or (candidate and first.failure)
             readings = (first, Reading(failure="not-run", detail=f"{first.detail} there") if is_over else runs[1]())
         return Pair(*(readings if order[0] is self._reference else readings[::-1]))
+
+    def generated_code(self, repro: Repro) -> Pair | None:
+        """Return a run of each build with the code that inductor generated; ``None`` if one failed or generated none.
+
+        A test of the user's own is not asked for it.
+        """
+        if self._options.command is not None:
+            return None
+        names = (self._reference_environment.build.name, self.environment.build.name)
+        key = fingerprint("code", _result_key(self._options, repro, *names))
+        pair = self._journal.get(key, partial(decode, Pair))
+        if pair is None:
+            pair = self._uninterrupted(
+                lambda: Pair(self._reference.generated_code(repro), self._asked.generated_code(repro))
+            )
+            self._journal.put(key, asdict(pair))
+        return pair if pair.reference.code and pair.asked.code else None
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return an observation with the comparison's words; there is no eager run."""

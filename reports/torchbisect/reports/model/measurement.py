@@ -50,6 +50,21 @@ class MeasuredBuild:
 
 
 @dataclass(frozen=True)
+class GeneratedKernels:
+    """The kernels that inductor generated for the minimal script on one build.
+
+    Attributes:
+        build: its name.
+        path: the file with the generated code, relative to the report's folder.
+        calls: the kernels that the code calls, in their order.
+    """
+
+    build: str
+    path: str
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class MeasurementReport:
     """The comparison of builds by a number.
 
@@ -65,6 +80,8 @@ class MeasurementReport:
             ``None`` if fewer than three builds have a ratio.
         share: the largest step as a share of the whole change.
         words: the shape of the change in one sentence; empty if there is none.
+        kernels: the kernels of the minimal script on the reference build and on the failing one; empty if inductor
+            generated none.
     """
 
     measure: str
@@ -77,6 +94,7 @@ class MeasurementReport:
     shape: str | None = None
     share: float = 0.0
     words: str = ""
+    kernels: tuple[GeneratedKernels, ...] = ()
 
     @property
     def with_ratio(self) -> tuple[MeasuredBuild, ...]:

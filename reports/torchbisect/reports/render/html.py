@@ -12,6 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from torchbisect.core.printable import clean, one_line
+from torchbisect.probe.measure.kernel_calls import aligned
 from torchbisect.reports.model.measurement import MeasurementReport
 from torchbisect.reports.model.report import LocalizationReport, MinimalScript, MismatchReport, ReductionStep, Report
 from torchbisect.reports.model.search_results import (
@@ -112,6 +113,17 @@ def _sides(mismatch: MismatchReport | None) -> Mapping[str, Any] | None:
     }
 
 
+def _kernels(found: MeasurementReport) -> Mapping[str, Any] | None:
+    if len(found.kernels) != 2:
+        return None
+    calls = [[short_line(name, 200) for name in one.calls] for one in found.kernels]
+    return {
+        "builds": [f"torch {short_line(one.build, 80)}: {len(one.calls)} calls" for one in found.kernels],
+        "rows": list(aligned(*calls)),
+        "paths": [short_line(one.path, 200) for one in found.kernels],
+    }
+
+
 def _measurement(found: MeasurementReport | None) -> Mapping[str, Any] | None:
     if found is None:
         return None
@@ -132,6 +144,7 @@ def _measurement(found: MeasurementReport | None) -> Mapping[str, Any] | None:
         "rows": rows,
         "chart": ratio_chart(found),
         "words": short_line(found.words),
+        "kernels": _kernels(found),
         "how": [short_line(line) for line in found.how],
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from torchbisect.probe.measure.kernel_calls import aligned
 from torchbisect.probe.measure.measure import format_value
 from torchbisect.reports.model.measurement import MeasuredBuild, MeasurementReport, sparkline
 from torchbisect.reports.model.search_results import BuildFacts
@@ -56,6 +57,22 @@ def measurement(
         "measure": span(found.measure),
         "against": span(found.against),
         "rows": rows,
+        "kernels": _kernels(found, most),
         "line": Markdown(" ".join(line)) if line else None,
         "how": [text(one) for one in found.how],
+    }
+
+
+def _kernels(found: MeasurementReport, most: int) -> Mapping[str, Any] | None:
+    """Return the table of the kernels of both builds, and the names of the files with their code."""
+    if len(found.kernels) != 2:
+        return None
+    left, right = found.kernels
+    rows = list(aligned(left.calls, right.calls))
+    shown = [[cell(name) if name else Markdown("-") for name in row] for row in rows[:most]]
+    files = Markdown(f"The code that inductor generated is in {span(left.path)} and {span(right.path)}.")
+    return {
+        "builds": [Markdown(f"torch {span(one.build)}: {len(one.calls)} calls") for one in found.kernels],
+        "rows": shown,
+        "files": files,
     }

@@ -91,6 +91,9 @@ def _measured(found: MeasurementReport | None) -> Iterator[SummaryLine]:
         yield found.measure, f"{line}  torch {rows[0].build} to {rows[-1].build}", "dim", ""
     if found.words:
         yield "shape", found.words, "dim", ""
+    if found.kernels:
+        paths = " and ".join(one.path for one in found.kernels)
+        yield "kernels", f"the code that inductor generated on both builds: {paths}", "dim", ""
 
 
 def _interval(row: MeasuredBuild, unit: str) -> tuple[str, str]:

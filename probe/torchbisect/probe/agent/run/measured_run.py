@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import importlib.util
 import json
 import os
@@ -28,6 +29,8 @@ BENCHMARK = "benchmark"
 FEWEST_CALLS = 3
 _MOST_WARM_UP = 20
 _MOST_COMPILES = 10000
+#: The most characters of generated code that are told.
+_MOST_CODE = 200000
 #: Turns of calls, the processor seconds of one, and the wall seconds and calls that one takes at most.
 _TURNS, _TURN_SECONDS, _MOST_SECONDS, _MOST_CALLS = 8, 0.025, 0.15, 250
 #: What was timed, where the script has such a function.
@@ -237,6 +240,22 @@ def compiler_counts(folder: str) -> Dict[str, float]:
     return found
 
 
+def watch_generated_code() -> List[str]:
+    """Return a list that receives the code of each graph that inductor compiles from now on."""
+    found: List[str] = []
+    with contextlib.suppress(Exception):
+        cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
+        real = cache.write
+
+        def write(source: str, *args: Any, **options: Any) -> Any:
+            if "def call(" in source and sum(map(len, found)) + len(source) <= _MOST_CODE:
+                found.append(source)
+            return real(source, *args, **options)
+
+        cache.write = write
+    return found
+
+
 def pin(core: Optional[int]) -> None:
     """Run on one core from now on, with the processes that are started later."""
     if core is not None and hasattr(os, "sched_setaffinity"):
@@ -266,6 +285,7 @@ def main(plan: Dict[str, Any], path: str, arguments: List[str]) -> None:
     getattr(torch, "manual_seed", lambda seed: None)(plan["seed"])
     watch = Watch(torch)
     watch.install()
+    code = watch_generated_code() if plan.get("code") else []
     before = memory_status("VmRSS")
     reset_peak(torch)
     processor, wall = processor_seconds(), time.perf_counter()
@@ -289,7 +309,7 @@ def main(plan: Dict[str, Any], path: str, arguments: List[str]) -> None:
         figures["compile-time"] = compiling
     sys.stdout.flush()
     sys.stderr.flush()
-    line = "\n{}{}\n".format(plan["mark"], json.dumps({"values": figures, "timed": timed}))
+    line = "\n{}{}\n".format(plan["mark"], json.dumps({"values": figures, "timed": timed, "code": code}))
     os.write(2, line.encode())
 
 
