@@ -49,6 +49,15 @@ def test_torch_is_imported_once_for_some_runs(runs: MeasuredRuns, imports: Path)
     assert imports.read_text().count("imported") == 2, "runs over more than one process do not share its place"
 
 
+def test_a_count_does_not_depend_on_the_place_of_its_process(runs: MeasuredRuns, imports: Path) -> None:
+    counted = MeasuredRuns(runs.environment, Measure("kernel-count"), timeout=20)
+    try:
+        assert not any(counted.run(Repro(NUMBER), cold=True).failure for _ in range(FORKS + 1))
+    finally:
+        counted.close()
+    assert imports.read_text().count("imported") == 1
+
+
 def test_a_run_leaves_nothing_to_the_next(runs: MeasuredRuns) -> None:
     source = (
         "import os, sys, torch\n"

@@ -69,7 +69,7 @@ def test_the_kernels_of_both_builds_stand_side_by_side(whole: Report) -> None:
     )
     report = dataclasses.replace(whole, measurement=dataclasses.replace(MEASURED, kernels=kernels))
     text = markdown.render(report)
-    assert "| torch `2.1.0`: 2 calls | torch `2.3.0`: 3 calls |" in text
+    assert "| calls on torch `2.1.0`: 2 | calls on torch `2.3.0`: 3 |" in text
     assert "| - | `cpp_fused_mul_1` |\n| `extern_kernels.mm` | `extern_kernels.mm` |" in text
     for rendering in (text, html.render(report), str(summary(report))):
         assert "kernels-2.1.0.py" in rendering

@@ -155,8 +155,8 @@ class MeasuredRuns:
         return replace(self._reading(done, mark, timeout), seconds=done.seconds)
 
     def _fork(self, repro: Repro, tool: Path, variables: dict[str, str]) -> WarmProcess:
-        """Return the process that the next run is forked from, a new one after so many runs."""
-        if self._forks % FORKS == 0:
+        """Return the process that the next run is forked from, a new one after so many runs; a count needs none."""
+        if self._forks % FORKS == 0 and not self._measure.counted:
             self._end_warm_process()
         self._forks += 1
         if self._warm is None:

@@ -118,7 +118,7 @@ def _kernels(found: MeasurementReport) -> Mapping[str, Any] | None:
         return None
     calls = [[short_line(name, 200) for name in one.calls] for one in found.kernels]
     return {
-        "builds": [f"torch {short_line(one.build, 80)}: {len(one.calls)} calls" for one in found.kernels],
+        "builds": [f"calls on torch {short_line(one.build, 80)}: {len(one.calls)}" for one in found.kernels],
         "rows": list(aligned(*calls)),
         "paths": [short_line(one.path, 200) for one in found.kernels],
     }

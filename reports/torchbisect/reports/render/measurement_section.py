@@ -72,7 +72,7 @@ def _kernels(found: MeasurementReport, most: int) -> Mapping[str, Any] | None:
     shown = [[cell(name) if name else Markdown("-") for name in row] for row in rows[:most]]
     files = Markdown(f"The code that inductor generated is in {span(left.path)} and {span(right.path)}.")
     return {
-        "builds": [Markdown(f"torch {span(one.build)}: {len(one.calls)} calls") for one in found.kernels],
+        "builds": [Markdown(f"calls on torch {span(one.build)}: {len(one.calls)}") for one in found.kernels],
         "rows": shown,
         "files": files,
     }
