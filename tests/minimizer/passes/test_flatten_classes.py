@@ -6,6 +6,7 @@ import pytest
 from pass_runner import after
 
 from torchbisect.minimizer.passes import flatten_classes
+from torchbisect.minimizer.syntax.construction import with_constructors
 from torchbisect.minimizer.syntax.tree import parse, text_of
 
 
@@ -76,6 +77,37 @@ keep(model(x))
     assert "self" not in text
     assert "def model(x):" in text
     assert "w = torch.ones(4)" in text
+    assert "b = torch.zeros(4)" in text
+
+
+def test_an_object_that_is_made_part_by_part_gets_a_constructor() -> None:
+    program = """
+class Inner(torch.nn.Module):
+    def __init__(self, width):
+        raise ValueError(width)
+    def forward(self, x):
+        return x * self.w
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return self.inner(x) + self.b * self.size
+inner = Inner.__new__(Inner)
+torch.nn.Module.__init__(inner)
+w = torch.ones(4)
+inner.register_parameter("w", torch.nn.Parameter(w))
+net = Net.__new__(Net)
+torch.nn.Module.__init__(net)
+object.__setattr__(net, "size", 3)
+net.register_buffer("b", torch.zeros(4))
+net.add_module("inner", inner)
+keep(net(x))
+"""
+    text = text_of(with_constructors(parse(program)))
+    assert "__new__" not in text
+    assert "super().__init__()\n        self.register_parameter('w', torch.nn.Parameter(w))" in text
+    assert "raise" not in text
+    text = after("flatten_classes.objects", program, "keep", "torch.nn.Parameter(", "inner(x)")
+    assert "class" not in text
+    assert "size = 3" in text
     assert "b = torch.zeros(4)" in text
 
 

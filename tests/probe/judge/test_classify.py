@@ -47,7 +47,7 @@ def test_an_exit_without_a_recorded_difference_is_the_mismatch(shown) -> None:
     assert (found.kind, found.signature.message) == (MismatchKind.RAISES, "MISMATCH at step <n>")
 
 
-@pytest.mark.parametrize("frames", [INSIDE, OUTSIDE])
+@pytest.mark.parametrize("frames", [INSIDE, OUTSIDE, (*OUTSIDE, "torch/testing/_comparison.py:assert_close")])
 def test_a_recorded_difference_takes_precedence_over_an_assertion(shown, lost_grad, frames: tuple[str, ...]) -> None:
     failed = shown.ends(shown.raised("AssertionError", "", *frames))
     found = find_mismatch(shown.compiled(failed, lost_grad("call 0 output")))

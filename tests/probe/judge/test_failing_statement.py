@@ -24,6 +24,8 @@ from torchbisect.probe.judge.failing_statement import (
         ("one = y.grad\ntwo = one\nassert two is None", ("grad",)),
         ("def check(x):\n    return x.dtype\nassert check(y)", ()),
         ("assert flag", ()),
+        ("torch.testing.assert_close(\n    y.grad,\n    expected, equal_nan=True)", ("grad",)),
+        ("self.assertEqual(y.dtype, x.dtype)", ("dtype",)),
     ],
 )
 def test_subjects_of_an_assertion(source: str, subjects: tuple[str, ...]) -> None:

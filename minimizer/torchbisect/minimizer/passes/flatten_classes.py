@@ -26,6 +26,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.construction import REGISTERING, returns_name, unchained, with_constructors
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.names import all_names, substituted
 from torchbisect.minimizer.syntax.scope import (
@@ -147,7 +148,7 @@ def _objects_one_by_one(search: ReductionSearch, finish: Callable[[ReductionSear
 
 def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
     """Return a tree for each class that is made in one place, in which it is taken apart there."""
-    tree = _unchained(tree)
+    tree = unchained(with_constructors(tree))
     above = parents(tree)
     for owner in walk(tree):
         if not isinstance(owner, ast.ClassDef):
@@ -166,27 +167,6 @@ def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
             yield changed
 
 
-def _unchained(tree: ast.Module) -> ast.Module:
-    """Return the tree with ``x = A().start()`` as two statements, if the method ends in ``return self``."""
-    owners = {node.name: node for node in walk(tree) if isinstance(node, ast.ClassDef)}
-    edits = []
-    for node in walk(tree):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-            continue
-        call = node.value
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-            continue
-        made, attribute = call.func.value, call.func.attr
-        owner = owners.get(made.func.id) if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else None
-        methods = owner.body if owner is not None else []
-        chosen = next((item for item in methods if isinstance(item, ast.FunctionDef) and item.name == attribute), None)
-        if chosen is not None and chosen.args.args and _returns_name(chosen.body[-1], chosen.args.args[0].arg):
-            name = ast.Name(id=node.targets[0].id, ctx=ast.Load())
-            started = ast.Call(func=ast.Attribute(name, attribute, ast.Load()), args=call.args, keywords=call.keywords)
-            edits.append(Edit.of(node, [ast.Assign(targets=node.targets, value=made), ast.Expr(started)]))
-    return apply(tree, edits) if edits else tree
-
-
 def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast.stmt) -> ast.Module | None:
     """Return the tree in which the object gives way to its ``__init__`` and its methods as functions."""
     methods = {item.name: item for item in owner.body if isinstance(item, ast.FunctionDef)}
@@ -202,7 +182,7 @@ def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement
         new = copied(method)
         me = new.args.args.pop(0).arg
         new.name = name if method_name in ("forward", "__call__") else method_name
-        new.body = [_without_self(item, me) for item in new.body if not _returns_name(item, me)] or [ast.Pass()]
+        new.body = [_without_self(item, me) for item in new.body if not returns_name(item, me)] or [ast.Pass()]
         result.append(new)
     # ``__init__`` may call the methods, so they come first. The names that they read are looked up when they run.
     result += prepared
@@ -211,11 +191,6 @@ def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement
     else:
         edit = Edit(((statement, [*result, statement]), (made, ast.Name(id=name, ctx=ast.Load()))))
     return _members_as_names(apply(tree, [edit, Edit.remove(owner)]), name)
-
-
-def _returns_name(statement: ast.stmt, name: str) -> bool:
-    """Tell whether a statement is ``return self``, as methods have for chains of calls."""
-    return isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name) and statement.value.id == name
 
 
 def _initialization(
@@ -290,7 +265,7 @@ class _WithoutSelf(ast.NodeTransformer):
         call = node.value
         if (
             isinstance(call, ast.Call)
-            and ast.unparse(call.func) in (f"{self.me}.register_buffer", f"{self.me}.register_parameter")
+            and ast.unparse(call.func) in [f"{self.me}.{method}" for method in REGISTERING]
             and len(call.args) > 1
             and isinstance(call.args[0], ast.Constant)
         ):

@@ -63,7 +63,7 @@ def bound_names(source: str) -> frozenset[str]:
 def statement_at(source: str, line: int) -> FailingStatement | None:
     """Return the statement on this line, counted from 1; ``None`` if it is no assertion, ``raise`` or exit.
 
-    The condition of a ``raise`` and of a ``sys.exit`` is that of the innermost ``if`` or ``while`` around it.
+    A call of a function whose name begins with ``assert`` is an assertion about its arguments. The condition of a ``raise`` and of a ``sys.exit`` is that of the innermost ``if`` or ``while`` around it.
     """
     tree = _parsed(source)
     if tree is None:
@@ -76,9 +76,12 @@ def statement_at(source: str, line: int) -> FailingStatement | None:
         return FailingStatement(
             "assert", _subjects(statement.test, tree, path, line), _message(statement), _text(statement)
         )
+    if isinstance(statement, ast.Expr) and _called_name(statement.value).startswith("assert"):
+        arguments = ast.Tuple([*statement.value.args, *(keyword.value for keyword in statement.value.keywords)])
+        return FailingStatement("assert", _subjects(arguments, tree, path, line), text=_text(statement))
     if isinstance(statement, ast.Raise):
         kind = "raise"
-    elif isinstance(statement, ast.Expr) and _is_exit(statement.value):
+    elif isinstance(statement, ast.Expr) and _called_name(statement.value) in ("exit", "_exit", "quit"):
         kind = "exit"
     else:
         return None
@@ -140,12 +143,12 @@ def _is_child(child: ast.stmt, parent: ast.stmt) -> bool:
     return any(child in body for body in bodies)
 
 
-def _is_exit(node: ast.expr) -> bool:
+def _called_name(node: ast.expr) -> str:
+    """Return the last name of the function that an expression calls; empty if it is no call of a named function."""
     if not isinstance(node, ast.Call):
-        return False
+        return ""
     function = node.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in ("exit", "_exit", "quit")
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _subjects(test: ast.expr, tree: ast.Module, path: list[ast.stmt], line: int) -> tuple[str, ...]:

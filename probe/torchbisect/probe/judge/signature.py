@@ -246,13 +246,16 @@ def _cause_messages(raised: Raised, text: str, names: frozenset[str]) -> Iterato
 
 
 def _torch_frames(raised: Raised) -> tuple[str, ...]:
-    """Torch's innermost frames, of the first cause that has any; none if the script's own code raised it."""
+    """Torch's innermost frames, of the first cause that has any; none if the script's own code raised it.
+
+    ``torch.testing`` raises for the assertions of a script, so its frames are the script's own code.
+    """
     frames: tuple[Frame, ...] = ()
     for link in _chain(raised):
         if link.frames:
             frames = link.frames
     ours = [frame for frame in frames if frame.where in ("torch", "user")]
-    if not ours or ours[-1].where == "user":
+    if not ours or ours[-1].where == "user" or "torch/testing/" in ours[-1].file:
         return ()
     inner = [f"{_from_torch(frame.file)}:{frame.function}" for frame in reversed(frames) if frame.where == "torch"]
     return tuple(inner[:_FRAMES])
