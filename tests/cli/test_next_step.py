@@ -44,6 +44,12 @@ def test_only_what_was_not_done_is_named(options: Options, named: tuple[str, ...
     assert ("report.md" in text) == (options.command != "check")
 
 
+def test_graphs_without_a_mismatch_may_need_the_values_of_the_program() -> None:
+    report = Report("complete", "none", None, "")  # type: ignore[arg-type]
+    assert "inputs are drawn" in next_step(Options(Path("trace"), command="check"), report, has_graphs=True)
+    assert "--torch" in next_step(Options(SCRIPT, command="check"), report)
+
+
 REFUSALS = {
     "argparse": "usage: a.py [-h] [--lr LR]\na.py: error: unrecognized arguments: --out X --jobs=2",
     "click": "Usage: a.py [OPTIONS]\nTry 'a.py --help' for help.\n\nError: No such option: --out",

@@ -82,16 +82,18 @@ def _script_command(name: str, summary: str, *extra: Callable[[Any], Any], short
     def command(**given: Any) -> None:
         options = options_from(name, given)
         reference = issue_command.issue_named(options.script)
+        graphs = with_graphs(options) if reference is None else ()
         if reference is not None:
             candidates: tuple[Options, ...] = issue_command.with_issue(options, reference)
         else:
-            candidates = with_graphs(options) or (with_typed_input(options),)
+            candidates = graphs or (with_typed_input(options),)
         if options.plan:
             click.get_current_context().exit(inspect_commands.show_plan(candidates[0]))
         pipeline, code = run_first_that_fails(candidates, notify=functools.partial(click.echo, err=True))
         report, context = pipeline.report, click.get_current_context()
         said = f"{report.logs.eager if report.logs else ''}\n{report.reason or ''}"
-        hint = next_step(options, report, refused_options(context.command, options.arguments, said))
+        refused = refused_options(context.command, options.arguments, said)
+        hint = next_step(options, report, refused, has_graphs=bool(graphs))
         inspect_commands.show_report(report, pipeline.written, as_json=options.as_json, hint=hint)
         context.exit(code)
 

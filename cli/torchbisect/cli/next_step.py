@@ -10,16 +10,20 @@ from torchbisect.reports import files
 from torchbisect.reports.model.report import Report
 
 
-def next_step(options: Options, report: Report, refused: Sequence[str] = ()) -> str:
+def next_step(options: Options, report: Report, refused: Sequence[str] = (), *, has_graphs: bool = False) -> str:
     """Return what a reader may do after this run; empty where the report says it already.
 
-    ``refused`` are the options of torchbisect among the script's arguments, which the script refused.
+    Args:
+        refused: the options of torchbisect among the script's arguments, which the script refused.
+        has_graphs: the scripts were made of the graphs of a trace, which has no values of their inputs.
     """
     if refused and report.verdict == "untestable":
         verb = "are options" if len(refused) > 1 else "is an option"
         return f"{' and '.join(refused)} {verb} of torchbisect: type {_it(refused)} before {options.script}"
     if report.state == "interrupted" or report.verdict == "untestable":
         return ""
+    if report.verdict == "none" and has_graphs:
+        return f"inputs are drawn, as graphs have none: put the program's into a script of {options.out}, and name that"
     if report.verdict == "none":
         return "if it fails with another torch, name that with --torch; if it fails at times, add --repeat 20"
     if report.verdict == "flaky":

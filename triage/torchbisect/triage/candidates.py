@@ -26,7 +26,7 @@ def run_first_that_fails(
     first: tuple[Pipeline, int] | None = None
     for number, options in enumerate(candidates, 1):
         if number > 1:
-            notify(f"{candidates[0].script} shows no mismatch: {options.script} is tried")
+            notify(f"{candidates[number - 2].script} shows no mismatch: {options.script} is tried")
         pipeline = open_pipeline(options)
         code = pipeline.execute()
         decided = code == Exit.INTERRUPTED or pipeline.report.verdict not in ("none", "untestable")
