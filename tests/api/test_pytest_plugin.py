@@ -56,6 +56,46 @@ def test_each_mismatch_leaves_a_script_that_shows_it(compared: tuple[Path, str])
     assert done.returncode == 0, done.stderr
 
 
+SHARED = """
+import pytest
+import torch
+
+
+@pytest.fixture(scope="module")
+def layer():
+    return torch.nn.Linear(2, 2)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return []
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_draws_after_the_layer(layer, rows):
+    torch.compile(layer, backend="eager")(torch.randn(rows, 2))
+
+
+def test_trains_the_layer(layer):
+    loss = torch.compile(layer, backend="aot_eager")(torch.ones(1, 2)).sum()
+    loss.backward()
+    torch.optim.SGD(layer.parameters(), 0.1).step()
+
+
+def test_counts(counts):
+    counts.append(1)
+    torch.compile(lambda x: x * len(counts), backend="eager")(torch.ones(1))
+"""
+
+
+@pytest.mark.long
+def test_what_tests_share_is_no_mismatch(tmp_path: Path) -> None:
+    (tmp_path / "test_shared.py").write_text(SHARED, encoding="utf-8")
+    done = run_pytest(tmp_path, "--torchbisect")
+    assert "4 tests call compiled code: 0 mismatches, 4 as in eager" in done.stdout
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.long
 def test_from_a_test_to_a_script_that_stands_alone(compared: tuple[Path, str], tmp_path: Path) -> None:
     folder, _ = compared

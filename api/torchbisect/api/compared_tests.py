@@ -101,7 +101,7 @@ class ComparedTests:
     def _run(
         self, item: pytest.Function, nextitem: pytest.Item | None, role: str
     ) -> tuple[Run, list[pytest.TestReport]]:
-        """Run a test with its fixtures made anew."""
+        """Run a test with its own fixtures made anew; without a next test those of its module and session too."""
         with recording(role, [str(item.path.parent)]) as self._recording:
             made = self._recording
             with made.mode():
@@ -112,17 +112,22 @@ class ComparedTests:
         return made.run, reports
 
     def _compare(self, item: pytest.Function, nextitem: pytest.Item | None, compiled: Run) -> Comparison:
-        def run(role: str) -> Run:
-            return self._run(item, nextitem, role)[0]
-
-        source = _source_of(item)
-        judged = judge(compare_runs(run, source, compiled), source)
+        judged = self._judged(item, nextitem, compiled)
+        if judged.mismatch is not None:
+            # A fixture of a module or a session was made in the first run, and has what that run did to it.
+            item.session._setupstate.teardown_exact(None)
+            nextitem = None
+            judged = self._judged(item, nextitem, self._run(item, nextitem, "compiled")[0])
         if judged.untestable is not None and not _fails_alike(judged):
             return Comparison("untestable", judged.untestable.detail.splitlines()[0][:200])
         if judged.mismatch is None:
             return Comparison("none")
         script = self._script(item, nextitem, judged.mismatch)
         return Comparison("mismatch", self._explained(item, judged, script))
+
+    def _judged(self, item: pytest.Function, nextitem: pytest.Item | None, compiled: Run) -> Judged:
+        source = _source_of(item)
+        return judge(compare_runs(lambda role: self._run(item, nextitem, role)[0], source, compiled), source)
 
     def _script(self, item: pytest.Function, nextitem: pytest.Item | None, mismatch: Mismatch) -> Path | None:
         """Write the call that shows the mismatch as a script; ``None`` if a script of one call does not show it."""
