@@ -63,7 +63,8 @@ def bound_names(source: str) -> frozenset[str]:
 def statement_at(source: str, line: int) -> FailingStatement | None:
     """Return the statement on this line, counted from 1; ``None`` if it is no assertion, ``raise`` or exit.
 
-    A call of a function whose name begins with ``assert`` is an assertion about its arguments. The condition of a ``raise`` and of a ``sys.exit`` is that of the innermost ``if`` or ``while`` around it.
+    A call of a function whose name begins with ``assert`` is an assertion about its arguments. The condition of a
+    ``raise`` and of a ``sys.exit`` is that of the innermost ``if`` or ``while`` around it.
     """
     tree = _parsed(source)
     if tree is None:
@@ -76,12 +77,13 @@ def statement_at(source: str, line: int) -> FailingStatement | None:
         return FailingStatement(
             "assert", _subjects(statement.test, tree, path, line), _message(statement), _text(statement)
         )
-    if isinstance(statement, ast.Expr) and _called_name(statement.value).startswith("assert"):
-        arguments = ast.Tuple([*statement.value.args, *(keyword.value for keyword in statement.value.keywords)])
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and _called_name(call).startswith("assert"):
+        arguments = ast.Tuple([*call.args, *(keyword.value for keyword in call.keywords)])
         return FailingStatement("assert", _subjects(arguments, tree, path, line), text=_text(statement))
     if isinstance(statement, ast.Raise):
         kind = "raise"
-    elif isinstance(statement, ast.Expr) and _called_name(statement.value) in ("exit", "_exit", "quit"):
+    elif isinstance(call, ast.Call) and _called_name(call) in ("exit", "_exit", "quit"):
         kind = "exit"
     else:
         return None
@@ -143,11 +145,9 @@ def _is_child(child: ast.stmt, parent: ast.stmt) -> bool:
     return any(child in body for body in bodies)
 
 
-def _called_name(node: ast.expr) -> str:
-    """Return the last name of the function that an expression calls; empty if it is no call of a named function."""
-    if not isinstance(node, ast.Call):
-        return ""
-    function = node.func
+def _called_name(call: ast.Call) -> str:
+    """Return the last name of the function that is called; empty if it has none."""
+    function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
