@@ -61,7 +61,7 @@ STEPS = {
     # A check of the graph that is made over and over.
     "slow pass": Step(
         Change(
-            "torch/fx/graph.py", "        self.lint()\n", "        for _ in range(1500):\n            self.lint()\n"
+            "torch/fx/graph.py", "        self.lint()\n", "        for _ in range(2200):\n            self.lint()\n"
         ),
         "compile-time",
         "1.4",
