@@ -69,6 +69,11 @@ def test_a_call_that_agrees_leaves_torch_as_it_was(tmp_path: Path) -> None:
     assert not (tmp_path / "out/repro.py").exists()
 
 
+def test_a_call_that_raises_what_eager_raises_agrees(tmp_path: Path) -> None:
+    report = check(torch.mm, torch.ones(2, 2), torch.ones(2, 2).double(), torchbisect=options(tmp_path))
+    assert (report.verdict, report.mismatch) == ("none", None)
+
+
 def test_a_module_and_its_state(tmp_path: Path) -> None:
     head = Head(32)
     report = check_module(head, torch.randn(4, 32), torchbisect=options(tmp_path))

@@ -24,7 +24,7 @@ def with_graphs(options: Options) -> tuple[Options, ...]:
     """
     if options.script is None or options.module or str(options.script) == "-":
         return ()
-    graphs = find_graphs(options.script)
+    graphs = find_graphs(options.script, lambda text: say(text, "note: "))
     if not graphs:
         return ()
     texts = _scripts(graphs)

@@ -124,7 +124,8 @@ def _without_magic(line: str, dropped: list[str]) -> str:
     python = line_as_python(magic, rest) if stripped.startswith(magic) else None
     if python is not None:
         return indent + python
-    dropped.append(stripped)
     if magic in _TRANSPARENT_LINE and "=" not in line[: line.index(magic)]:
+        dropped.append(magic)
         return indent + re.sub(r"^(?:\s+-\S+(?:\s+\d+)?)*\s*", "", rest)
+    dropped.append(stripped)
     return f"{indent}pass  # {stripped}"

@@ -83,6 +83,15 @@ def test_the_script_runs(tmp_path: Path) -> None:
     exec(compile(text, "repro.py", "exec"), {"__name__": "__main__"})
 
 
+@pytest.mark.parametrize(("cut", "said"), [(0, 0), (9, 1)])
+def test_a_log_that_is_cut_is_named(tmp_path: Path, cut: int, said: int) -> None:
+    text = log() + log()
+    (tmp_path / "a.log").write_text(text[: len(text) - cut])
+    notes: list[str] = []
+    assert find_graphs(tmp_path, notes.append)
+    assert notes == ["a.log ends in the middle of an entry: what was compiled then is not tried"] * said
+
+
 def test_graphs_of_dynamo_come_first(tmp_path: Path) -> None:
     runnable = "class Repro(torch.nn.Module):\n    pass\ndef load_args(reader):\n    pass\n"
     (tmp_path / "fx_graph_runnable_1.txt").write_text(runnable)

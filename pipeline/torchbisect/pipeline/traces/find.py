@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,16 +63,16 @@ def is_graph(text: str) -> bool:
     return is_dynamo_graph(text) or ("def load_args(reader):" in text and "class Repro(" in text)
 
 
-def find_graphs(place: Path) -> list[Graph]:
+def find_graphs(place: Path, notify: Callable[[str], None] = lambda text: None) -> list[Graph]:
     """Return the graphs in a file or below a folder, in the order in which they were compiled; none for a script.
 
-    Dynamo's come before the others, which are made from them. The same graph in two places counts once. Raises
-    ``InputError`` for a log or a folder that is too large.
+    Dynamo's come before the others, which are made from them. The same graph in two places counts once. ``notify`` is
+    told of a log that is cut. Raises ``InputError`` for a log or a folder that is too large.
     """
     found: dict[str, Graph] = {}
     for path, name in _files(place):
         with contextlib.suppress(OSError):  # the script's reader says what is wrong with it
-            for graph in _graphs_of(path, name):
+            for graph in _graphs_of(path, name, notify):
                 found.setdefault(_without_variables(graph.text), graph)
     return sorted(found.values(), key=lambda graph: not graph.is_dynamo)
 
@@ -102,9 +102,13 @@ def _without_variables(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("os.environ") and line.strip())
 
 
-def _graphs_of(path: Path, name: str) -> Iterator[Graph]:
+def _graphs_of(path: Path, name: str, notify: Callable[[str], None]) -> Iterator[Graph]:
     if path.suffix == ".log":
-        yield from _logged_graphs(read_regular_file(path, _MOST_LOG_BYTES), name)
+        data = read_regular_file(path, _MOST_LOG_BYTES)
+        graphs = list(_logged_graphs(data, name))
+        if graphs and not data.endswith(b"\n"):
+            notify(f"{name} ends in the middle of an entry: what was compiled then is not tried")
+        yield from graphs
     elif path.suffix in (".py", ".txt") and os.path.getsize(path) <= _MOST_BYTES:
         text = read_regular_file(path, _MOST_BYTES).decode("utf-8", "replace")
         if is_graph(text):
