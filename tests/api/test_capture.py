@@ -99,6 +99,13 @@ def test_calls_that_agree_leave_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_calls_that_draw_leave_nothing(tmp_path: Path) -> None:
+    compiled = torch.compile(torch.nn.Dropout(), backend="eager")
+    with capture(tmp_path / "repro"):
+        compiled(torch.ones(64))
+    assert not (tmp_path / "repro").exists()
+
+
 def test_a_compiled_function_and_a_step_are_decorated(tmp_path: Path) -> None:
     compiled = watch_compile(torch.compile(refused, backend="eager"), folder=tmp_path / "a")
     with pytest.raises(Exception, match=r"view|shape"):

@@ -55,6 +55,7 @@ class Watch:
     def __init__(self, folder: Path, every: int, most: int) -> None:
         self.written = 0
         self._folder, self._every, self._most = folder, every, most
+        self._is_new = not folder.exists()
         self._counts: collections.defaultdict[int, _Counts] = collections.defaultdict(_Counts)
         self._held: list[Any] = []  # what was counted lives on, so that no other object gets its id
         self._is_busy = False
@@ -135,17 +136,24 @@ class Watch:
                 checked = checked_call(function, args, kwargs, CheckOptions(compile=options, out=folder))
         except Exception as error:  # the program goes on, whatever is wrong here
             counts.doubts += 1
-            shutil.rmtree(folder, ignore_errors=True)
+            self._discard(folder)
             _LOG.warning(f"call {counts.calls} of {name} {what}, and can't be checked: {type(error).__name__}: {error}")
             return
         if checked.report.mismatch is None:
             counts.doubts += 1
-            shutil.rmtree(folder, ignore_errors=True)
+            self._discard(folder)
             return
         self.written += 1
         counts.is_written = True
         place = f"torchbisect run {checked.script}" if checked.script else f"read {folder / 'report.md'}"
         _LOG.warning(f"call {counts.calls} of {name}: {checked.report.mismatch.summary}; next: {place}")
+
+    def _discard(self, folder: Path) -> None:
+        """Remove the results of a call, and the folder of all results if it was made here and nothing is in it."""
+        shutil.rmtree(folder, ignore_errors=True)
+        if self._is_new:
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
 
     def _free_folder(self, name: str, call: int) -> Path:
         wanted = f"{name}-call-{call}"
