@@ -186,8 +186,8 @@ def _load() -> Iterator[None]:
 def _work() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    chance, data = random.Random(0), bytearray(64 << 20)
-    while True:
+    chance, data, parent = random.Random(0), bytearray(64 << 20), os.getppid()
+    while os.getppid() == parent:
         until = time.monotonic() + chance.uniform(0.2, 3)
         while time.monotonic() < until:
             data[:] = bytes(data)
