@@ -15,6 +15,12 @@ from pass_runner import after
             ["keep", "lambda"],
             "(lambda x: x + 1)",
         ),
+        (
+            "idioms.short_forms",
+            "keep(torch.tensor([[float('nan'), float('nan')], [float('nan'), float('nan')]], dtype=d))",
+            ["keep", "nan"],
+            "keep(torch.full((2, 2), float('nan'), dtype=d))",
+        ),
         ("idioms.names", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
         ("idioms.names_together", "def k(y):\n    return y\nx = k(keep)", ["keep"], "def f(x):\n    return x\ny = f"),
         (

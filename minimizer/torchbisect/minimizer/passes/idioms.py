@@ -44,7 +44,10 @@ _TO_ONES = frozenset(name for name, one in TENSOR_CONSTRUCTORS.items() if one.si
 
 
 def _constructor_edits(tree: ast.Module) -> Iterator[Edit]:
-    """Return edits from ``torch.randn(2, 3)``, ``torch.arange(4)`` and the like to ``torch.ones``."""
+    """Return edits from ``torch.randn(2, 3)``, ``torch.arange(4)`` and the like to ``torch.ones``.
+
+    A literal of equal numbers becomes ``torch.full``, whose size can change with the other sizes.
+    """
     torch_names = TorchNames.of(tree)
     for node in preorder(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
@@ -54,11 +57,27 @@ def _constructor_edits(tree: ast.Module) -> Iterator[Edit]:
             new, args = "ones_like", node.args
         elif torch_names.constructor(node.func) in _TO_ONES:
             new, args = "ones", node.args[TENSOR_CONSTRUCTORS[name].sizes or slice(None)]
+        elif torch_names.constructor(node.func) == "tensor":
+            new, args = "full", _size_and_value(node.args[0])
         else:
             continue
         if args:
             func = ast.Attribute(value=node.func.value, attr=new, ctx=ast.Load())
             yield Edit.of(node, ast.Call(func=func, args=args, keywords=node.keywords))
+
+
+def _size_and_value(literal: ast.expr) -> list[ast.expr]:
+    """Return the arguments of ``torch.full`` for a nested list of equal items; none for another literal."""
+    sizes: list[ast.expr] = []
+    items = [literal]
+    while all(isinstance(item, ast.List) for item in items):
+        rows = [item.elts for item in items if isinstance(item, ast.List)]
+        if not rows[0] or any(len(row) != len(rows[0]) for row in rows):
+            return []
+        sizes.append(ast.Constant(len(rows[0])))
+        items = [item for row in rows for item in row]
+    same = len({ast.dump(item) for item in items}) == 1
+    return [ast.Tuple(sizes, ast.Load()), items[0]] if sizes and same else []
 
 
 def _compile_edits(tree: ast.Module) -> Iterator[Edit]:
