@@ -240,6 +240,12 @@ def test_the_repeated_command_has_only_the_options_that_were_typed() -> None:
     )
 
 
+def test_the_repeated_command_has_another_python() -> None:
+    assert "--python" not in repeat_command(Options(Path("a.py")), "a.py")
+    options = Options(Path("a.py"), python="/opt/python3.10/bin/python")
+    assert repeat_command(options, "a.py") == "torchbisect run --python /opt/python3.10/bin/python a.py"
+
+
 def test_the_repeated_command_has_the_cache() -> None:
     options = Options(Path("a.py"), cache_dir=Path("/big disk/cache"), cache_limit=5 * 10**9)
     assert repeat_command(options, "a.py") == (

@@ -73,9 +73,11 @@ class LocalBuildSources:
 
     @functools.cached_property
     def releases(self) -> Listing:
-        """The releases that the index offers to this Python, oldest first."""
-        found = packages(self._release_indexes, "torch", notify=self.display.warn)
-        return release.releases(found, self.interpreter, self.options.variant, cpu_first=self._cpu_first)
+        """The releases that the index offers to this Python, oldest first; those without torch.compile are measured."""
+        found, options = packages(self._release_indexes, "torch", notify=self.display.warn), self.options
+        return release.releases(
+            found, self.interpreter, options.variant, cpu_first=self._cpu_first, compiles=options.measure is None
+        )
 
     @functools.cached_property
     def _cpu_first(self) -> bool:

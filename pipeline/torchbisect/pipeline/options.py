@@ -178,7 +178,7 @@ class Options:
 
 
 _SINGLE = """
-torch good bad find index_url sandbox image runtime variant device git build_cmd budget test slower_than
+torch good bad find python index_url sandbox image runtime variant device git build_cmd budget test slower_than
 max_compile_time max_recompiles max_graph_breaks measure worse_by against jobs timeout repeat seed cache_dir cache_limit
 """
 

@@ -57,6 +57,16 @@ def test_releases_are_ordered_by_version_and_the_others_have_a_reason(python: Py
     ]
 
 
+def test_a_release_that_does_not_compile_can_be_measured(page: Pages, python: Pythons) -> None:
+    names = [wheel_name("1.13.1"), wheel_name("2.0.1"), wheel_name("2.9.0")]
+    assert [str(b.version) for b in releases(page(names), python()).builds] == ["2.9.0"]
+    assert [str(b.version) for b in releases(page(names), python(), compiles=False).builds] == [
+        "1.13.1",
+        "2.0.1",
+        "2.9.0",
+    ]
+
+
 def test_with_a_variant_a_build_is_exactly_that_wheel_name(page: Pages, python: Pythons) -> None:
     names = [wheel_name("2.8.0+cpu"), wheel_name("2.8.0+cu126"), wheel_name("2.9.0+cpu")]
     assert [str(b.version) for b in releases(page(names), python(), "cpu").builds] == ["2.8.0+cpu", "2.9.0+cpu"]

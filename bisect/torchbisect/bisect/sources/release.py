@@ -50,12 +50,14 @@ def releases(
     variant: str | None = None,
     *,
     cpu_first: bool = False,
+    compiles: bool = True,
 ) -> Listing:
     """Return the releases on an index's page that can be asked with this Python on this platform, by version.
 
     With a ``variant``, only wheels with this local version (``cpu``, ``cu126``) are accepted, as on PyTorch's own
     index; a build is then exactly that wheel. By default a build is the public version, and the index decides. With
-    ``cpu_first`` it is the wheel for the CPU wherever the index has one.
+    ``cpu_first`` it is the wheel for the CPU wherever the index has one. Without ``compiles`` those are taken too that
+    have no ``torch.compile`` for this Python.
     """
     wheels = [wheel for wheel in wheels_of(page) if variant in (None, wheel.version.local)]
     builds: list[Build] = []
@@ -67,7 +69,7 @@ def releases(
         return wheel.version if variant else Version(wheel.version.public)
 
     for version, group in groupby(sorted(wheels, key=key), key):
-        usable, reason = _usable(version, list(group), interpreter)
+        usable, reason = _usable(version, list(group), interpreter, compiles=compiles)
         if reason is not None:
             left_out.append(LeftOut(str(version), reason))
             continue
@@ -90,12 +92,15 @@ def _address(wheel: Wheel) -> str | None:
     return f"{wheel.url}#sha256={digest}" if digest else wheel.url
 
 
-def _usable(version: Version, wheels: list[Wheel], interpreter: Interpreter) -> tuple[list[Wheel], str | None]:
+def _usable(
+    version: Version, wheels: list[Wheel], interpreter: Interpreter, *, compiles: bool
+) -> tuple[list[Wheel], str | None]:
     """Return the wheels of one version that can be installed here, or the reason that there is none."""
     if version.is_prerelease:
         return [], "a pre-release"
-    reason = compile_unsupported_reason((version.major, version.minor), interpreter.major_minor)
-    if version < Version("2.0"):
+    minor = (version.major, version.minor)
+    reason = compile_unsupported_reason(minor, interpreter.major_minor) if compiles else None
+    if reason is not None and version < Version("2.0"):
         return [], reason
     standing = [wheel for wheel in wheels if not wheel.package.is_yanked]
     if not standing:
