@@ -80,13 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     venvs = VenvEnvironments(cache, Interpreter.of(Path(sys.executable)), Indexes.from_configuration())
     oldest, *others = options.releases
     with closing(venvs):
+        done = {(row.script, row.torch, row.against) for row in rows}
         for release in others:
-            missing = [one for one in scripts if (one.stem, release, oldest) not in {_key(row) for row in rows}]
+            missing = [script for script in scripts if (script.stem, release, oldest) not in done]
             if not missing:
                 continue
-            pair = [venvs.environment(Build(version, Channel.RELEASE)) for version in (oldest, release)]
+            first, second = (venvs.environment(Build(version, Channel.RELEASE)) for version in (oldest, release))
             for script in missing:
-                rows.append(_measured(script, pair[0], pair[1], options.cold, options.warm))
+                rows.append(_measured(script, first, second, options.cold, options.warm))
                 print(json.dumps(asdict(rows[-1])), file=sys.stderr, flush=True)
                 if journal is not None:
                     with journal.open("a") as file:
@@ -94,10 +95,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for measure in MEASURES:
         print("\n".join(_table(measure, [script.stem for script in scripts], others, rows)))
     return 0
-
-
-def _key(row: Row) -> tuple[str, str, str]:
-    return row.script, row.torch, row.against
 
 
 def _measured(script: Path, oldest: Environment, newer: Environment, cold: int, warm: int) -> Row:

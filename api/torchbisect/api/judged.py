@@ -12,7 +12,7 @@ from typing import Any
 from torchbisect.api.in_process import compare_runs, recording
 from torchbisect.api.script.call_script import CallScript
 from torchbisect.probe.agent.run.fork import Run
-from torchbisect.probe.judge.classify import Mismatch, agreed_ending, find_mismatch, find_untestable
+from torchbisect.probe.judge.classify import Mismatch, agreement, find_mismatch, find_untestable
 from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.observation import Observation
@@ -31,8 +31,7 @@ def judge(observed: dict[str, Any], source: str) -> Judged:
     """Return the verdict on ``observation.Observation`` as JSON."""
     observation = Observation.from_json(observed)
     untestable = find_untestable(observation)
-    agreed = untestable is not None and untestable.reason == "fails-in-eager" and agreed_ending(observation, source)
-    if untestable is not None and not agreed:
+    if untestable is not None and agreement(observation, untestable, source) is None:
         return Judged(observation, untestable=untestable)
     return Judged(observation, find_mismatch(observation, source))
 

@@ -12,7 +12,7 @@ from torchbisect.pipeline.options import Options
 from torchbisect.pipeline.script_packages import advice, missing_modules
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.confirm import CONFIRMING
-from torchbisect.probe.judge.classify import Mismatch, agreed_ending
+from torchbisect.probe.judge.classify import Mismatch, agreement
 from torchbisect.probe.judge.environment_faults import (
     OF_THE_SCRIPT,
     Untestable,
@@ -139,7 +139,7 @@ def _first_look(session: Session, oracle: Oracle, repro: Repro) -> Observed:
             session.notify(note)
     logs = (observation.eager.errors, observation.compiled.errors)
     if untestable is not None:
-        agreed = agreed_ending(observation, repro.source) if untestable.reason == "fails-in-eager" else None
+        agreed = agreement(observation, untestable, repro.source)
         if agreed is not None:
             return Observed("none", *logs, reason=f"compiled {agreed}, as eager does", runs=oracle.repeat)
         fault = environment_fault(observation)

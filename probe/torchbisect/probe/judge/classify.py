@@ -145,6 +145,12 @@ def agreed_ending(observation: Observation, source: str = "") -> str | None:
     return _ending_text(compiled, source) if _ends_alike(observation) else None
 
 
+def agreement(observation: Observation, untestable: Untestable | None, source: str = "") -> str | None:
+    """Return how both runs ended, if that is why an observation is no evidence and they agree in it, else ``None``."""
+    failed = untestable is not None and untestable.reason == "fails-in-eager"
+    return agreed_ending(observation, source) if failed else None
+
+
 def _with_others(first: Mismatch, others: tuple[Signature, ...], consequence: str) -> Mismatch:
     values = {name: getattr(first, name) for name in ("place", "attribute", "eager", "compiled", "detail")}
     return Mismatch(first.kind, first.summary, first.signature, others=others, consequence=consequence, **values)

@@ -276,7 +276,7 @@ class MeasuringProbe(SeparateRuns):
         candidate = request.limits is not None
         runs = [partial(one.run, request.repro, cold, timeout=timeout, reuse_kernels=candidate) for one in order]
         if self._takes_turns and not cold:
-            readings = in_turns(*(lambda turns, run=run: run(turns=turns) for run in runs))
+            readings = in_turns(runs[0], runs[1])
         else:
             first = runs[0]()
             # A candidate that fails on one build is no evidence, whatever the other one does.

@@ -38,7 +38,9 @@ class ExportHook:
         self._compiles = compiles
         self._lowers = compiles and backend in (None, "inductor")
         self._targets: Dict[int, Tuple[Any, Any]] = {}  # by the id of a program or module, which is held
-        self._packages: Dict[Any, Tuple[Any, Any]] = {}  # the target and the program, by the name of the file
+        # By the name of the file: the target and the saved program, or the target and what loads it uncompiled.
+        self._saved: Dict[Any, Tuple[Any, Any]] = {}
+        self._packages: Dict[Any, Tuple[Any, Optional[Callable[[], Any]]]] = {}
 
     def install(self) -> None:
         """Replace the entry points that this torch has."""
@@ -104,11 +106,11 @@ class ExportHook:
 
     def _save(self, real: Callable[..., Any], program: Any, file: Any, *args: Any, **kwargs: Any) -> Any:
         target, whole = self._parts(program)
-        self._packages[_key(file)] = (target, program)
+        self._saved[_key(file)] = (target, program)
         return self._real(real, whole, file, *args, **kwargs)
 
     def _load(self, real: Callable[..., Any], file: Any, *args: Any, **kwargs: Any) -> Any:
-        target, program = self._packages.get(_key(file), (None, None))
+        target, program = self._saved.get(_key(file), (None, None))
         if isinstance(program, EagerProgram):
             return program
         made = self._real(real, file, *args, **kwargs)
@@ -122,16 +124,17 @@ class ExportHook:
     def _compile_package(self, real: Callable[..., Any], program: Any, *args: Any, **kwargs: Any) -> Any:
         """Replace the two functions that compile a program into a file; return its name."""
         target = program.torchbisect_target if isinstance(program, EagerProgram) else self._target(program)
+        load = None
         if target is None or self._lowers:
             path = self._real(real, program, *args, **kwargs)
         else:
-            program = self._not_lowered(target, program)  # loaded in the place of the file
+            load = self._not_lowered(target, program)
             path = kwargs.get("package_path") or os.path.join(tempfile.mkdtemp(), "model.pt2")
             if isinstance(path, (str, os.PathLike)):
                 with open(path, "wb"):
                     pass  # scripts look at what was written, or remove it
         if target is not None:
-            self._packages[_key(path)] = (target, program)
+            self._packages[_key(path)] = (target, load)
             self._leave_out(path)
         return path
 
@@ -147,11 +150,11 @@ class ExportHook:
 
     def _load_package(self, real: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
         """Replace the two functions that load a compiled program."""
-        target, program = self._packages.get(_key(path), (None, None))
-        if target is None or self._lowers:
-            made = self._real(real, path, *args, **kwargs)
-            return made if target is None else self._recorded(target, made)
-        return program()
+        target, load = self._packages.get(_key(path), (None, None))
+        if load is not None:
+            return load()
+        made = self._real(real, path, *args, **kwargs)
+        return made if target is None else self._recorded(target, made)
 
 
 class EagerProgram:
