@@ -24,6 +24,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # A shell's background job ignores Ctrl-C, and so would every command that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Options that a developer sets in the shell are none of the tests'; these variables are.
+_OF_THE_TESTS = re.compile(r"TORCHBISECT_(?:TEST_|CORPUS|FAULTS|ALL_BODIES)")
+for name in [name for name in os.environ if name.startswith("TORCHBISECT_") and not _OF_THE_TESTS.match(name)]:
+    del os.environ[name]
+
 MARKS = ("torch", "e2e", "slow", "long")
 
 pytest_plugins = ["engine", "releases", "running", "sample_reports"]
