@@ -21,6 +21,9 @@ from generated_bugs import BUGS, Bug
 from generated_parts import BLOCKS, DATA, MODELS, SETTINGS
 from generated_training import COMPILED, EXTRAS, TRAINING
 
+TEST_SEEDS = range(0, 20, 3)
+"""The test set among the first twenty seeds."""
+
 _MODULES = (
     "argparse", "collections", "contextlib", "copy", "dataclasses", "functools", "itertools", "logging", "math",
     "operator", "time", "typing",

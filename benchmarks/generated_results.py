@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from generate import generated
+from generate import TEST_SEEDS, generated
 from generated_bugs import BUGS
 from minimizer_cases import Case, StartingPoint, count_nodes, starting_point
 
@@ -78,11 +78,15 @@ def print_table(probes: list[Probe], programs: Iterable[Case], reduce: Reduce, k
 
 
 def cases(wanted: str) -> Iterator[Case]:
-    """Grow the programs that ``detach,deque:0-3`` names; ``all`` stands for every bug."""
+    """Grow the programs that ``detach,deque:0-3`` or ``all:test`` names.
+
+    ``all`` stands for every bug, and ``test`` for the seeds of the test set among the first twenty.
+    """
     names, _, seeds = wanted.partition(":")
     first, _, last = seeds.partition("-")
-    for name in BUGS if names == "all" else names.split(","):
-        for seed in range(int(first), int(last or first) + 1):
+    chosen = TEST_SEEDS if seeds == "test" else range(int(first), int(last or first) + 1)
+    for seed in chosen:
+        for name in BUGS if names == "all" else names.split(","):
             yield Case(f"{name}-{seed}", generated(BUGS[name], seed), BUGS[name].minimal)
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [--keep FOLDER] [FOLDER ...]
     python benchmarks/minimize.py --python PATH --check [--journal FILE] [--keep FOLDER] [FOLDER ...]
-    python benchmarks/minimize.py --python PATH --generated BUG,BUG:FIRST-LAST [--journal FILE] [--keep FOLDER]
+    python benchmarks/minimize.py --python PATH --generated BUG,BUG:FIRST-LAST|all:test [--journal FILE] [--keep FOLDER]
 
 PATH is a Python with a torch that shows the mismatch. It may be given several times: each script is then run with the
 first one that shows its mismatch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or ``NAME/large.py`` beside
