@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,9 @@ from torchbisect.probe.standalone_run import run_plain_side_by_side
 Reduce = Callable[[StartingPoint], tuple[str, int]]
 """Reduces from a starting point; returns the result and the number of questions."""
 
+Peers = Mapping[str, Callable[[StartingPoint, float], str]]
+"""Other tools by name; each reduces from a starting point in so many seconds and returns its result."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -32,6 +35,8 @@ class Result:
         times: ``nodes`` divided by those of the script that a person wrote.
         alone: the text that fails under plain Python, and only with ``torch.compile``; empty if none was found.
         about: the result shows the mismatch of the program.
+        peer: the peer with the smallest result after as long a time; empty if there was none.
+        peer_times: its nodes divided by those of the script that a person wrote.
     """
 
     case: str
@@ -43,32 +48,41 @@ class Result:
     text: str
     alone: str
     about: bool
+    peer: str = ""
+    peer_times: float = 0.0
 
     def line(self) -> str:
         """Return its line of the table."""
         size = f"{self.before} | {self.nodes} | {self.times:.2f}"
         alone, about = ("yes" if answer else "no" for answer in (self.alone, self.about))
-        return f"| {self.case} | {size} | {self.asked} | {self.seconds:.0f} | {alone} | {about} |"
+        peer = f" {self.peer} | {self.peer_times:.2f} |" if self.peer else ""
+        return f"| {self.case} | {size} | {self.asked} | {self.seconds:.0f} | {alone} | {about} |{peer}"
 
 
-def print_table(probes: list[Probe], programs: Iterable[Case], reduce: Reduce, keep: Path | None) -> None:
-    """Reduce programs; print a line each, then the median and 95th percentile, and how many stand alone."""
-    print("| case | nodes | result | x by hand | questions | seconds | stands alone | same mismatch |")
-    print("|---|---|---|---|---|---|---|---|")
+def print_table(probes: list[Probe], programs: Iterable[Case], reduce: Reduce, peers: Peers, keep: Path | None) -> None:
+    """Reduce programs; print a line each, then the median and 95th percentile, and how many stand alone.
+
+    Each peer has as long as the reduction took, and a line names the one with the smallest result.
+    """
+    print(
+        "| case | nodes | result | x by hand | questions | seconds | stands alone | same mismatch |"
+        + (" best peer | x by hand |" if peers else "")
+    )
+    print("|---" * (10 if peers else 8) + "|")
     results = []
     for case in programs:
         found = starting_point(probes, case)
         if found is None:
             print(f"| {case.name} | shows no mismatch here |", flush=True)
             continue
-        result = measured(found, case, reduce)
+        result = measured(found, case, reduce, peers)
         print(result.line(), flush=True)
         results.append(result)
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
             (keep / f"{case.name}.large.py").write_text(case.large)
             (keep / f"{case.name}.py").write_text(result.alone or result.text)
-    for name in ("times", "asked") if results else ():
+    for name in ("times", "asked", *(["peer_times"] if peers else [])) if results else ():
         values = sorted(float(getattr(result, name)) for result in results)
         high = values[min(len(values) - 1, int(0.95 * len(values)))]
         print(f"{name}: median {statistics.median(values):.2f}, 95th percentile {high:.2f}, most {values[-1]:.2f}")
@@ -90,15 +104,16 @@ def cases(wanted: str) -> Iterator[Case]:
             yield Case(f"{name}-{seed}", generated(BUGS[name], seed), BUGS[name].minimal)
 
 
-def measured(begin: StartingPoint, case: Case, reduce: Reduce) -> Result:
+def measured(begin: StartingPoint, case: Case, reduce: Reduce, peers: Peers) -> Result:
     """Reduce one program, and look for a form of the result that stands alone."""
     began = time.monotonic()
     text, asked = reduce(begin)
-    seconds, size = time.monotonic() - began, count_nodes(text)
+    seconds, size, by_hand = time.monotonic() - began, count_nodes(text), count_nodes(case.minimal)
     about = begin.probe.ask(begin.question(text)).same
-    times = size / count_nodes(case.minimal)
     alone = _standing_alone(begin.probe, text)
-    return Result(case.name, count_nodes(case.large), size, times, asked, seconds, text, alone, about)
+    least, peer = min(((count_nodes(run(begin, seconds)), name) for name, run in peers.items()), default=(0, ""))
+    before, times, peer_times = count_nodes(case.large), size / by_hand, least / by_hand
+    return Result(case.name, before, size, times, asked, seconds, text, alone, about, peer, peer_times)
 
 
 def _standing_alone(probe: Probe, text: str) -> str:

@@ -1,8 +1,8 @@
 """Shrink large scripts with torchbisect and with the peers that are installed, through the same oracle.
 
     python benchmarks/minimize.py --python PATH [--seconds 300] [--only NAME] [--tools a,b] [--keep FOLDER] [FOLDER ...]
-    python benchmarks/minimize.py --python PATH --check [--journal FILE] [--keep FOLDER] [FOLDER ...]
-    python benchmarks/minimize.py --python PATH --generated BUG,BUG:FIRST-LAST|all:test [--journal FILE] [--keep FOLDER]
+    python benchmarks/minimize.py --python PATH --check [--tools a,b] [--journal FILE] [--keep FOLDER] [FOLDER ...]
+    python benchmarks/minimize.py --python PATH --generated BUG,BUG:FIRST-LAST|all:test [... as with --check]
 
 PATH is a Python with a torch that shows the mismatch. It may be given several times: each script is then run with the
 first one that shows its mismatch. A folder holds ``NAME.py`` beside ``NAME.minimal.py``, or ``NAME/large.py`` beside
@@ -14,9 +14,10 @@ person wrote. A peer's row has two more columns. "x as large" divides its nodes 
 long" divides the time until its best result by the time after which torchbisect's best was no longer than that.
 ``--keep`` writes each result to a folder as ``NAME.TOOL.py``.
 
-``--check`` runs torchbisect alone, and prints if each result stands alone and shows the mismatch of its script, and the
-median and 95th percentile of all. ``--generated`` does so with programs that ``generate.py`` grows from these seeds.
-``--journal`` keeps the answers in a file, so that a second run only asks what is new.
+``--check`` prints if each result of torchbisect stands alone and shows the mismatch of its script, and the median and
+95th percentile of all. ``--generated`` does so with programs that ``generate.py`` grows from these seeds. Each peer
+that ``--tools`` names then has as long as torchbisect took, and the best one is named beside it. ``--journal`` keeps
+torchbisect's answers in a file, so that a second run only asks what is new, in less time than the peers would need.
 """
 
 from __future__ import annotations
@@ -267,6 +268,16 @@ def _reduced(begin: StartingPoint, seconds: float) -> tuple[str, int]:
     return ours(oracle, begin.source, seconds)[0], oracle.asked
 
 
+def _reduced_by_peer(begin: StartingPoint, seconds: float, peer: Callable[[Oracle, str, float], str]) -> str:
+    """Run a peer with a journal of its own, so that it does not profit from other questions."""
+    kept, begin.probe.journal = begin.probe.journal, Journal()
+    try:
+        began = time.monotonic()
+        return peer(Oracle(begin, began + seconds, begin.source, began), begin.source, seconds)
+    finally:
+        begin.probe.journal = kept
+
+
 def main() -> int:
     """Run the tools and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -289,7 +300,8 @@ def main() -> int:
         if arguments.generated or arguments.check:
             reduce = partial(_reduced, seconds=arguments.seconds)
             programs = generated_results.cases(arguments.generated) if arguments.generated else found
-            generated_results.print_table(probes, programs, reduce, arguments.keep)
+            peers = {name: partial(_reduced_by_peer, peer=run) for name, run in tools().items() if name in chosen or ()}
+            generated_results.print_table(probes, programs, reduce, peers, arguments.keep)
             return 0
         print("| case | tool | nodes | x by hand | bytes | questions | seconds | x as large | x as long |")
         print("|---|---|---|---|---|---|---|---|---|")
