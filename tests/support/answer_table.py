@@ -288,8 +288,8 @@ class TableEnvironments:
         """Nothing has to be fetched."""
 
     def has(self, build: Build) -> bool:
-        """Never: each is made when it is asked for."""
-        return False
+        """From the first time on that it was asked for."""
+        return build.name in self.table.leases
 
     def release(self, build: Build) -> None:
         """Take a lease back."""

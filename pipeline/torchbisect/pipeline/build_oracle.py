@@ -45,7 +45,7 @@ class BuildOracle:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._oracles = WarmOracles(session.oracle, lambda build: session.sources.maker(build).has(build))
+        self._oracles = WarmOracles(session.oracle)
         self.facts: dict[str, Facts] = {}
 
     def prepare(self, build: Build, expected: Question | None = None) -> None:

@@ -81,7 +81,7 @@ class Session:
     Attributes:
         journal: keeps every answer, so that the same command continues where it stopped.
         notify: receives a line for the reader of the report.
-        background: begins what later stages will probably need. Nothing is begun beside a run that is measured.
+        background: begins what later stages will probably need. Nothing is begun beside a run that it would disturb.
     """
 
     options: Options
@@ -99,8 +99,7 @@ class Session:
         workspace = Workspace(options.out, on_wait=display.warn if provider.journal is not None else None)
         journal = provider.journal or Journal(workspace.journal)
         journal.tell(notify)
-        jobs = options.jobs or 1
-        background = Background(jobs if jobs > 1 and options.measure is None else 0)
+        background = Background(options.candidates if options.candidates > 1 else 0)
         return cls(options, display, provider, workspace, journal, notify, background)
 
     @property

@@ -5,6 +5,7 @@ The start of an oracle imports torch, which takes longer than most questions.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -15,7 +16,8 @@ from torchbisect.core.errors import TorchbisectError
 from torchbisect.probe.oracle import Oracle, Question
 
 #: The most oracles that wait for a question: two that may be next, and the last one. Each is an imported torch.
-MOST_IDLE = 3
+MOST_IDLE = 6
+MOST_STARTING = max(1, (os.cpu_count() or 2) - 1)
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class _Opened:
     oracle: Oracle
     stack: ExitStack
     starting: threading.Thread | None = None
+
+    @property
+    def is_starting(self) -> bool:
+        return self.starting is not None and self.starting.is_alive()
 
     def close(self) -> None:
         with self.stack:
@@ -40,22 +46,22 @@ class WarmOracles:
 
     Args:
         opened: opens an oracle for a build; it raises ``InstallFailed`` if the build can't be installed here.
-        has: returns true if a build is installed. An idle oracle keeps its environment from removal, so all are closed
-            before another build is installed.
     """
 
-    def __init__(self, opened: Callable[[Build], AbstractContextManager[Oracle]], has: Callable[[Build], bool]) -> None:
-        self._opened, self._has = opened, has
+    def __init__(self, opened: Callable[[Build], AbstractContextManager[Oracle]]) -> None:
+        self._opened = opened
         self._lock = threading.Lock()
         self._idle: dict[Build, _Opened] = {}
 
     def prepare(self, build: Build, expected: Question | None = None) -> None:
         """Start the oracle of an installed build in the background, for an expected question if one is given.
 
-        A failure is met by the question that needs it.
+        One core stays free for the present question, so nothing happens while as many start as there are others. A
+        failure is met by the question that needs it.
         """
         with self._lock:
-            if build in self._idle:
+            starting = sum(opened.is_starting for opened in self._idle.values())
+            if build in self._idle or starting >= MOST_STARTING:
                 return
         with suppress(TorchbisectError):
             stack, oracle = self._open(build)
@@ -69,8 +75,6 @@ class WarmOracles:
         with self._lock:
             kept = self._idle.pop(build, None)
         if kept is None:
-            if not self._has(build):
-                self.close()
             stack, oracle = self._open(build)
         else:
             stack, oracle = kept.stack, kept.oracle
@@ -81,7 +85,7 @@ class WarmOracles:
             self._keep(build, _Opened(oracle, stack.pop_all()))
 
     def close(self) -> None:
-        """End all that are idle."""
+        """End all that are idle, which keep their environments from removal."""
         with self._lock:
             idle, self._idle = self._idle, {}
         for opened in idle.values():

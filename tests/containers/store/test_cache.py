@@ -48,6 +48,30 @@ def names(cache: Cache) -> list[str]:
     return [kept.key for kept in cache.environments()]
 
 
+def test_what_could_be_kept_is_within_the_limit_and_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(tmp_path, limit=400_000)
+    fill(cache, "there", 10)
+    for free, kept in ((10**9, 400_000), (350_000, 400_000), (200_000, 300_000), (0, 100_000)):
+        monkeypatch.setattr(Cache, "free", lambda _, free=free: free)
+        assert cache.could_keep(kept)
+        assert not cache.could_keep(kept + 40_000)
+
+
+def test_what_is_kept_in_reserve_is_given_back_only_where_room_is_short(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=400_000)
+    fill(cache, "reserve", 10)
+    lease = cache.lease_lock("reserve")
+    lease.acquire()
+    with cache.giving_back(lease.release):
+        cache.make_room(150_000)
+        assert not cache.evict("reserve"), "there was room"
+        cache.make_room(350_000)
+    assert names(cache) == []
+    with cache.giving_back(lambda: pytest.fail("not in its context")):
+        pass
+    cache.make_room(10**6)
+
+
 def test_the_environment_unused_longest_goes_first_and_wheels_before_it(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=400_000)
     places = {key: fill(cache, key, age) for key, age in (("new", 10), ("old", 30), ("older", 40))}

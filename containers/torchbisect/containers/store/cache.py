@@ -12,7 +12,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +108,16 @@ class Cache:
         for place in (self.venvs, self.unfinished, self.wheels, self.journal, self.locks):
             writable_directory(place, option=option)
         _tag(self.root)
+        self._idle: list[Callable[[], None]] = []
+
+    @contextmanager
+    def giving_back(self, release: Callable[[], None]) -> Iterator[None]:
+        """Call ``release``, from any thread, before room is made in the context: it gives back leases that can wait."""
+        self._idle.append(release)
+        try:
+            yield
+        finally:
+            self._idle.remove(release)
 
     def lease_lock(self, key: str, *, shared: bool = True) -> FileLock:
         """Return the lock that users of an environment share, and that is held alone to remove the environment."""
@@ -146,10 +156,12 @@ class Cache:
         """Return the bytes that can still be kept here: within the free disk and the limit, beside running installs."""
         return min(self.free(), self.limit - folder_size(self.root)) - self._reserved()
 
-    def capacity(self) -> int:
-        """Return the bytes that could be kept here if all that is here were removed."""
+    def could_keep(self, needed: int) -> bool:
+        """Return True if so many bytes could be kept here if all that is here were removed."""
+        if needed > self.limit:
+            return False
         free = self.free()
-        return self.limit if free >= self.limit else min(free + folder_size(self.root), self.limit)
+        return free >= needed or free + folder_size(self.root) >= needed  # the size takes seconds
 
     def evict(self, key: str) -> bool:
         """Remove one environment unless a run leases it; return true if it was removed."""
@@ -218,6 +230,8 @@ class Cache:
         """
         if self.available() >= needed:
             return True
+        for release in list(self._idle):
+            release()
         # Files that an install has fetched and not linked yet must not be taken for unused ones.
         wheels = self.wheels_lock(shared=False)
         if not wheels.acquire(waiting=_WAIT_FOR_INSTALL, notify=notify, cancel=cancel):

@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from torchbisect.bisect.search.boundary_search import BoundarySearch
-from torchbisect.bisect.search.evidence import AskedBuild, Boundary, BoundaryKind, BuildAnswer, SearchResult
+from torchbisect.bisect.search.evidence import (
+    AskedBuild,
+    Boundary,
+    BoundaryKind,
+    BuildAnswer,
+    BuildStatus,
+    SearchResult,
+)
 from torchbisect.bisect.search.find import Prefetcher, find_boundaries
 from torchbisect.bisect.search.search_options import Recheck, SearchOptions
 from torchbisect.bisect.sources.branch_cuts import NoDayRange, days_between_branch_cuts
@@ -28,6 +35,8 @@ from torchbisect.pipeline.partial_wheel_midpoints import (
 from torchbisect.pipeline.search_scope import Scope, first_scope
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.oracle import Question
+
+_NIGHTLIES = "nightlies"
 
 
 @dataclass(frozen=True)
@@ -67,14 +76,17 @@ class Bisection:
         self.flaky = not self._rate.always
         self.build_oracle = BuildOracle(session)
         self._jobs = session.options.jobs or 1
-        self._on_good_end: Callable[[Build], None] | None = None
+        self._on_end: Callable[[Build], None] | None = None
+        self._stack = ExitStack()
 
     def __enter__(self) -> Bisection:
+        self._stack.enter_context(self._session.sources.cache.giving_back(self.build_oracle.end_idle))
         return self
 
     def __exit__(self, *error: object) -> None:
         self._session.background.settle()
         self.build_oracle.end_idle()
+        self._stack.close()
 
     def prepare(self, question: Question) -> None:
         """Start the processes of the builds that will be asked first, where they are installed.
@@ -89,27 +101,27 @@ class Bisection:
                 if self._session.sources.maker(build).has(build):
                     self.build_oracle.prepare(build, question)
 
-    def search(self, question: Question, on_good_end: Callable[[Build], None] | None = None) -> Level:
+    def search(self, question: Question, on_end: Callable[[Build], None] | None = None) -> Level:
         """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
 
         Args:
-            on_good_end: called with the good end of a boundary before that is asked again, perhaps in another thread.
+            on_end: called with ends of boundaries as soon as they are known, perhaps from another thread: with a good
+                end before it is asked again, and with the oldest build if it is bad.
 
         Raises:
             InputError: ``--good`` or ``--bad`` names no build of the channel, or they are in the wrong order.
             MachineError: the search could not go on.
         """
         scope = first_scope(self._session.options, self._session.sources, self._failing)
-        self._on_good_end = on_good_end
+        self._on_end = on_end
         try:
             return Level(scope.channel, scope.listing, self._find(scope, question))
         finally:
-            self._on_good_end = None
+            self._on_end = None
 
     def has_finer(self, level: Level, boundary: Boundary[Build]) -> bool:
         """Return True if a boundary lies between two releases, and nightlies may be searched."""
-        channels = self._session.options.channels
-        return level.channel is Channel.RELEASE and not boundary.open and (not channels or "nightly" in channels)
+        return level.channel is Channel.RELEASE and not boundary.open and self._searches_nightlies
 
     def finer(self, boundary: Boundary[Build], question: Question) -> Level | str:
         """Search the nightlies for a boundary between two releases, or return the reason why that is not possible.
@@ -120,7 +132,8 @@ class Bisection:
         assert boundary.before is not None
         assert boundary.after is not None
         try:
-            days = days_between_branch_cuts(boundary.before, boundary.after, self._session.sources.listed_nightlies)
+            listed = self._session.background.result(_NIGHTLIES, self._listed_nightlies)
+            days = days_between_branch_cuts(boundary.before, boundary.after, listed)
             listing = self._session.sources.nightlies_between(days.first, days.last)
         except NoDayRange as reason:
             return str(reason)
@@ -142,8 +155,22 @@ class Bisection:
         return self._session.background.result((build, question), lambda: self.build_oracle.ask(build, question))
 
     def begin(self, build: Build, question: Question) -> None:
-        """Ask a build in the background, because ``ask`` will probably be called."""
-        self._session.background.begin((build, question), lambda: self.build_oracle.ask(build, question))
+        """Ask an installed build in the background, because ``ask`` will probably be called."""
+        if self._session.sources.maker(build).has(build):
+            self._session.background.begin((build, question), lambda: self.build_oracle.ask(build, question))
+
+    def begin_listing(self) -> None:
+        """List the nightlies in the background, because a boundary was found between which they may lie."""
+        if self._searches_nightlies:
+            self._session.background.begin(_NIGHTLIES, self._listed_nightlies)
+
+    @property
+    def _searches_nightlies(self) -> bool:
+        channels = self._session.options.channels
+        return not channels or "nightly" in channels
+
+    def _listed_nightlies(self) -> Listing:
+        return self._session.sources.listed_nightlies
 
     def remarks_on_wheels(self, level: Level, question: Question) -> Iterator[str]:
         """Yield a remark for each boundary with a wheel for the CPU on one side and one for CUDA on the other.
@@ -205,16 +232,20 @@ class Bisection:
         def again(build: Build) -> BuildAnswer:
             if thin is not None:
                 return thin.ask_again(build)
-            if self._on_good_end is not None:
-                self._on_good_end(build)
+            if self._on_end is not None:
+                self._on_end(build)
             return self.build_oracle.ask(build, question, again=True)
 
         def fetch(build: Build, cancel: threading.Event) -> None:
             if sources.maker(build).has(build):
                 self.build_oracle.prepare(build)
             else:
-                self.build_oracle.end_idle()
                 sources.maker(build).prefetch(build, cancel)
+
+        def show(tested: AskedBuild[Build]) -> None:
+            self._show(tested)
+            if self._on_end is not None and tested.item == builds[0] and tested.status is BuildStatus.BAD:
+                self._on_end(tested.item)
 
         if thin is not None:
             # Before the others: partial wheels lie over a build that works.
@@ -231,7 +262,7 @@ class Bisection:
                 jobs=jobs,
                 ask_again=again,
                 prefetch=prefetcher,
-                on_answer=self._show,
+                on_answer=show,
             )
 
     def _search_options(self, scope: Scope, recheck: Recheck = "good") -> SearchOptions[Build]:
@@ -249,9 +280,8 @@ class Bisection:
         """Return True if there is room to prefetch a build beside those in progress and those in use."""
         sources, size = self._session.sources, footprint_of(build)
         in_use = 1 + self._jobs
-        return sources.maker(build).has(build) or sources.cache.capacity() >= (running + in_use + 1) * (
-            size.installed + size.shared_installed
-        )
+        needed = (running + in_use + 1) * (size.installed + size.shared_installed)
+        return sources.maker(build).has(build) or sources.cache.could_keep(needed)
 
     def _show(self, tested: AskedBuild[Build]) -> None:
         self._answered += 1

@@ -63,7 +63,7 @@ def search_history(
             if shrunk is not None:
                 question = replace(original, repro=shrunk.repro, settings=shrunk.settings)
             with session.display.stage("Bisect"):
-                level = bisection.search(question, partial(_begin_at_good_end, session, bisection, original, shrunk))
+                level = bisection.search(question, partial(_begin_at_end, session, bisection, original, shrunk))
                 on_level(level)
                 difference = _first_difference(bisection, original, question, level) if shrunk else None
             if difference is None:
@@ -82,15 +82,16 @@ def search_history(
             shrunk = shrink_again(tuple(witnesses.values()))
 
 
-def _begin_at_good_end(
+def _begin_at_end(
     session: Session, bisection: Bisection, original: Question, shrunk: ShrunkScript | None, build: Build
 ) -> None:
-    """Begin what is needed of a boundary's good end: the original there, and the shrunk script under plain Python."""
+    """Begin what is needed of a boundary's end: the original there, and the shrunk script under plain Python."""
     if shrunk is None:
         return
     bisection.begin(build, original)
     if shrunk.stands_alone:
         begin_on_build(session, shrunk.repro_for_people, build)
+    bisection.begin_listing()
 
 
 def _first_difference(
