@@ -300,7 +300,8 @@ def main() -> int:
         if arguments.generated or arguments.check:
             reduce = partial(_reduced, seconds=arguments.seconds)
             programs = generated_results.cases(arguments.generated) if arguments.generated else found
-            peers = {name: partial(_reduced_by_peer, peer=run) for name, run in tools().items() if name in chosen or ()}
+            wanted = {name: run for name, run in tools().items() if name in chosen} if chosen else {}
+            peers = {name: partial(_reduced_by_peer, peer=run) for name, run in wanted.items()}
             generated_results.print_table(probes, programs, reduce, peers, arguments.keep)
             return 0
         print("| case | tool | nodes | x by hand | bytes | questions | seconds | x as large | x as long |")
