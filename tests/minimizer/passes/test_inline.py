@@ -22,6 +22,13 @@ from pass_runner import after
             ["keep"],
             "class A:\n\n    def __call__(self):\n        return 1\na = A()\na.n = 2\nkeep(a.n + 2, a())",
         ),
+        (
+            "def f(a):\n    if a:\n        return 1\n    keep(a)\n"
+            "def h(b):\n    if b:\n        return f(b)\n    g()\nh(1)",
+            ["keep", "def h"],
+            "def h(b):\n    if b:\n        if b:\n            return 1\n        keep(b)\n        return\n    g()",
+        ),
+        ("def f(a):\n    if a:\n        return 1\n    keep(a)\nh = f(b)", ["keep"], "h = f(b)"),
     ],
 )
 def test_a_function_gives_way_to_its_body(program: str, words: list[str], left: str) -> None:

@@ -9,8 +9,8 @@ Before and after::
 
 This is classic delta debugging on the syntax tree. Statements go in halves, level by level from the outermost, because
 one statement there may be half of the script. They go from the back, because uses stand behind definitions. Parts that
-are optional by nature (keywords, decorators, imported names) go in halves over the whole script; other parts go one by
-one. No list becomes empty, and no call loses its only argument: such candidates rarely show the same mismatch.
+are optional by nature (keywords, decorators, imported names, cases) go in halves over the whole script; other parts go
+one by one. No list becomes empty, and no call loses its only argument: such candidates rarely show the same mismatch.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _decorators(tree: ast.Module) -> Iterator[Edit]:
 
 
 def optional_parts(search: ReductionSearch) -> None:
-    """Delete the optional parts in halves: keywords, decorators, bases, imported names."""
+    """Delete the optional parts in halves: keywords, decorators, bases, imported names, cases, handlers."""
     search.delta_debug(list(_optional_parts(search.tree)))
 
 
@@ -100,6 +100,10 @@ def _optional_parts(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.remove(node.msg)
         elif isinstance(node, ast.Raise) and node.cause is not None:
             yield Edit.remove(node.cause)
+        elif isinstance(node, ast.Match) and len(node.cases) > 1:
+            yield from (Edit.remove(case) for case in node.cases)
+        elif isinstance(node, ast.Try) and len(node.handlers) > 1:
+            yield from (Edit.remove(handler) for handler in node.handlers)
 
 
 def _other_parts(tree: ast.Module) -> Iterator[Edit]:
@@ -129,6 +133,8 @@ def _other_parts(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.of(node, node.elts[0])
         elif isinstance(node, ast.Dict) and len(node.values) == 1:
             yield Edit.of(node, node.values[0])
+        elif isinstance(node, (ast.MatchSequence, ast.MatchOr)) and len(node.patterns) > 1:
+            yield from (Edit.remove(item) for item in reversed(node.patterns))
         elif isinstance(node, ast.BoolOp):
             yield from (Edit.remove(item) for item in reversed(node.values))
         elif isinstance(node, ast.Assign) and len(node.targets) > 1:

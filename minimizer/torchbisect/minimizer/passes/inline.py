@@ -13,8 +13,8 @@ first. Local names that would clash get a number. A method's name has to be uniq
 not tell whose object it is called on.
 
 Inlining may make the script larger at first, so each step may be finished by another pass before it is judged.
-Functions that are called in several places or return early stay. A generator first becomes a function that returns its
-first item, which is what a loop over it gets first.
+Functions that are called in several places stay, and those that return early, unless the caller returns what they
+return. A generator first becomes a function that returns its first item, which is what a loop over it gets first.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _CallSite:
 
 def _call_site(tree: ast.Module, function: ast.FunctionDef) -> _CallSite | None:
     """Return the only call of a function, if the function is named nowhere else and statements may stand there."""
-    if function.decorator_list or not _returns_only_at_end(function):
+    if function.decorator_list or not _may_stand_elsewhere(function):
         return None
     above = parents(tree)
     method = isinstance(above.get(id(function)), ast.ClassDef)
@@ -146,6 +146,8 @@ def _call_site(tree: ast.Module, function: ast.FunctionDef) -> _CallSite | None:
             return None
         node = above[id(node)]
     if isinstance(node, (ast.While, *Function, ast.ClassDef)):
+        return None
+    if not _returns_only_at_end(function) and not _returns_call(node, call):
         return None
     scope: ast.AST = node
     while not isinstance(scope, (ast.Module, *Function, ast.ClassDef)):
@@ -167,14 +169,23 @@ def _method_mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.
     return found if all(isinstance(owner, ast.Name) for owner in owners) else []
 
 
+def _may_stand_elsewhere(function: ast.FunctionDef) -> bool:
+    """Tell whether a function is no generator, and declares no names global or nonlocal."""
+    kept = (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)
+    return function.args.kwarg is None and not any(isinstance(node, kept) for node in walk(function))
+
+
 def _returns_only_at_end(function: ast.FunctionDef) -> bool:
-    """Tell whether a function returns at its end or not at all, and declares no names global or nonlocal."""
-    for node in walk(function):
-        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)):
-            return False
-        if isinstance(node, ast.Return) and node is not function.body[-1] and _is_own_return(function, node):
-            return False
-    return function.args.kwarg is None
+    """Tell whether a function returns at its end or not at all."""
+    return not any(
+        isinstance(node, ast.Return) and node is not function.body[-1] and _is_own_return(function, node)
+        for node in walk(function)
+    )
+
+
+def _returns_call(statement: ast.stmt, call: ast.Call) -> bool:
+    """Tell whether a statement returns what a call returns, so that the function may as well return by itself."""
+    return isinstance(statement, ast.Return) and statement.value is call
 
 
 def _is_own_return(function: ast.FunctionDef, wanted: ast.Return) -> bool:
@@ -207,6 +218,9 @@ def _inlining_edit(tree: ast.Module, function: ast.FunctionDef, site: _CallSite)
         else:
             before.append(ast.Assign(targets=[ast.Name(id=renames.get(name, name), ctx=ast.Store())], value=value))
     body = [substituted(statement, renames, direct) for statement in function.body]
+    if _returns_call(site.statement, site.call):
+        ended = body and isinstance(body[-1], ast.Return)
+        return Edit.of(site.statement, [*before, *body, *([] if ended else [ast.Return(None)])])
     result: ast.expr = ast.Constant(None)
     if body and isinstance(body[-1], ast.Return):
         last = body.pop()

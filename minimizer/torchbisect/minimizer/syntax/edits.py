@@ -164,6 +164,14 @@ class _Tidy(ast.NodeTransformer):
         self.generic_visit(node)
         return node if node.handlers or node.finalbody else node.body + node.orelse
 
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        self.generic_visit(node)
+        return node if node.cases else ast.copy_location(ast.Expr(node.subject), node)
+
+    def visit_MatchOr(self, node: ast.MatchOr) -> ast.AST:
+        self.generic_visit(node)
+        return node.patterns[0] if len(node.patterns) == 1 else node
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
         return node.values[0] if len(node.values) == 1 else node
