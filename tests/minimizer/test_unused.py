@@ -34,6 +34,20 @@ def test_a_name_of_something_else_is_read_where_it_is_changed_in_place() -> None
     assert text_of(without_unused(parse(program))) == kept
 
 
+@pytest.mark.parametrize(
+    ("block", "stays"),
+    [
+        ("with Guard():\n    a = 1 / b", True),
+        ("with torch.no_grad():\n    a = f(b)", False),
+        ("try:\n    a = b[3]\nexcept IndexError:\n    keep()", True),
+        ("try:\n    a = b\nexcept IndexError:\n    keep()", False),
+        ("try:\n    a = b[3]\nfinally:\n    keep()", False),
+    ],
+)
+def test_what_may_raise_stays_where_that_is_caught(block: str, stays: bool) -> None:
+    assert ("a = " in text_of(without_unused(parse(block)))) is stays
+
+
 @pytest.mark.parametrize(("rest", "stays"), [("run(Task.registry)", True), ("run(Task)", True), ("run(Other)", False)])
 def test_subclasses_of_which_their_base_takes_note_stay_while_the_base_is_used(rest: str, stays: bool) -> None:
     program = f"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from torchbisect.minimizer.defects import class_members
 from torchbisect.minimizer.search import ReductionSearch
@@ -80,13 +80,15 @@ def _assigned_attributes(tree: ast.AST) -> set[str]:
 def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[str] = ()) -> list[Edit]:
     """Return an edit that removes each binding that is never read, and each annotation.
 
-    ``harmless`` keeps an assignment whose value may have a side effect, and ``kept`` names attributes that stay.
+    A binding stays where its value may raise what is caught there: that may be what it is for. ``harmless`` keeps an
+    assignment whose value may have a side effect, and ``kept`` names attributes that stay.
     """
     used_by = UsedNames(tree)
     attributes = _read_attributes(tree) | {*kept}
     keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
     fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     imported, methods = imported_names(tree), class_members(tree)
+    caught = {id(node) for node in _caught(tree) if _may_raise(node)}
     found: list[Edit] = []
     for node in walk(tree):
         used = used_by(node)
@@ -98,7 +100,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
             found += [Edit.remove(alias) for alias in node.names if _unused_import(node, alias, used)]
         elif isinstance(node, (ast.Assign, ast.AugAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            unread = id(node) not in fields and all(never_read(target, used, attributes) for target in targets)
+            unread = id(node) not in fields | caught and all(never_read(item, used, attributes) for item in targets)
             if unread and not (harmless and may_have_side_effects(node.value, imported, methods)):
                 found.append(Edit.remove(node))
         elif isinstance(node, ast.Expr) and "saved_tensors" not in attributes and _saves_for_backward(node.value):
@@ -111,6 +113,24 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
             found.append(Edit.of(node, ast.ExceptHandler(type=node.type, name=None, body=node.body)))
         found += _annotation_edits(node)
     return found
+
+
+def _caught(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield what stands where an exception may be caught: in ``try``, and in a context that is not torch's."""
+    for node in walk(tree):
+        if isinstance(node, ast.Try) and node.handlers:
+            catches = True
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            catches = any(not ast.unparse(item.context_expr).startswith("torch.") for item in node.items)
+        else:
+            continue
+        yield from (item for part in node.body for item in in_own_scope(part) if catches)
+
+
+def _may_raise(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Assign, ast.AugAssign)) and any(
+        isinstance(part, (ast.Call, ast.Subscript, ast.Div, ast.FloorDiv, ast.Mod)) for part in walk(node.value)
+    )
 
 
 class UsedNames:
