@@ -34,6 +34,15 @@ def test_a_name_of_something_else_is_read_where_it_is_changed_in_place() -> None
     assert text_of(without_unused(parse(program))) == kept
 
 
+def test_annotations_of_fields_are_not_evaluated_from_then_on() -> None:
+    head = "from __future__ import annotations\n"
+    fields = head + "\nclass A(NamedTuple):\n    b: Later\nkeep(A(1).b)"
+    assert text_of(without_unused(parse(fields))) == fields
+    assert text_of(without_unused(parse(head + "def f(a: int) -> int:\n    b: int = a\n    return b\nf(1)"))) == (
+        "def f(a):\n    b = a\n    return b\nf(1)"
+    )
+
+
 @pytest.mark.parametrize(
     ("block", "stays"),
     [

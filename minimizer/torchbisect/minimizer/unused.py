@@ -89,6 +89,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
     fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     imported, methods = imported_names(tree), class_members(tree)
     caught = {id(node) for node in _caught(tree) if _may_raise(node)}
+    annotated = any(isinstance(node, ast.AnnAssign) for node in walk(tree))
     found: list[Edit] = []
     for node in walk(tree):
         used = used_by(node)
@@ -97,7 +98,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
         if isinstance(node, (*Function, ast.ClassDef)) and node.name not in used and id(node) not in fields:
             found.append(Edit.remove(node))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found += [Edit.remove(alias) for alias in node.names if _unused_import(node, alias, used)]
+            found += [Edit.remove(alias) for alias in node.names if _unused_import(node, alias, used, annotated)]
         elif isinstance(node, (ast.Assign, ast.AugAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             unread = id(node) not in fields | caught and all(never_read(item, used, attributes) for item in targets)
@@ -267,9 +268,9 @@ def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
     return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
 
 
-def _unused_import(node: ast.Import | ast.ImportFrom, alias: ast.alias, used: set[str]) -> bool:
+def _unused_import(node: ast.Import | ast.ImportFrom, alias: ast.alias, used: set[str], annotated: bool) -> bool:
     if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-        return True
+        return not annotated  # else the annotations of fields would be evaluated
     return alias.name != "*" and (alias.asname or alias.name.split(".")[0]) not in used
 
 

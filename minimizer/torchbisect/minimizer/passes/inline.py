@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
-from torchbisect.minimizer.syntax.names import all_names, fresh_name, substituted
+from torchbisect.minimizer.syntax.names import all_names, called_name, fresh_name, substituted
 from torchbisect.minimizer.syntax.scope import (
     arguments_of,
     bound_names,
@@ -90,20 +90,13 @@ def _first_items(tree: ast.Module) -> Iterator[Edit]:
             assert isinstance(node.value, ast.Yield)
             changes.append((node, ast.Return(value=node.value.value)))
         for call in walk(tree):
-            if isinstance(call, ast.Call) and _named_by(call.func) == function.name:
+            if isinstance(call, ast.Call) and called_name(call.func) == function.name:
                 taken: ast.AST = call
                 while isinstance(owner := above[id(taken)], ast.Call) and ast.unparse(owner.func) in ("iter", "next"):
                     taken = owner
                 item = isinstance(taken, ast.Call) and ast.unparse(taken.func) == "next"
                 changes.append((taken, call if item else ast.List(elts=[call], ctx=ast.Load())))
         yield Edit(tuple(changes))
-
-
-def _named_by(function: ast.expr) -> str | None:
-    """Return the last name of what is called: ``render`` for ``w.render``."""
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else None
 
 
 def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:

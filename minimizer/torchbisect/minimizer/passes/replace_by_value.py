@@ -28,7 +28,7 @@ from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none
 from torchbisect.minimizer.syntax.loops import body_once
-from torchbisect.minimizer.syntax.names import substituted
+from torchbisect.minimizer.syntax.names import called_name, substituted
 from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression_or_none, parents, walk
@@ -40,7 +40,8 @@ MOST_QUESTIONS = 24
 MOST_MEASURED = 60
 """The most expressions whose replacement is measured before one is tried."""
 LEAST_GAIN = 3
-"""The fewest nodes that a replacement has to remove; other passes are better at less."""
+"""The fewest nodes that a replacement has to remove; other passes are better at less. A call of the script's own
+function need not become smaller: with one call less the function may be inlined, or its recursion ends."""
 
 
 def expressions(search: ReductionSearch) -> None:
@@ -77,12 +78,14 @@ def _replacements(tree: ast.Module, trace: Trace) -> list[_Replacement]:
     """Return the replacements that make the tree smaller, the smallest result first."""
     size, found = count_nodes(tree), list[_Replacement]()
     places = sorted(_valued(tree, trace), key=lambda pair: -count_nodes(pair[0]))
+    own = {node.name for node in walk(tree) if isinstance(node, Function)}
     for node, text in places[:MOST_MEASURED]:
+        least = 0 if isinstance(node, ast.Call) and called_name(node.func) in own else LEAST_GAIN
         for value in _values(tree, node, text):
             edit = Edit.of(node, value)
             changed = apply_or_none(tree, [edit])
             changed = None if changed is None else with_imports(without_unused(changed, harmless=True, since=tree))
-            if changed is not None and (nodes := count_nodes(changed)) <= size - LEAST_GAIN:
+            if changed is not None and (nodes := count_nodes(changed)) <= size - least:
                 found.append(_Replacement(nodes, f"{_position(node)} {ast.dump(value)}", changed, edit))
     return sorted(found, key=lambda item: item.nodes)
 

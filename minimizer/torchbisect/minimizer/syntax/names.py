@@ -29,6 +29,13 @@ def all_names(scope: ast.AST, *, but: ast.AST | None = None) -> set[str]:
     return found
 
 
+def called_name(function: ast.expr) -> str | None:
+    """Return the last name of what is called: ``render`` for ``w.render``."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else None
+
+
 def variable_names(function: ast.FunctionDef) -> set[str]:
     """Return the parameters of a function, the names that it binds, and every name that is used inside it."""
     return local_names(function) | {node.id for node in walk(function) if isinstance(node, ast.Name)}
