@@ -86,6 +86,25 @@ def trial(alpha):
     assert text.endswith("try:\n    torch.compile(check)(torch.ones(2), 0.0)\nexcept RuntimeError:\n    pass")
 
 
+def test_a_later_call_with_other_arguments_is_tried_where_the_first_shows_nothing() -> None:
+    program = """
+import torch
+def pick(rows, at):
+    return rows[at] + 1
+for at in (0, 1, 1, 2):
+    torch.compile(pick)(r, at)
+"""
+
+    def called(number: int, at: str) -> Call:
+        arguments = Argument("rows", "[1, 2]", True), Argument("at", at, True)
+        return Call(number, None, "pick", 2, arguments, None, None, True, True, 0.1)
+
+    calls = tuple(called(number, at) for number, at in enumerate(("0", "1", "1", "2")))
+    for at in ("1", "2"):
+        text = after("isolate_call", program, f"[1, 2], {at})", trace=Trace(frozenset(), calls, ()))
+        assert text.endswith(f"torch.compile(pick)([1, 2], {at})")
+
+
 def test_a_closure_stays_a_closure_with_the_classes_that_it_uses() -> None:
     program = """
 import torch

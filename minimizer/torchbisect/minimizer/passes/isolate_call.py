@@ -9,8 +9,8 @@ Before and after::
 
 A training script reaches its bug through data loading, configuration, a model of many layers and a loop. The trace
 records every call on that way, with an expression that rebuilds each argument. So one question often removes nine
-tenths of the script. The pass goes down from the compiled root, one call at a time; where no root shows the mismatch
-alone, it tries every call, the innermost first.
+tenths of the script. The pass goes down from the compiled root, one call at a time, from the first that shows the
+mismatch alone, or else from one of the last. Where no root does, it tries every call, the innermost first.
 
 A call alone was not enough in several kinds of scripts, so more is kept or added. Statements that set global state of
 torch (compiler flags, default dtype) are kept. A closure is also tried as a closure, and after what was done to the
@@ -37,6 +37,8 @@ from torchbisect.minimizer.unused import recorded_attributes, without_unused
 
 MOST_QUESTIONS = 24
 """The most questions that one run of this pass asks."""
+MOST_OTHER_ROOTS = 3
+"""The most calls of what is compiled that are tried after the first one of each function, with other arguments."""
 
 
 def run(search: ReductionSearch, backend: str | None = None) -> None:
@@ -56,12 +58,24 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
         return False
 
     calls, backward = calls_to_try(trace), True
-    inner = next((call for call in calls if call.root and shows(call)), None)
+    roots = [call for call in calls if call.root]
+    inner = next((call for call in [*roots, *_other_roots(trace, roots)] if shows(call)), None)
     if inner is None:
         any(shows(call) for call in calls)
     backward = _has_backward(search.tree)
     while inner is not None:
         inner = next((call for call in _calls_inside(calls, inner) if shows(call, outermost=False)), None)
+
+
+def _other_roots(trace: Trace, tried: list[Call]) -> list[Call]:
+    """Return further calls of what is compiled, the last first, that have other arguments than those before them."""
+    known = [(call.function, call.arguments) for call in tried]
+    found: list[Call] = []
+    for call in reversed(trace.calls):
+        if call.root and (call.function, call.arguments) not in known:
+            known.append((call.function, call.arguments))
+            found.append(call)
+    return found[:MOST_OTHER_ROOTS]
 
 
 def _calls_inside(calls: list[Call], outer: Call) -> Iterator[Call]:
