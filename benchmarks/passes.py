@@ -7,8 +7,8 @@ first one that shows its mismatch. A folder holds ``NAME.py`` beside ``NAME.mini
 ``NAME/minimal.py``; the default is ``benchmarks/large``. ``--only`` chooses a script, and may be given several times.
 
 Each script is reduced with all passes, and once more without each pass. Prints a table with a row a pass: the change in
-nodes of the results, in questions and in seconds when the pass is left out, over all scripts. A positive number is
-what the pass wins. The last column names the scripts whose result changes in size.
+nodes and bytes of the results, in questions and in seconds when the pass is left out, over all scripts. A positive
+number is what the pass wins. The last column names the scripts whose result changes in size.
 
 All reductions share one journal, so a question is run once. Its seconds count in every reduction that asks it.
 ``--journal`` keeps the answers in a file, with which an interrupted measurement continues.
@@ -41,7 +41,7 @@ class Row:
     Attributes:
         case: the script's name.
         left_out: the pass that was left out; empty if none was.
-        nodes: of the result's syntax tree.
+        nodes, bytes: of the result's syntax tree, and of its text.
         questions: how many candidates were asked about.
         seconds: that the answers took when they were first given.
         accepted: the passes that had a candidate accepted.
@@ -50,6 +50,7 @@ class Row:
     case: str
     left_out: str
     nodes: int
+    bytes: int
     questions: int
     seconds: float
     accepted: frozenset[str] = frozenset()
@@ -70,7 +71,7 @@ def reduced(begin: StartingPoint, case: Case, left_out: str, most: int) -> Row:
             begin.source, ask, trace=lambda text: begin.probe.trace(Repro(text)), budget=Budget(questions=most)
         )
     accepted = frozenset(Schedule.module_of(name) for name, item in result.statistics.items() if item.accepted)
-    return Row(case.name, left_out, result.nodes, result.asked, seconds, accepted)
+    return Row(case.name, left_out, result.nodes, result.bytes, result.asked, seconds, accepted)
 
 
 def measured(begin: StartingPoint, case: Case, passes: list[str]) -> Iterator[Row]:
@@ -91,17 +92,19 @@ def table(rows: list[Row]) -> Iterator[str]:
     seconds = sum(row.seconds for row in whole.values())
     yield f"With all passes: {nodes} nodes, {questions} questions, {seconds:.0f} seconds over {len(whole)} scripts."
     yield ""
-    yield "| without | nodes | questions | seconds | scripts that use it | scripts whose result changes |"
-    yield "|---|---|---|---|---|---|"
+    yield "| without | nodes | bytes | questions | seconds | scripts that use it | scripts whose result changes |"
+    yield "|---|---|---|---|---|---|---|"
     lines = []
     for name in dict.fromkeys(row.left_out for row in rows if row.left_out):
         pairs = [(row, whole[row.case]) for row in rows if row.left_out == name]
         more = sum(row.nodes - base.nodes for row, base in pairs)
+        longer = sum(row.bytes - base.bytes for row, base in pairs)
         asked = sum(row.questions - base.questions for row, base in pairs)
         took = sum(row.seconds - base.seconds for row, base in pairs)
         used = sum(name in base.accepted for _, base in pairs)
         changed = [f"{row.case} {row.nodes - base.nodes:+}" for row, base in pairs if row.nodes != base.nodes]
-        lines.append((more, f"| {name} | {more:+} | {asked:+} | {took:+.0f} | {used} | {', '.join(changed)} |"))
+        won = f"{more:+} | {longer:+} | {asked:+} | {took:+.0f}"
+        lines.append((more, f"| {name} | {won} | {used} | {', '.join(changed)} |"))
     yield from (line for _, line in sorted(lines, reverse=True))
 
 
