@@ -56,3 +56,19 @@ def test_without_workers_nothing_is_begun() -> None:
         background.begin("key", lambda: ran.append("begun"))
         assert background.result("key", lambda: "asked") == "asked"
     assert ran == []
+
+
+def test_an_error_cancels_what_runs() -> None:
+    background = Background(1)
+
+    def act() -> None:
+        assert background.cancel.wait(10)
+
+    def interrupted() -> None:
+        with background:
+            background.begin("long", act)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert background.cancel.is_set()

@@ -101,6 +101,20 @@ def test_an_oracle_whose_question_failed_is_not_kept(open_warm: Callable[..., Op
     assert not opener.leased
 
 
+def test_only_the_questions_that_are_asked_now_are_ended(
+    open_warm: Callable[..., Opener], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opener, closed = open_warm(), list[str]()
+    with opener.warm.lend(build_of("2.6.0")):
+        pass
+    with opener.warm.lend(build_of("2.7.0")) as oracle:
+        monkeypatch.setattr(type(oracle), "close", lambda one: closed.append(one.environment.build.name))
+        opener.warm.end_questions()
+    opener.warm.end_questions()
+    assert closed == ["2.7.0"]
+    opener.warm.close()
+
+
 @given(st.lists(st.tuples(st.booleans(), NAMES), max_size=12))
 def test_no_more_than_that_many_wait(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, str]]) -> None:
     opened = opener(tmp_path_factory.mktemp("warm"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -12,6 +13,9 @@ _T = TypeVar("_T")
 class Background:
     """Runs actions ahead of time. As a context manager it ends with what runs; what has not begun is dropped.
 
+    Attributes:
+        cancel: set when the results are not needed any more. Actions that may take long end then.
+
     Args:
         workers: the most actions at once; with none, nothing is begun.
     """
@@ -19,11 +23,14 @@ class Background:
     def __init__(self, workers: int) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="background") if workers else None
         self._begun: dict[Hashable, Future[Any]] = {}
+        self.cancel = threading.Event()
 
     def __enter__(self) -> Background:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self.cancel.set()
         self.settle()
         if self._pool is not None:
             self._pool.shutdown()

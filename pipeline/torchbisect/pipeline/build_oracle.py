@@ -10,6 +10,7 @@ from typing import Any
 
 from torchbisect.bisect.search.evidence import BuildAnswer, BuildStatus
 from torchbisect.containers.environment import Environment, Facts
+from torchbisect.containers.process.run_command import Cancelled
 from torchbisect.core.build import Build
 from torchbisect.core.decode import decode
 from torchbisect.core.errors import InstallFailed
@@ -46,6 +47,7 @@ class BuildOracle:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._oracles = WarmOracles(session.oracle)
+        self._abandoned = False
         self.facts: dict[str, Facts] = {}
 
     def prepare(self, build: Build, expected: Question | None = None) -> None:
@@ -55,6 +57,11 @@ class BuildOracle:
     def end_idle(self) -> None:
         """End the processes that wait for a question, and let their environments be removed."""
         self._oracles.close()
+
+    def abandon(self) -> None:
+        """End the questions that are asked now. They have no answer, and raise ``Cancelled``."""
+        self._abandoned = True
+        self._oracles.end_questions()
 
     def ask(self, build: Build, question: Question, *, again: bool = False) -> BuildAnswer:
         """Ask a whole install of a build, or return the journal's answer; ``again`` asks an environment made anew."""
@@ -131,6 +138,8 @@ class BuildOracle:
         except InstallFailed as error:
             return BuildAnswer(BuildStatus.UNTESTABLE, error.reason, str(error), time.monotonic() - began)
         except AgentFailed as error:
+            if self._abandoned:
+                raise Cancelled from error
             return BuildAnswer(BuildStatus.UNTESTABLE, "broken-environment", str(error), time.monotonic() - began)
 
     def _keep(self, key: str, status: str, name: str | None, ask: Callable[[], BuildAnswer]) -> BuildAnswer:

@@ -127,6 +127,7 @@ class Pipeline:
             try:
                 code = self._run_stages(stack)
             except KeyboardInterrupt:
+                self._session.background.cancel.set()
                 self._builder.interrupted = True
                 code = Exit.INTERRUPTED
                 self._display.warn(INTERRUPTED)

@@ -52,6 +52,7 @@ class WarmOracles:
         self._opened = opened
         self._lock = threading.Lock()
         self._idle: dict[Build, _Opened] = {}
+        self._lent: list[Oracle] = []
 
     def prepare(self, build: Build, expected: Question | None = None) -> None:
         """Start the oracle of an installed build in the background, for an expected question if one is given.
@@ -81,8 +82,17 @@ class WarmOracles:
             if kept.starting is not None:
                 kept.starting.join()
         with stack:
-            yield oracle
+            self._lent.append(oracle)
+            try:
+                yield oracle
+            finally:
+                self._lent.remove(oracle)
             self._keep(build, _Opened(oracle, stack.pop_all()))
+
+    def end_questions(self) -> None:
+        """End the processes that answer a question now; that question fails with ``AgentFailed``."""
+        for oracle in list(self._lent):
+            oracle.close()
 
     def close(self) -> None:
         """End all that are idle, which keep their environments from removal."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import threading
 import zlib
 
 from torchbisect.containers.environment import Environment
@@ -24,13 +25,20 @@ print("{_MARK}" + base64.b64encode(zlib.compress(text, 9)).decode())
 """
 
 
-def trace_plain(environment: Environment, source: str, *, timeout: float, files: Files | None = None) -> str:
+def trace_plain(
+    environment: Environment,
+    source: str,
+    *,
+    timeout: float,
+    cancel: threading.Event | None = None,
+    files: Files | None = None,
+) -> str:
     """Return the trace (``TORCH_TRACE``) of a script; empty if this torch writes none or it can't be read.
 
-    Raises ``DiskFull`` if there is no room for the script.
+    Raises ``DiskFull`` if there is no room for the script, and ``Cancelled`` when ``cancel`` is set.
     """
     with placed_script(environment, source, "minimal.py", files) as (folder, words, extra):
-        done = environment.run(["-c", _TRACED, *words], timeout=timeout, directory=folder, extra=extra)
+        done = environment.run(["-c", _TRACED, *words], timeout=timeout, directory=folder, extra=extra, cancel=cancel)
     check_disk(done)
     return _read(done.output.rpartition(_MARK)[2])
 

@@ -83,7 +83,10 @@ class Bisection:
         self._stack.enter_context(self._session.sources.cache.giving_back(self.build_oracle.end_idle))
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self._session.background.cancel.set()
+            self.build_oracle.abandon()
         self._session.background.settle()
         self.build_oracle.end_idle()
         self._stack.close()

@@ -58,4 +58,10 @@ def confirm_on_builds(session: Session, repro: Repro, builds: Iterable[Build]) -
 
 def _run_on_build(session: Session, repro: Repro, build: Build) -> PlainRun:
     with session.oracle(build) as oracle:
-        return run_plain(oracle.environment, repro.source, timeout=oracle.limits.longest, files=repro.files)
+        return run_plain(
+            oracle.environment,
+            repro.source,
+            timeout=oracle.limits.longest,
+            cancel=session.background.cancel,
+            files=repro.files,
+        )

@@ -27,7 +27,7 @@ _COUNTED = re.compile(r"FAILED \(([^)]*)\)")
 def begin_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> None:
     """Trace the shrunk script in the background, for ``write_trace``."""
     if not _has_trace(session, oracle, shrunk):
-        session.background.begin(_trace_key(oracle, shrunk), partial(_trace, oracle, shrunk))
+        session.background.begin(_trace_key(oracle, shrunk), partial(_trace, session, oracle, shrunk))
 
 
 def write_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> str:
@@ -38,7 +38,7 @@ def write_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> str:
     build, place = oracle.environment.build, session.workspace.folder / TRACE
     if not _has_trace(session, oracle, shrunk):
         session.display.status("tracing the shrunk script")
-        text = session.background.result(_trace_key(oracle, shrunk), partial(_trace, oracle, shrunk))
+        text = session.background.result(_trace_key(oracle, shrunk), partial(_trace, session, oracle, shrunk))
         if not text:
             _remove(place)
             return f"torch {build} wrote no trace of the shrunk script"
@@ -64,9 +64,9 @@ def _has_trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> bool:
     return bool(session.journal.get(_trace_key(oracle, shrunk))) and (session.workspace.folder / TRACE).is_file()
 
 
-def _trace(oracle: Oracle, shrunk: ShrunkScript) -> str:
-    files = shrunk.repro_for_people.files
-    return trace_plain(oracle.environment, shrunk.text, timeout=oracle.limits.longest, files=files)
+def _trace(session: Session, oracle: Oracle, shrunk: ShrunkScript) -> str:
+    files, cancel = shrunk.repro_for_people.files, session.background.cancel
+    return trace_plain(oracle.environment, shrunk.text, timeout=oracle.limits.longest, cancel=cancel, files=files)
 
 
 def write_test(
