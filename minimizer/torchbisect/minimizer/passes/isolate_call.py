@@ -68,14 +68,18 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
 
 
 def _other_roots(trace: Trace, tried: list[Call]) -> list[Call]:
-    """Return further calls of what is compiled, the last first, that have other arguments than those before them."""
-    known = [(call.function, call.arguments) for call in tried]
+    """Return further calls of what is compiled, the last first, that have other arguments or another object."""
+    known = [_inputs(call) for call in tried]
     found: list[Call] = []
     for call in reversed(trace.calls):
-        if call.root and (call.function, call.arguments) not in known:
-            known.append((call.function, call.arguments))
+        if call.root and _inputs(call) not in known:
+            known.append(_inputs(call))
             found.append(call)
     return found[:MOST_OTHER_ROOTS]
+
+
+def _inputs(call: Call) -> tuple[object, ...]:
+    return call.function, call.arguments, call.owner_text
 
 
 def _calls_inside(calls: list[Call], outer: Call) -> Iterator[Call]:
