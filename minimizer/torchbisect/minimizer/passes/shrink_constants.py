@@ -9,7 +9,8 @@ Before and after::
 Numbers go through a ladder: 1, 2, 3, 4, 8, 16. A mismatch may need the width of a vector register or a remainder, so it
 is not monotone in the size and a binary search would go wrong; the rungs are tried from below. Equal numbers change
 together first, because a width stands in many places that must agree, and with their multiples, because 32 may be 4
-times 8. Then each changes alone. No number becomes 0 where it may be a size.
+times 8. Then each changes alone. No number becomes 0 where it may be a size. The last rounds of a loop go too: what an
+earlier one shows may be gone after them, and then the result would not fail by itself.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ def _numbers(tree: ast.Module) -> list[tuple[ast.Constant, int]]:
 def _number_edits(tree: ast.Module) -> Iterator[Edit]:
     """Return the edits of each number alone, and of each sign."""
     for node in preorder(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "range" and len(node.args) == 1:
+            count = getattr(node.args[0], "value", None)
+            if isinstance(count, int) and count > 2:
+                fewer = dict.fromkeys((count - count // 4, count - 1))
+                yield from (Edit.of(node.args[0], ast.Constant(rung)) for rung in fewer if rung < count)
         if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
             yield Edit.of(node, node.operand)
         if isinstance(node, ast.Constant):
