@@ -83,6 +83,12 @@ class Oracle:
     best_after: float = 0.0
     asked: int = 0
 
+    @classmethod
+    def begin(cls, start: StartingPoint, seconds: float) -> Oracle:
+        """Return an oracle that answers from now on for so many seconds."""
+        began = time.monotonic()
+        return cls(start, began + seconds, start.source, began)
+
     def __call__(self, text: str) -> Verdict:
         self.asked += 1
         verdict = self.start.probe.ask(self.start.question(text))
@@ -249,14 +255,13 @@ def measured(
         if chosen and name not in chosen:
             continue
         begin.probe.journal = Journal()
-        began = time.monotonic()
-        oracle = Oracle(begin, began + seconds, source, began)
+        oracle = Oracle.begin(begin, seconds)
         if name == "torchbisect":
             result, steps = ours(oracle, source, seconds)
         else:
             result = peers[name](oracle, source, seconds)
             steps = ((oracle.best_after, len(oracle.best)),)
-        took = time.monotonic() - began
+        took = time.monotonic() - oracle.began
         if name == "torchbisect" and same_time:
             seconds = took
         size = count_nodes(result)
@@ -264,7 +269,7 @@ def measured(
 
 
 def _reduced(begin: StartingPoint, seconds: float) -> tuple[str, int]:
-    oracle = Oracle(begin, time.monotonic() + seconds, begin.source, time.monotonic())
+    oracle = Oracle.begin(begin, seconds)
     return ours(oracle, begin.source, seconds)[0], oracle.asked
 
 
@@ -272,8 +277,7 @@ def _reduced_by_peer(begin: StartingPoint, seconds: float, peer: Callable[[Oracl
     """Run a peer with a journal of its own, so that it does not profit from other questions."""
     kept, begin.probe.journal = begin.probe.journal, Journal()
     try:
-        began = time.monotonic()
-        return peer(Oracle(begin, began + seconds, begin.source, began), begin.source, seconds)
+        return peer(Oracle.begin(begin, seconds), begin.source, seconds)
     finally:
         begin.probe.journal = kept
 

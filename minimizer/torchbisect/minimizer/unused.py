@@ -119,13 +119,14 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
 def _caught(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield what stands where an exception may be caught: in ``try``, and in a context that is not torch's."""
     for node in walk(tree):
-        if isinstance(node, ast.Try) and node.handlers:
-            catches = True
+        if isinstance(node, ast.Try):
+            catches = bool(node.handlers)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             catches = any(not ast.unparse(item.context_expr).startswith("torch.") for item in node.items)
         else:
             continue
-        yield from (item for part in node.body for item in in_own_scope(part) if catches)
+        if catches:
+            yield from (item for part in node.body for item in in_own_scope(part))
 
 
 def _may_raise(node: ast.AST) -> bool:

@@ -15,8 +15,10 @@ from torchbisect.core.build import Build
 from torchbisect.core.errors import TorchbisectError
 from torchbisect.probe.oracle import Oracle, Question
 
-#: The most oracles that wait for a question: two that may be next, and the last one. Each is an imported torch.
+#: The most oracles that wait for a question: two that may be next, and those that the original will be asked of at the
+#: end. Each is an imported torch.
 MOST_IDLE = 6
+#: The most oracles that are started ahead of a question at once.
 MOST_STARTING = max(1, (os.cpu_count() or 2) - 1)
 
 

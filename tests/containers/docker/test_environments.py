@@ -22,7 +22,7 @@ from torchbisect.containers.docker.volume import VENVS
 from torchbisect.containers.environment import Environment, Environments
 from torchbisect.containers.inventory import list_engine
 from torchbisect.core.build import Build, Channel
-from torchbisect.core.errors import InputError, InstallFailed
+from torchbisect.core.errors import DiskFull, InputError, InstallFailed
 from torchbisect.core.repro import Repro
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.test_command import LARGEST_FOLDER, CommandProbe
@@ -133,6 +133,27 @@ def test_equal_files_of_two_environments_are_stored_once(tree: Any, in_docker: M
     assert environments.evict_oldest()
     assert [environments.has(Build(version)) for version in ("2.7.0", "2.8.0")] == [False, True]
     assert environments.environment(Build("2.7.0")).facts.torch == "2.7.0"
+
+
+def test_an_install_without_room_gets_that_of_what_is_kept_in_reserve(
+    tree: Any, in_docker: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.add("torch", "2.7.0")
+    tree.add("torch", "2.8.0")
+    environments = in_docker()
+    environments.environment(Build("2.7.0"))
+    installer, refusals = type(environments._installer), [DiskFull("no room")]
+    install = installer.make
+
+    def make(*arguments: Any) -> str:
+        if refusals:
+            raise refusals.pop()
+        return install(*arguments)
+
+    monkeypatch.setattr(installer, "make", make)
+    with environments._cache.giving_back(lambda: environments.release(Build("2.7.0"))):
+        environments.environment(Build("2.8.0"))
+    assert [environments.has(Build(version)) for version in ("2.7.0", "2.8.0")] == [False, True]
 
 
 def test_facts_that_were_torn_are_read_again(tree: Any, in_docker: Make) -> None:

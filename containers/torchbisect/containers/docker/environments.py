@@ -302,6 +302,7 @@ class DockerEnvironments:
                 break
             except DiskFull:
                 self._discard(f"{MAKING}/{key}")
+                self._cache.give_back()
                 if not self.evict_oldest():
                     raise
             except BaseException:

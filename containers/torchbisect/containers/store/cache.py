@@ -112,12 +112,17 @@ class Cache:
 
     @contextmanager
     def giving_back(self, release: Callable[[], None]) -> Iterator[None]:
-        """Call ``release``, from any thread, before room is made in the context: it gives back leases that can wait."""
+        """Let ``give_back`` call ``release`` in the context, from any thread: it gives back leases that can wait."""
         self._idle.append(release)
         try:
             yield
         finally:
             self._idle.remove(release)
+
+    def give_back(self) -> None:
+        """Give back the leases that can wait, before environments are removed to make room."""
+        for release in list(self._idle):
+            release()
 
     def lease_lock(self, key: str, *, shared: bool = True) -> FileLock:
         """Return the lock that users of an environment share, and that is held alone to remove the environment."""
@@ -230,8 +235,7 @@ class Cache:
         """
         if self.available() >= needed:
             return True
-        for release in list(self._idle):
-            release()
+        self.give_back()
         # Files that an install has fetched and not linked yet must not be taken for unused ones.
         wheels = self.wheels_lock(shared=False)
         if not wheels.acquire(waiting=_WAIT_FOR_INSTALL, notify=notify, cancel=cancel):
