@@ -44,6 +44,8 @@ class Call:
         root: whether it is the function that was passed to ``torch.compile``; for a module, its forward.
         seconds: wall time of the call.
         raised: the built-in class of the exception that ended it, or of its nearest base; empty if it returned.
+        attributes: the attributes of ``self`` that the function names, as they were when it was called; an argument
+            each.
     """
 
     number: int
@@ -57,6 +59,7 @@ class Call:
     root: bool
     seconds: float
     raised: str = ""
+    attributes: tuple[Argument, ...] = ()
 
 
 @dataclass(frozen=True)

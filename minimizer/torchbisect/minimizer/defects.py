@@ -272,4 +272,6 @@ def _attribute_defects(nodes: list[ast.AST], members: frozenset[str]) -> Iterato
             made.add(node.id)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             made.add(node.value)
+        elif isinstance(node, ast.keyword) and node.arg is not None:
+            made.add(node.arg)  # types.SimpleNamespace(width=4)
     yield from (f"no attribute {name}" for name in sorted(read - made))

@@ -267,3 +267,52 @@ train(Net(3))
     text = after("isolate_call", program, "self.seen += 1", "compile", trace=Trace(frozenset(), calls, ()))
     assert "train" not in text
     assert "unread" not in text
+
+
+METHOD = """
+import torch
+class History:
+    def __init__(self, config):
+        self.rows, self.count = torch.zeros(4), 0
+    def advance(self, by):
+        self.rows[by:].copy_(self.rows[:-by])
+    def put(self, row):
+        self.count += 1
+        self.rows[self.count] = row
+    def both(self, by):
+        self.advance(by)
+        return self.rows
+history = History(open("config"))
+fast = torch.compile(history.advance)
+fast(1)
+"""
+
+
+def method_call(name: str, line: int, argument: Argument, *attributes: Argument, made: str | None = None) -> Trace:
+    called = Call(0, None, f"History.{name}", line, (argument,), "History", made, True, True, 0.1, "", attributes)
+    return Trace(frozenset(), (called,), ())
+
+
+ROWS, COUNT = Argument("rows", "torch.arange(4.0)", True), Argument("count", "2", True)
+
+
+def test_a_method_of_an_object_that_can_not_be_made_is_a_function_of_what_it_reads() -> None:
+    trace = method_call("advance", 6, Argument("by", "1", True), ROWS)
+    text = after("isolate_call", METHOD, "copy_", "arange", "compile", trace=trace)
+    assert "def advance(rows, by):\n    rows[by:].copy_(rows[:-by])" in text
+    assert "torch.compile(advance)(torch.arange(4.0), 1)" in text
+    assert "History" not in text
+
+
+def test_a_method_that_sets_attributes_may_need_an_object_with_them() -> None:
+    trace = method_call("put", 8, Argument("row", "3.0", True), COUNT, ROWS)
+    text = after("isolate_call", METHOD, "self.count += 1", "arange", "compile", trace=trace)
+    assert "def put(self, row):" in text
+    assert "torch.compile(put)(types.SimpleNamespace(count=2, rows=torch.arange(4.0)), 3.0)" in text
+    assert "import types" in text
+
+
+def test_a_method_that_calls_others_keeps_its_object_with_the_attributes_that_it_had() -> None:
+    trace = method_call("both", 11, Argument("by", "1", True), ROWS, made="History(None)")
+    text = after("isolate_call", METHOD, "arange", "advance", "compile", trace=trace)
+    assert "owner = History(None)\nowner.rows = torch.arange(4.0)\ntorch.compile(owner.both)(1)" in text

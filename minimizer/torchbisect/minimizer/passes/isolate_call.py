@@ -13,8 +13,8 @@ tenths of the script. The pass goes down from the compiled root, one call at a t
 mismatch alone, or else from one of the last. Where no root does, it tries every call, the innermost first.
 
 A call alone was not enough in several kinds of scripts, so more is kept or added. Statements that set global state of
-torch (compiler flags, default dtype) are kept. A closure is also tried as a closure, and after what was done to the
-objects that it reads, such as hooks. A function without tensor operations is compiled beside one, because Dynamo skips
+torch (compiler flags, default dtype) are kept. ``callees`` has the ways to call what is a method or a closure. A
+function without tensor operations is compiled beside one, because Dynamo skips
 a frame without any. The script stays as it is when the bug needs what surrounds every call.
 """
 
@@ -25,8 +25,8 @@ import builtins
 from collections.abc import Iterator
 
 from torchbisect.core.trace import Call, Trace
+from torchbisect.minimizer.callees import Callee, callees
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.closures import extract_function, wrap_in_factory
 from torchbisect.minimizer.syntax.edits import copied, tidy
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
 from torchbisect.minimizer.syntax.scope import CONTAINER_METHODS, bound_names
@@ -79,7 +79,7 @@ def _other_roots(trace: Trace, tried: list[Call]) -> list[Call]:
 
 
 def _inputs(call: Call) -> tuple[object, ...]:
-    return call.function, call.arguments, call.owner_text
+    return call.function, call.arguments, call.owner_text, call.attributes
 
 
 def _calls_inside(calls: list[Call], outer: Call) -> Iterator[Call]:
@@ -156,20 +156,20 @@ def scripts_with_call(tree: ast.Module, call: Call, trace: Trace, options: list[
     if any(argument.text is None for argument in call.arguments):
         return
     given = _arguments(call, _compiled_objects(trace), options)
-    for definitions, called in _callees(tree, call, trace):
-        yield from _scripts_with_callee(tree, call, definitions, called, *given, options)
+    for callee in callees(tree, call, trace):
+        yield from _scripts_with_callee(tree, call, callee, *given, options)
 
 
 def _scripts_with_callee(
     tree: ast.Module,
     call: Call,
-    definitions: list[ast.stmt],
-    called: ast.expr,
+    callee: Callee,
     args: list[ast.expr],
     keywords: list[ast.keyword],
     options: list[ast.keyword],
 ) -> Iterator[ast.Module]:
-    """Return the scripts that make the call through one expression, after the definitions that it needs."""
+    """Return the scripts that make the call in one way, after the definitions that it needs."""
+    called, definitions, args = callee.called, callee.definitions, [*callee.first, *args]
     if call.compiled and not _may_operate_on_tensors(tree, call):
         wrapper = _with_tensor_operation(called, args, keywords, all_names(tree))
         definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
@@ -282,38 +282,6 @@ def _assigned_first(
 def _compile(value: ast.expr, options: list[ast.keyword]) -> ast.expr:
     func = ast.Attribute(value=ast.Name(id="torch", ctx=ast.Load()), attr="compile", ctx=ast.Load())
     return ast.Call(func=func, args=[value], keywords=options)
-
-
-def _callees(tree: ast.Module, call: Call, trace: Trace) -> Iterator[tuple[list[ast.stmt], ast.expr]]:
-    """Return further definitions and the expression to call; a closure alone, as a closure, and after its hooks."""
-    if call.owner is not None or "." in call.function.replace(".<locals>.", ""):
-        if call.owner_text is None:
-            return
-        owner = expression(call.owner_text)
-        method = call.function.rsplit(".", 1)[-1]
-        own = method in ("forward", "__call__")
-        yield [], owner if own else ast.Attribute(value=owner, attr=method, ctx=ast.Load())
-    elif "<locals>" not in call.function:
-        yield [], ast.Name(id=call.function, ctx=ast.Load())
-    else:
-        functions = [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]
-        inner = next((node for node in functions if _first_line(node) == call.line), None)
-        if inner is None:
-            return
-        definitions = extract_function(tree, inner, call.function, trace)
-        yield definitions, ast.Name(id=inner.name, ctx=ast.Load())
-        if len(definitions) > 1:
-            name = fresh_name("make", all_names(tree))
-            factory = ast.Name(id=name, ctx=ast.Load())
-            yield [wrap_in_factory(definitions, inner.name, name)], ast.Call(func=factory, args=[], keywords=[])
-        more = extract_function(tree, inner, call.function, trace, with_calls=True)
-        if len(more) > len(definitions):
-            yield more, ast.Name(id=inner.name, ctx=ast.Load())
-
-
-def _first_line(node: ast.AST) -> int:
-    """Return the line of a definition's first decorator, or of the definition: the one that a trace names."""
-    return min([node.lineno, *(item.lineno for item in node.decorator_list)])  # type: ignore[attr-defined, no-any-return]
 
 
 def _global_statements(tree: ast.Module) -> list[ast.stmt]:

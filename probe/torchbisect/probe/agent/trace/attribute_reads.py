@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -82,6 +82,21 @@ def _stored(value: Any, name: str) -> Any:
             found = vars(owner)[name]
             return _ABSENT if hasattr(type(found), "__get__") else found
     return _ABSENT
+
+
+def attributes_of(value: Any, names: Sequence[str]) -> List[Tuple[str, Any]]:
+    """Return the attributes of an object with these names that are stored in it, in its module's tables or its class.
+
+    Methods are left out.
+    """
+    tables = [getattr(value, table, {}) for table in ("_parameters", "_buffers", "_modules")]
+    found: List[Tuple[str, Any]] = []
+    for name in names if value is not None else ():
+        held = next((table[name] for table in tables if isinstance(table, dict) and name in table), _ABSENT)
+        held = _stored(value, name) if held is _ABSENT else held
+        if held is not _ABSENT:
+            found.append((name, held))
+    return found
 
 
 def _reads_of(tree: ast.AST) -> Dict[int, List[Read]]:

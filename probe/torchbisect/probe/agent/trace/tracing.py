@@ -8,6 +8,7 @@ how an object was created.
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 import time
 import types
@@ -15,7 +16,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 
 import torch
 
-from .attribute_reads import AttributeReads
+from .attribute_reads import AttributeReads, attributes_of
 from .expression_values import ExpressionValues
 from .loop_iterations import LoopIterations
 from .shared_storage import with_shared_storage
@@ -34,6 +35,14 @@ class TracedFunction(NamedTuple):
 
     name: str
     owner: Optional[str]
+
+
+class Owner(NamedTuple):
+    """The object of a method, or ``None``, the name of its class, and the names that the method reads or sets."""
+
+    value: Any
+    name: Optional[str]
+    names: Tuple[str, ...]
 
 
 class Assignment(NamedTuple):
@@ -106,7 +115,7 @@ class Tracer:
             owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
             owner = None if isinstance(owner, types.ModuleType) else owner
             owner_name = type(owner).__name__ if owner is not None else None
-            number = self._begin_call(name, 0, arguments, owner, owner_name, True)
+            number = self._begin_call(name, 0, arguments, Owner(owner, owner_name, ()), True)
             self._open_calls.append((target, number, time.perf_counter()))
             self._root_codes[-1] = None
 
@@ -158,10 +167,26 @@ class Tracer:
             elif event == "return":
                 self._record_assignment(frame, name, last[0], None)
                 if is_recorded:
+                    self._note_made(frame, argument)
                     self._end_calls_through(frame, raised[0])
             return follow
 
         return follow
+
+    def _note_made(self, frame: Any, value: Any) -> None:
+        """Note that a function of the script returned a function or class that it defines."""
+        local = isinstance(value, (type, types.FunctionType)) and "<locals>" in value.__qualname__
+        function = frame.f_globals.get(frame.f_code.co_name) if local else None
+        if _code_object_of(inspect.unwrap(function) if callable(function) else None) is not frame.f_code:
+            return
+        number = next((number for held, number, _ in reversed(self._open_calls) if held is frame), None)
+        if number is not None:
+            count = frame.f_code.co_argcount
+            given = [
+                _passed(item["name"] if place >= count else "*", item["text"])
+                for place, item in enumerate(self._calls[number]["arguments"])
+            ]
+            self._writer.note_made(value, function, given)
 
     def _record_call(self, frame: Any, scope: TracedFunction) -> None:
         code = frame.f_code
@@ -181,11 +206,12 @@ class Tracer:
         if root:
             self._root_codes[-1] = None
         owner_name = type(owner).__name__ if owner is not None else scope.owner
-        number = self._begin_call(scope.name, code.co_firstlineno, arguments, owner, owner_name, root)
+        found = Owner(owner, owner_name, _names_in(code) if owner is not None else ())
+        number = self._begin_call(scope.name, code.co_firstlineno, arguments, found, root)
         self._open_calls.append((frame, number, time.perf_counter()))
 
     def _begin_call(
-        self, name: str, line: int, arguments: List[Tuple[str, Any]], owner: Any, owner_name: Optional[str], root: bool
+        self, name: str, line: int, arguments: List[Tuple[str, Any]], owner: Owner, root: bool
     ) -> Optional[int]:
         # Calls are counted separately for each compiled callable. Otherwise a script that runs everything eagerly
         # first, or compiles many models, would reach the maximum too early.
@@ -193,10 +219,7 @@ class Tracer:
         count = self._call_counts[key] = self._call_counts.get(key, 0) + 1
         if count > MAX_CALLS_PER_FUNCTION or len(self._calls) >= MAX_CALLS:
             return None
-        values = [value for _, value in arguments]
-        written = with_shared_storage(values, [self._writer.write(value) for value in values])
-        texts = [(parameter, text) for (parameter, _), text in zip(arguments, written)]
-        owner_expression = self._writer.write(owner) if owner is not None else None
+        owner_expression = self._writer.write(owner.value) if owner.value is not None else None
         number = len(self._calls)
         self._calls.append(
             {
@@ -204,19 +227,26 @@ class Tracer:
                 "parent": next((held for _, held, _ in reversed(self._open_calls) if held is not None), None),
                 "function": name,
                 "line": line,
-                "arguments": [
-                    {"name": parameter, "text": text.text if text else None, "exact": bool(text and text.exact)}
-                    for parameter, text in texts
-                ],
-                "owner": owner_name,
+                "arguments": self._written(arguments),
+                "owner": owner.name,
                 "owner_text": owner_expression.text if owner_expression else None,
                 "compiled": bool(self._regions),
                 "root": root,
                 "seconds": 0.0,
                 "raised": "",
+                "attributes": self._written(attributes_of(owner.value, owner.names)),
             }
         )
         return number
+
+    def _written(self, named: Sequence[Tuple[str, Any]]) -> List[Dict[str, Any]]:
+        """Return named values as ``trace.Argument`` as JSON."""
+        values = [value for _, value in named]
+        texts = with_shared_storage(values, [self._writer.write(value) for value in values])
+        return [
+            {"name": name, "text": text.text if text else None, "exact": bool(text and text.exact)}
+            for (name, _), text in zip(named, texts)
+        ]
 
     def _end_calls_through(self, frame: Any, raised: str) -> None:
         while self._open_calls:
@@ -257,9 +287,22 @@ def _builtin_exception_name(kind: type) -> str:
     return next((base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"), "Exception")
 
 
+def _passed(name: str, text: Optional[str]) -> Optional[str]:
+    """Return a recorded argument as a call passes it: by its name unless that begins with one star."""
+    if text is None or (name.startswith("*") and not name.startswith("**")):
+        return text
+    return "{}={}".format(name.lstrip("*"), text)
+
+
 def _parameter_count(code: Any) -> int:
     count = int(code.co_argcount + code.co_kwonlyargcount)
     return count + bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+
+
+def _names_in(code: Any) -> Tuple[str, ...]:
+    """Return the names of globals and attributes in a code object and in those inside it."""
+    inner = [item for item in code.co_consts if isinstance(item, types.CodeType)]
+    return tuple(dict.fromkeys([*code.co_names, *(name for item in inner for name in _names_in(item))]))
 
 
 def _code_object_of(target: Any) -> Any:

@@ -60,6 +60,16 @@ class ExpressionWriter:
         self._constructed[id(instance)] = (instance, None)
         self._constructed[id(instance)] = (instance, self._constructor_call(type(instance), arguments))
 
+    def note_made(self, value: Any, function: Any, arguments: Sequence[Optional[str]]) -> None:
+        """Note the call that made a function or class inside a function of the script, such as a decorator's.
+
+        It has no name of its own, so the call is what gives another one.
+        """
+        name = self._name_of(function)
+        if name is not None and None not in arguments and self._name_of(value) is None:
+            text = "{}({})".format(name, ", ".join(map(str, arguments)))
+            self._constructed[id(value)] = (value, Expression(text, False))
+
     def _write(self, value: Any, depth: int) -> Optional[Expression]:
         if depth > MAX_DEPTH:
             return None
@@ -80,8 +90,7 @@ class ExpressionWriter:
         if isinstance(value, torch.nn.Module):
             return self._module(value)
         if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
-            name = self._name_of(value)
-            return Expression(name, True) if name else None
+            return self._definition(value)
         return self._container(value, depth) or self._object(value, depth)
 
     def _container(self, value: Any, depth: int) -> Optional[Expression]:
@@ -234,8 +243,16 @@ class ExpressionWriter:
                 return "{}.{}".format(known, name)
         return None
 
+    def _definition(self, value: Any) -> Optional[Expression]:
+        """Return the name of a class or function, or the call that made it."""
+        name = self._name_of(value)
+        if name:
+            return Expression(name, True)
+        held = self._constructed.get(id(value))
+        return held[1] if held is not None and held[0] is value else None
+
     def _constructor_call(self, kind: type, arguments: Dict[str, Any]) -> Optional[Expression]:
-        owner = self._name_of(kind)
+        owner = self._definition(kind)
         if owner is None:
             return None
         try:
@@ -264,7 +281,7 @@ class ExpressionWriter:
                     if text is None:
                         return None
                     written.append(name + text.text)
-        return Expression("{}({})".format(owner, ", ".join(written)), False)
+        return Expression("{}({})".format(owner.text, ", ".join(written)), False)
 
 
 _KNOWN_MODULES = [torch, torch.nn, torch.nn.functional, torch.optim, torch.nn.init, torch.func, math, argparse, types]

@@ -1,0 +1,94 @@
+"""A trace has what a called method was called on: how to make it, and the attributes that it had."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchbisect.core.repro import Repro
+from torchbisect.core.trace import Trace
+from torchbisect.probe.probe import Probe
+
+pytestmark = pytest.mark.torch
+
+SCRIPT = """\
+import functools
+import torch
+
+RULES = {}
+
+def rule(name):
+    def note(factory):
+        @functools.wraps(factory)
+        def made(*args, **options):
+            return factory(*args, **options)
+        RULES[name] = made
+        return made
+    return note
+
+@rule("clip")
+def clip(limit, *, below=True):
+    class Clip:
+        def __init__(self, scale):
+            self.scale = scale
+        def apply(self, x):
+            return x.clamp(max=limit * self.scale)
+    return Clip
+
+def scaled(factor):
+    def scale(x):
+        return x * factor
+    return scale
+
+class History(torch.nn.Module):
+    limit = 8
+
+    def __init__(self, size):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(size))
+        self.layer, self.count, self.unread = torch.nn.Linear(2, 2), 0, 1
+
+    def put(self, value):
+        self.rows[self.count] = value
+        self.count = min(self.count + 1, self.limit)
+        return [self.layer for _ in range(1)]
+
+history = History(3)
+history.put(5.0)
+history.put(6.0)
+
+def use(rules, act, x):
+    for one in rules:
+        x = one(2.0).apply(x)
+    return act(x)
+
+use([RULES["clip"](1.5, below=False)], scaled(3), torch.ones(2))
+"""
+
+
+@pytest.fixture(scope="module")
+def trace(probe: Probe) -> Trace:
+    return probe.trace(Repro(SCRIPT))
+
+
+def test_the_attributes_that_a_method_names_are_recorded_as_they_were_at_each_call(trace: Trace) -> None:
+    first, second = (call for call in trace.calls if call.function == "History.put")
+    assert {item.name: item.text for item in first.attributes} == {
+        "rows": "torch.zeros(3)",
+        "count": "0",
+        "limit": "8",
+        "layer": "torch.nn.Linear(2, 2)",
+    }
+    assert {item.name: item.text for item in second.attributes if item.name != "layer"} == {
+        "rows": "torch.tensor([5.0, 0.0, 0.0])",
+        "count": "1",
+        "limit": "8",
+    }
+
+
+def test_what_a_function_defines_and_returns_is_written_as_the_call_that_made_it(trace: Trace) -> None:
+    (call,) = (call for call in trace.calls if call.function == "use")
+    rules, act, _ = (item.text for item in call.arguments)
+    assert rules == "[clip(1.5, below=False)]"
+    assert act == "scaled(3)"
+    (applied,) = (call for call in trace.calls if call.function.endswith("Clip.apply"))
+    assert applied.owner_text == "clip(1.5, below=False)(2.0)"
