@@ -109,3 +109,26 @@ f(a, b, c, d)
     SCHEDULE.passes["replace_by_value.iterations"](search)
     assert "for " not in search.text
     assert search.text.count("found.append(7)") == 2
+
+
+def test_what_a_value_names_is_looked_up_no_more_so_its_entry_in_the_table_goes_too() -> None:
+    program = """
+class Registry:
+    def __init__(self):
+        self.rules = {}
+    def register(self, name):
+        def note(rule):
+            self.rules[name] = rule
+            return rule
+        return note
+registry = Registry()
+@registry.register('clip')
+def clip(limit):
+    return keep(limit)
+chosen = [registry.rules[name](3) for name in names]
+keep(chosen)
+"""
+    trace = _trace(program, {"[registry.rules[name](3) for name in names]": "[clip(3), clip(limit=4)]"})
+    text = after("replace_by_value.expressions", program, "clip", "[", trace=trace)
+    assert "def register" not in text
+    assert text.endswith("def clip(limit):\n    return keep(limit)\nchosen = [clip(3), clip(limit=4)]\nkeep(chosen)")

@@ -82,12 +82,25 @@ def _replacements(tree: ast.Module, trace: Trace) -> list[_Replacement]:
     for node, text in places[:MOST_MEASURED]:
         least = 0 if isinstance(node, ast.Call) and called_name(node.func) in own else LEAST_GAIN
         for value in _values(tree, node, text):
-            edit = Edit.of(node, value)
+            edit = Edit(((node, value), *_registrations(tree, value)))
             changed = apply_or_none(tree, [edit])
             changed = None if changed is None else with_imports(without_unused(changed, harmless=True, since=tree))
             if changed is not None and (nodes := count_nodes(changed)) <= size - least:
                 found.append(_Replacement(nodes, f"{_position(node)} {ast.dump(value)}", changed, edit))
     return sorted(found, key=lambda item: item.nodes)
+
+
+def _registrations(tree: ast.Module, value: ast.expr) -> Iterator[tuple[ast.AST, None]]:
+    """Return the removals of the decorators that entered what a value names in a table, by which it was looked up."""
+    named = {node.id for node in walk(value) if isinstance(node, ast.Name)}
+    functions = {node.name for node in tree.body if isinstance(node, Function)}
+    for node in tree.body:
+        if isinstance(node, (*Function, ast.ClassDef)) and node.name in named:
+            for decorator in node.decorator_list:
+                if isinstance(decorator, ast.Call) and (
+                    isinstance(decorator.func, ast.Attribute) or called_name(decorator.func) in functions
+                ):
+                    yield decorator, None
 
 
 def _position(node: ast.AST) -> tuple[int | None, ...]:
