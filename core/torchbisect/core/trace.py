@@ -5,7 +5,7 @@ The agent's ``tracing`` module writes the JSON that ``Trace.from_json`` reads; t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from torchbisect.core.decode import decode
@@ -21,11 +21,14 @@ class Argument:
             ``0.5``), or ``None`` if there is none. Tensors are rebuilt by shape, dtype, stride and ``requires_grad``.
             Small tensors that do not look random are rebuilt by value.
         exact: whether the expression rebuilds the same value, and not only one of the same form.
+        by_value: an expression of the same numbers where ``text`` draws others; ``None`` if they are too many, or the
+            call is not the outermost that is compiled.
     """
 
     name: str
     text: str | None
     exact: bool
+    by_value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,16 @@ class Call:
     seconds: float
     raised: str = ""
     attributes: tuple[Argument, ...] = ()
+
+    def with_values(self) -> Call | None:
+        """Return the call on the numbers that it had in the traced run; ``None`` if no more of them are known."""
+        given = tuple(replace(item, text=item.by_value or item.text) for item in self.arguments)
+        held = tuple(replace(item, text=item.by_value or item.text) for item in self.attributes)
+        return (
+            replace(self, arguments=given, attributes=held)
+            if (given, held) != (self.arguments, self.attributes)
+            else None
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ object may have changed since, or nothing may be known about how it was made, so
                 self.frames[:-1].clone())       advance(torch.randn(12, 3))
 
 with the attributes that it reads as parameters, or, where it sets them too, with an object that has only those. A
-method that calls others keeps its object, which is given the attributes that it had. A closure is called alone, as a
+method that calls others keeps its object, which is given the attributes that it had. An object inside the compiled
+call that can be made is only made: its method is inlined by other passes. A closure is called alone, as a
 closure, and after what was done to the objects that it reads, such as hooks.
 """
 
@@ -50,7 +51,7 @@ def _of_method(tree: ast.Module, call: Call) -> Iterator[Callee]:
     name = call.function.rsplit(".", 1)[-1]
     if call.owner_text is not None:
         yield Callee(_bound(expression(call.owner_text), name))
-    method = _definition(tree, call)
+    method = _definition(tree, call) if call.root or call.owner_text is None else None
     if method is None or any(item.text is None for item in call.attributes):
         return
     values = {item.name: expression(str(item.text)) for item in call.attributes}

@@ -36,6 +36,7 @@ from torchbisect.minimizer.passes import (
     replace_by_part,
     replace_by_value,
     shrink_constants,
+    shrink_literals,
     substitute,
 )
 from torchbisect.minimizer.search import ReductionSearch, sort_key
@@ -107,6 +108,7 @@ SCHEDULE = Schedule(
     opening=(
         ("imports.torch_by_name", imports.torch_by_name),
         ("isolate_call", isolate_call.run),
+        ("shrink_literals", shrink_literals.run),
         ("remove_unexecuted", remove_unexecuted.run),
         ("replace_by_value.iterations", _iterations),
         ("cut_data_flow.attributes", cut_data_flow.attributes),
@@ -136,6 +138,7 @@ SCHEDULE = Schedule(
         ("delete_parameters.autograd_functions", delete_parameters.autograd_functions),
         ("delete.optional_parts", delete.optional_parts),
         ("remove_unused", remove_unused.run),
+        ("shrink_literals", shrink_literals.run),
         ("delete.elements", delete.elements),
         ("replace_by_part.expressions", replace_by_part.expressions),
         ("promote_inputs", promote_inputs.run),

@@ -316,3 +316,18 @@ def test_a_method_that_calls_others_keeps_its_object_with_the_attributes_that_it
     trace = method_call("both", 11, Argument("by", "1", True), ROWS, made="History(None)")
     text = after("isolate_call", METHOD, "arange", "advance", "compile", trace=trace)
     assert "owner = History(None)\nowner.rows = torch.arange(4.0)\ntorch.compile(owner.both)(1)" in text
+
+
+def test_the_numbers_that_a_call_had_are_tried_where_others_show_nothing() -> None:
+    program = """
+import torch
+def f(x):
+    return x.abs()
+for x in open("clip").read().split(";"):
+    values = [int(item) for item in x.split(",")]
+    torch.compile(f)(torch.tensor(values))
+"""
+    given = Argument("x", "torch.randint(-64, 64, (40,))", False, "torch.tensor([7, -64])")
+    trace = Trace(frozenset(), (Call(0, None, "f", 3, (given,), None, None, True, True, 0.1),), ())
+    text = after("isolate_call", program, "-64]", "compile", trace=trace)
+    assert text.endswith("torch.compile(f)(torch.tensor([7, -64]))")

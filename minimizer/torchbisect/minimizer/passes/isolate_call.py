@@ -29,7 +29,7 @@ from torchbisect.minimizer.callees import Callee, callees
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import copied, tidy
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
-from torchbisect.minimizer.syntax.scope import CONTAINER_METHODS, bound_names
+from torchbisect.minimizer.syntax.scope import PYTHON_NAMES, bound_names
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
@@ -59,7 +59,8 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
 
     calls, backward = calls_to_try(trace), True
     roots = [call for call in calls if call.root]
-    inner = next((call for call in [*roots, *_other_roots(trace, roots)] if shows(call)), None)
+    roots += _other_roots(trace, roots)
+    inner = next((call for call in [*roots, *_with_values(roots)] if shows(call)), None)
     if inner is None:
         any(shows(call) for call in calls)
     backward = _has_backward(search.tree)
@@ -76,6 +77,11 @@ def _other_roots(trace: Trace, tried: list[Call]) -> list[Call]:
             known.append(_inputs(call))
             found.append(call)
     return found[:MOST_OTHER_ROOTS]
+
+
+def _with_values(calls: list[Call]) -> list[Call]:
+    """Return the calls on the very numbers that they had: the mismatch may need one that is rarely drawn."""
+    return [found for call in calls if (found := call.with_values()) is not None]
 
 
 def _inputs(call: Call) -> tuple[object, ...]:
@@ -187,9 +193,6 @@ def _scripts_with_callee(
             yield with_imports(without_unused(tidy(copied(whole)), kept=kept))
 
 
-_PYTHON_NAMES = CONTAINER_METHODS | frozenset(dir(builtins))
-
-
 def _may_operate_on_tensors(tree: ast.Module, call: Call) -> bool:
     """Tell whether a function may operate on a tensor: by arithmetic, or by a call of what is not Python's own."""
     others = {
@@ -210,7 +213,7 @@ def _may_operate_on_tensors(tree: ast.Module, call: Call) -> bool:
                 root = root.value
             foreign = isinstance(root, ast.Name) and root.id in others
             last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if not foreign and last not in _PYTHON_NAMES:
+            if not foreign and last not in PYTHON_NAMES:
                 return True
     return not functions
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit
-from torchbisect.minimizer.syntax.scope import only_call
+from torchbisect.minimizer.syntax.scope import bound_names, imported_names, only_call, parameters
 from torchbisect.minimizer.syntax.tree import Function, children, walk
 from torchbisect.minimizer.unused import attempt_and_clean
 
@@ -35,8 +35,9 @@ def _promotions(tree: ast.Module) -> Iterator[Edit]:
     """Return the edits that replace a computation from a tensor that was made without a gradient."""
     for function in tree.body:
         if isinstance(function, ast.FunctionDef):
+            objects = bound_names(tree.body) - imported_names(tree) - {item.arg for item in parameters(function.args)}
             for name, made in _made_arguments(tree, function):
-                yield from _promotions_of(function, name, made)
+                yield from _promotions_of(function, name, made, objects)
 
 
 def _made_arguments(tree: ast.Module, function: ast.FunctionDef) -> Iterator[tuple[str, ast.Call]]:
@@ -55,14 +56,16 @@ def _made_arguments(tree: ast.Module, function: ast.FunctionDef) -> Iterator[tup
             yield parameter.arg, made
 
 
-def _promotions_of(function: ast.FunctionDef, name: str, made: ast.Call) -> Iterator[Edit]:
-    """Return an edit for each operation of a function that uses a parameter, the outer ones first."""
+def _promotions_of(function: ast.FunctionDef, name: str, made: ast.Call, objects: set[str]) -> Iterator[Edit]:
+    """Return an edit for each operation that uses a parameter and one of the script's objects, the outer ones first."""
     if any(keyword.arg == "requires_grad" for keyword in made.keywords):
         return
     keyword = ast.keyword(arg="requires_grad", value=ast.Constant(value=True))
     leaf = ast.Call(func=made.func, args=made.args, keywords=[*made.keywords, keyword])
     for node in _operations(function):
-        if any(isinstance(part, ast.Name) and part.id == name for part in walk(node)):
+        names = {part.id for part in walk(node) if isinstance(part, ast.Name)}
+        # Arguments alone make nothing that requires a gradient.
+        if name in names and names & objects:
             yield Edit(((node, ast.Name(id=name, ctx=ast.Load())), (made, leaf)))
 
 

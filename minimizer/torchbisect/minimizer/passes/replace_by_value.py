@@ -29,7 +29,7 @@ from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import called_name, substituted
-from torchbisect.minimizer.syntax.scope import bound_names, parameters
+from torchbisect.minimizer.syntax.scope import PYTHON_NAMES, bound_names, parameters
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression_or_none, parents, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
@@ -175,7 +175,8 @@ def iterations(search: ReductionSearch, finish: Callable[[ReductionSearch], None
             if key in tried:
                 continue
             tried.add(key)
-            if search.attempt(tree) or (count_nodes(tree) > search.key.nodes and search.attempt_rewrite(tree)):
+            larger = count_nodes(tree) > search.key.nodes
+            if search.attempt(tree) or (larger and (search.attempt_rewrite(tree) or search.pump(tree, finish, 8))):
                 break
         else:
             break
@@ -184,13 +185,25 @@ def iterations(search: ReductionSearch, finish: Callable[[ReductionSearch], None
 
 
 def _single_iterations(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, ast.Module]]:
-    """Return the trees in which a loop is one of its iterations, each with what identifies it."""
+    """Return the trees in which a loop is one of its iterations, each with what identifies it.
+
+    Where making what the loop goes over may be what the mismatch is about, that is made too.
+    """
     for node, recorded in _traced_loops(tree, trace):
-        for item in recorded:
-            body = _bound_body(node, item)
+        bodies = [(str(item.texts), _bound_body(node, item)) for item in recorded]
+        first = bodies[0][1]
+        if first is not None and _calls_others(node.iter):
+            bodies.append(("made", [ast.Expr(node.iter), *first]))
+        for name, body in bodies:
             if body is not None:
                 changed = without_unused(apply(tree, [Edit.of(node, body)]), harmless=True, since=tree)
-                yield f"{node.lineno} {item.texts}", changed
+                yield f"{node.lineno} {name}", changed
+
+
+def _calls_others(node: ast.expr) -> bool:
+    """Tell whether an expression calls anything but Python's own functions and methods of containers."""
+    calls = [item.func for item in walk(node) if isinstance(item, ast.Call)]
+    return any((called_name(func) or "") not in PYTHON_NAMES for func in calls)
 
 
 def _written_out(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, ast.Module]]:

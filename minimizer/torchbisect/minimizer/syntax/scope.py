@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchbisect.minimizer.syntax.edits import copied
@@ -10,6 +11,8 @@ from torchbisect.minimizer.syntax.tree import Comprehension, children, walk
 
 CONTAINER_METHODS = frozenset(name for kind in (list, dict, set, str) for name in dir(kind))
 """Attributes and methods of lists, dictionaries, sets and strings."""
+PYTHON_NAMES = CONTAINER_METHODS | frozenset(dir(builtins))
+"""The names of Python's own functions and classes beside those."""
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> set[str]:

@@ -65,6 +65,24 @@ use([RULES["clip"](1.5, below=False)], scaled(3), torch.ones(2))
 """
 
 
+STRICT = """\
+import torch
+
+class Config(dict):
+    def __getattr__(self, name):
+        return self[name]
+    def __eq__(self, other):
+        raise TypeError("configurations are not compared")
+    def width(self, factor=1):
+        return self.size * factor
+
+config = Config(size=3)
+for factor in (1, config.width()):
+    x = torch.ones(config.width(factor))
+print(x.sum())
+"""
+
+
 @pytest.fixture(scope="module")
 def trace(probe: Probe) -> Trace:
     return probe.trace(Repro(SCRIPT))
@@ -92,3 +110,10 @@ def test_what_a_function_defines_and_returns_is_written_as_the_call_that_made_it
     assert act == "scaled(3)"
     (applied,) = (call for call in trace.calls if call.function.endswith("Clip.apply"))
     assert applied.owner_text == "clip(1.5, below=False)(2.0)"
+
+
+def test_what_a_class_of_the_script_raises_does_not_end_the_trace(probe: Probe) -> None:
+    found = probe.trace(Repro(STRICT))
+    assert 14 in found.lines
+    called = [call for call in found.calls if call.function == "Config.width"]
+    assert [[item.text for item in call.arguments] for call in called] == [["1"], ["1"], ["3"]]

@@ -144,3 +144,29 @@ def test_values_of_libraries_are_made_as_pickle_makes_them(value: Any) -> None:
 
 def test_a_named_tuple_with_a_part_that_cannot_be_written_is_not_written_without_its_parts() -> None:
     assert ExpressionWriter(_names()).write(Header("a", lambda: None)) is None
+
+
+@given(
+    st.sampled_from([torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int64]),
+    st.lists(st.integers(1, 5), max_size=3),
+    st.integers(0, 2**16),
+)
+def test_by_value_the_numbers_are_the_same(dtype: torch.dtype, shape: list[int], seed: int) -> None:
+    numbers = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 50
+    value = numbers.to(dtype)
+    written = ExpressionWriter(NAMESPACE).write_by_value(value)
+    assert written is not None
+    again = eval(written.text, dict(NAMESPACE))
+    assert again.dtype == dtype
+    assert torch.equal(again, value)
+
+
+def test_of_many_numbers_one_that_is_not_finite_stands_for_all() -> None:
+    value = torch.randn(40, 40)
+    writer = ExpressionWriter(NAMESPACE)
+    plain, by_value = writer.write(value), writer.write_by_value(value)
+    assert plain == by_value
+    value[3, 4] = float("nan")
+    by_value = writer.write_by_value(value)
+    assert by_value is not None
+    assert by_value.text == 'torch.full((40, 40), float("nan"))'

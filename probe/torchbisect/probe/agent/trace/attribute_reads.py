@@ -89,7 +89,7 @@ def attributes_of(value: Any, names: Sequence[str]) -> List[Tuple[str, Any]]:
 
     Methods are left out.
     """
-    tables = [getattr(value, table, {}) for table in ("_parameters", "_buffers", "_modules")]
+    tables = [_stored(value, table) for table in ("_parameters", "_buffers", "_modules")]
     found: List[Tuple[str, Any]] = []
     for name in names if value is not None else ():
         held = next((table[name] for table in tables if isinstance(table, dict) and name in table), _ABSENT)

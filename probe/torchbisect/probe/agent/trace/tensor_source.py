@@ -7,6 +7,7 @@ and its values would hide the rest of the script.
 from __future__ import annotations
 
 import math
+import struct
 from typing import Any, List, Optional, Tuple
 
 import torch
@@ -15,12 +16,18 @@ from ..capture import raw_tensor
 
 MAX_INTEGERS = 32
 MAX_FLOATS = 12
+MAX_VALUES = 256
+"""The most elements that are written out where a tensor has to have the same values."""
 _DEFAULT_DTYPES = {torch.float32, torch.int64, torch.bool}
 _CHANNELS_LAST = {4: "torch.channels_last", 5: "torch.channels_last_3d"}
 
 
-def tensor_expression(tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
-    """Return an expression for a tensor, and True if it gives the same values; ``None`` for unsupported layouts."""
+def tensor_expression(tensor: torch.Tensor, *, by_value: bool = False) -> Optional[Tuple[str, bool]]:
+    """Return an expression for a tensor, and True if it gives the same values; ``None`` for unsupported layouts.
+
+    With ``by_value`` numbers that look random are written out too, up to ``MAX_VALUES`` of them. Of more, one that is
+    not finite stands for all.
+    """
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     if not is_parameter and type(tensor) is not torch.Tensor:
         return None
@@ -35,7 +42,10 @@ def tensor_expression(tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
         text, exact, suffix = _factory("empty", list(tensor.shape), tensor), True, ""
     else:
         base, data, suffix = _contiguous_base(tensor, data)
-        text, exact = _exact_expression(data, base) or (_random_expression(data, base), False)
+        written = _exact_expression(data, base)
+        if written is None and by_value and not data.is_complex():
+            written = _with_numbers(data, base)
+        text, exact = written or (_random_expression(data, base), False)
         text += suffix
     if is_parameter:
         return "torch.nn.Parameter({}{})".format(text, "" if requires_grad else ", requires_grad=False"), exact
@@ -77,9 +87,21 @@ def _exact_expression(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tupl
         arguments = [str(shape[0]), *_dtype_and_device(tensor, tensor.dtype == torch.float32)]
         return "torch.eye({})".format(", ".join(arguments)), True
     if numel <= (MAX_INTEGERS if whole else MAX_FLOATS) and (whole or all(map(_is_short, flat.tolist()))):
-        arguments = [_literal(data.tolist()), *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
-        return "torch.tensor({})".format(", ".join(arguments)), True
+        return _written_out(data, tensor), True
     return None
+
+
+def _with_numbers(data: torch.Tensor, tensor: torch.Tensor) -> Optional[Tuple[str, bool]]:
+    if data.numel() <= MAX_VALUES:
+        return _written_out(data, tensor), True
+    flat = data.reshape(-1)
+    rare = flat[~torch.isfinite(flat)] if data.is_floating_point() else flat[:0]
+    return (_constant(rare[0].item(), list(tensor.shape), tensor), False) if rare.numel() else None
+
+
+def _written_out(data: torch.Tensor, tensor: torch.Tensor) -> str:
+    arguments = [_literal(data.tolist()), *_dtype_and_device(tensor, tensor.dtype in _DEFAULT_DTYPES)]
+    return "torch.tensor({})".format(", ".join(arguments))
 
 
 def _is_one_or_zero(value: Any) -> bool:
@@ -118,8 +140,23 @@ def _literal(value: Any) -> str:
     if isinstance(value, list):
         return "[{}]".format(", ".join(map(_literal, value)))
     if isinstance(value, float):
-        return "{!r}".format(float("{:.6g}".format(value))) if math.isfinite(value) else 'float("{}")'.format(value)
+        return _float_literal(value) if math.isfinite(value) else 'float("{}")'.format(value)
     return repr(value)
+
+
+def _float_literal(value: float) -> str:
+    """Return the fewest digits that give a number of single precision again, or all of a double's."""
+    short = float("{:.6g}".format(value))
+    exact = short if _single(short) == _single(value) else float("{:.9g}".format(value))
+    return repr(exact if _single(exact) == value or _is_short(value) else value)
+
+
+def _single(value: float) -> float:
+    """Return a number as single precision holds it; the number itself where that can't."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return value
 
 
 def _contiguous_base(tensor: torch.Tensor, data: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, str]:

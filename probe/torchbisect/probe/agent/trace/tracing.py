@@ -8,6 +8,7 @@ how an object was created.
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import sys
 import time
@@ -28,6 +29,11 @@ MAX_VALUES = 500
 MAX_EXPRESSIONS_PER_NAME = 3
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 _VARARGS, _VARKEYWORDS = 0x04, 0x08  # CO_VARARGS, CO_VARKEYWORDS
+
+
+def _ignored_errors() -> contextlib.AbstractContextManager[None]:
+    """Return a context that ignores what methods of the script's own classes raise; it would end the traced run."""
+    return contextlib.suppress(Exception)
 
 
 class TracedFunction(NamedTuple):
@@ -131,7 +137,8 @@ class Tracer:
         if event != "call":
             return None
         if code.co_name == "__init__":
-            self._note_constructor(frame)
+            with _ignored_errors():
+                self._note_constructor(frame)
         return self._follow_function(frame) if code.co_filename == self._path else None
 
     def _note_constructor(self, frame: Any) -> None:
@@ -150,24 +157,27 @@ class Tracer:
         name = scope.name if scope is not None else code.co_name
         is_recorded = scope is not None and not code.co_flags & _GENERATOR_FLAGS
         if is_recorded:
-            self._record_call(frame, scope)  # type: ignore[arg-type]
+            with _ignored_errors():
+                self._record_call(frame, scope)  # type: ignore[arg-type]
         last: List[Optional[int]] = [None]
         raised: List[str] = [""]
 
         def follow(frame: Any, event: str, argument: Any) -> Any:
-            if event == "exception":
-                raised[0] = _builtin_exception_name(argument[0])
-            elif event == "line":
-                raised[0] = ""
-                self._lines.add(frame.f_lineno)
-                self._record_assignment(frame, name, last[0], frame.f_lineno)
-                self._reads.record(frame, name)
-                self._loops.record(frame, name)
-                last[0] = frame.f_lineno
-            elif event == "return":
-                self._record_assignment(frame, name, last[0], None)
-                if is_recorded:
+            with _ignored_errors():
+                if event == "exception":
+                    raised[0] = _builtin_exception_name(argument[0])
+                elif event == "line":
+                    raised[0] = ""
+                    self._lines.add(frame.f_lineno)
+                    self._record_assignment(frame, name, last[0], frame.f_lineno)
+                    last[0] = frame.f_lineno
+                    self._reads.record(frame, name)
+                    self._loops.record(frame, name)
+            if event == "return":
+                with _ignored_errors():
+                    self._record_assignment(frame, name, last[0], None)
                     self._note_made(frame, argument)
+                if is_recorded:
                     self._end_calls_through(frame, raised[0])
             return follow
 
@@ -227,26 +237,28 @@ class Tracer:
                 "parent": next((held for _, held, _ in reversed(self._open_calls) if held is not None), None),
                 "function": name,
                 "line": line,
-                "arguments": self._written(arguments),
+                "arguments": self._written(arguments, by_value=root),
                 "owner": owner.name,
                 "owner_text": owner_expression.text if owner_expression else None,
                 "compiled": bool(self._regions),
                 "root": root,
                 "seconds": 0.0,
                 "raised": "",
-                "attributes": self._written(attributes_of(owner.value, owner.names)),
+                "attributes": self._written(attributes_of(owner.value, owner.names), by_value=root),
             }
         )
         return number
 
-    def _written(self, named: Sequence[Tuple[str, Any]]) -> List[Dict[str, Any]]:
+    def _written(self, named: Sequence[Tuple[str, Any]], *, by_value: bool) -> List[Dict[str, Any]]:
         """Return named values as ``trace.Argument`` as JSON."""
         values = [value for _, value in named]
-        texts = with_shared_storage(values, [self._writer.write(value) for value in values])
-        return [
-            {"name": name, "text": text.text if text else None, "exact": bool(text and text.exact)}
-            for (name, _), text in zip(named, texts)
-        ]
+        found: List[Dict[str, Any]] = []
+        for (name, value), text in zip(named, with_shared_storage(values, [self._writer.write(one) for one in values])):
+            found.append({"name": name, "text": text.text if text else None, "exact": bool(text and text.exact)})
+            if by_value and text is not None and "torch.rand" in text.text:
+                exact = self._writer.write_by_value(value)
+                found[-1]["by_value"] = exact.text if exact is not None and exact.text != text.text else None
+        return found
 
     def _end_calls_through(self, frame: Any, raised: str) -> None:
         while self._open_calls:

@@ -18,6 +18,7 @@ from ..capture import raw_tensor
 from .tensor_source import tensor_expression
 
 MAX_LENGTH = 400
+MAX_LENGTH_BY_VALUE = 4000
 MAX_ITEMS = 40
 MAX_DEPTH = 6
 
@@ -40,6 +41,15 @@ class ExpressionWriter:
         self._private_folders = private_folders
         self._constructed: Dict[int, Tuple[Any, Optional[Expression]]] = {}
         self._in_progress: List[int] = []
+        self._by_value = False
+
+    def write_by_value(self, value: Any) -> Optional[Expression]:
+        """Return an expression in which tensors have the same numbers, also where these look random."""
+        self._by_value = True
+        try:
+            return self.write(value)
+        finally:
+            self._by_value = False
 
     def write(self, value: Any) -> Optional[Expression]:
         """Return an expression for a value; ``None`` if none is known or it is too long."""
@@ -48,7 +58,7 @@ class ExpressionWriter:
                 found = self._write(value, 0)
         except Exception:
             return None
-        if found is None or len(found.text) > MAX_LENGTH:
+        if found is None or len(found.text) > (MAX_LENGTH_BY_VALUE if self._by_value else MAX_LENGTH):
             return None
         return None if any(folder in found.text for folder in self._private_folders) else found
 
@@ -82,7 +92,7 @@ class ExpressionWriter:
         if isinstance(value, torch.device):
             return Expression(repr(value).replace("device(", "torch.device(", 1), True)
         if isinstance(value, torch.Tensor):
-            written = tensor_expression(value)
+            written = tensor_expression(value, by_value=self._by_value)
             return Expression(*written) if written else None
         if isinstance(value, enum.Enum):
             owner = self._name_of(type(value))

@@ -1,0 +1,36 @@
+"""Tensors that are written out lose the slices that the mismatch does not need, all of one size together."""
+
+from __future__ import annotations
+
+import ast
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pass_runner import after
+
+
+def test_rows_and_columns_go_from_all_tensors_of_one_shape() -> None:
+    program = """
+import torch
+def f(x, y, mask):
+    return x - y * mask
+torch.compile(f)(
+    torch.tensor([[1, 2, 3], [4, 5, 77]]), torch.tensor([[6, 7, 8], [9, 10, -88]]), torch.tensor([True, False, True]))
+"""
+    text = after("shrink_literals", program, "77", "88", "compile")
+    assert text.endswith("torch.compile(f)(torch.tensor([[77]]), torch.tensor([[-88]]), torch.tensor([True]))")
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1, max_size=9), st.data())
+def test_what_is_needed_stays_in_place(rows: list[list[int]], data: st.DataObject) -> None:
+    row, column = data.draw(st.integers(0, len(rows) - 1)), data.draw(st.integers(0, 2))
+    rows = [list(items) for items in rows]
+    rows[row][column] = 12345
+    text = after("shrink_literals", f"import torch\ntorch.compile(f)(torch.tensor({rows}))", "12345", "compile")
+    assert text == "import torch\ntorch.compile(f)(torch.tensor([[12345]]))"
+    ast.parse(text)
+
+
+def test_lists_that_are_no_tensors_stay() -> None:
+    program = "import torch\ntorch.compile(f)([[1, 2], [3, 4]], torch.tensor([[1, 2], [3]]), torch.tensor([]))"
+    assert after("shrink_literals", program, "compile") == program
