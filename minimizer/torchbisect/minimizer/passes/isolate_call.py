@@ -29,7 +29,7 @@ from torchbisect.minimizer.callees import Callee, callees
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import copied, tidy
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
-from torchbisect.minimizer.syntax.scope import PYTHON_NAMES, bound_names
+from torchbisect.minimizer.syntax.scope import bound_names, calls_python
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
@@ -212,8 +212,7 @@ def _may_operate_on_tensors(tree: ast.Module, call: Call) -> bool:
             while isinstance(root, ast.Attribute):
                 root = root.value
             foreign = isinstance(root, ast.Name) and root.id in others
-            last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if not foreign and last not in PYTHON_NAMES:
+            if not foreign and not calls_python(node.func):
                 return True
     return not functions
 

@@ -29,7 +29,7 @@ from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import called_name, substituted
-from torchbisect.minimizer.syntax.scope import PYTHON_NAMES, bound_names, parameters
+from torchbisect.minimizer.syntax.scope import bound_names, calls_python, parameters
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression_or_none, parents, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
@@ -202,8 +202,7 @@ def _single_iterations(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, as
 
 def _calls_others(node: ast.expr) -> bool:
     """Tell whether an expression calls anything but Python's own functions and methods of containers."""
-    calls = [item.func for item in walk(node) if isinstance(item, ast.Call)]
-    return any((called_name(func) or "") not in PYTHON_NAMES for func in calls)
+    return any(isinstance(item, ast.Call) and not calls_python(item.func) for item in walk(node))
 
 
 def _written_out(tree: ast.Module, trace: Trace) -> Iterator[tuple[str, ast.Module]]:

@@ -11,8 +11,17 @@ from torchbisect.minimizer.syntax.tree import Comprehension, children, walk
 
 CONTAINER_METHODS = frozenset(name for kind in (list, dict, set, str) for name in dir(kind))
 """Attributes and methods of lists, dictionaries, sets and strings."""
-PYTHON_NAMES = CONTAINER_METHODS | frozenset(dir(builtins))
-"""The names of Python's own functions and classes beside those."""
+_BUILTINS = frozenset(dir(builtins))
+
+
+def calls_python(function: ast.expr) -> bool:
+    """Tell whether what is called is one of Python's own functions or classes, or a method of a container.
+
+    ``sum(x)`` and ``x.append(1)`` are, ``x.sum()`` is not.
+    """
+    if isinstance(function, ast.Attribute):
+        return function.attr in CONTAINER_METHODS
+    return isinstance(function, ast.Name) and function.id in _BUILTINS
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
