@@ -1,20 +1,23 @@
 """Measure small benchmarks on many releases beside the oldest of them; print a table of ratios to it.
 
-    python benchmarks/release_costs.py 2.1.2 2.2.2 2.3.1 [--only NAME ...] [--journal FILE] [--cache-dir DIR]
-        [--cache-limit SIZE]
+    python benchmarks/release_costs.py 2.1.2 2.2.2 2.3.1 [--only NAME ...] [--cores N] [--journal FILE]
+        [--cache-dir DIR] [--cache-limit SIZE]
 
 The scripts are those of ``benchmarks/measured``. Each is run on both releases in turns: first with nothing compiled
 before, which gives the compile time, the kernels and the memory, then in forks of one process that call ``benchmark()``
-in turns with the other release. A figure is the median of the ratios of the pairs. FILE keeps the results, so that the
-same command goes on after a stop.
+in turns with the other release. A figure is the median of the ratios of the pairs. With ``--cores`` so many scripts are
+measured at once, each on a core of its own with both of its releases. FILE keeps the results, so that the same command
+goes on after a stop.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -67,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", help="names of scripts")
     parser.add_argument("--cold", type=int, default=2, help="pairs of runs with nothing compiled before")
     parser.add_argument("--warm", type=int, default=7, help="pairs of runs that are timed")
+    parser.add_argument("--cores", type=int, default=1, help="the last ones; a script is measured on each")
     parser.add_argument("--journal", type=Path)
     parser.add_argument("--cache-dir", type=Path, default=Path(platformdirs.user_cache_dir("torchbisect")))
     parser.add_argument("--cache-limit", type=parse_size, help="as the command's own")
@@ -86,15 +90,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not missing:
                 continue
             first, second = (venvs.environment(Build(version, Channel.RELEASE)) for version in (oldest, release))
-            for script in missing:
-                rows.append(_measured(script, first, second, options.cold, options.warm))
-                print(json.dumps(asdict(rows[-1])), file=sys.stderr, flush=True)
+            measure = partial(_measured, oldest=first, newer=second, cold=options.cold, warm=options.warm)
+            for row in _on_cores(options.cores, measure, missing):
+                rows.append(row)
+                print(json.dumps(asdict(row)), file=sys.stderr, flush=True)
                 if journal is not None:
                     with journal.open("a") as file:
-                        file.write(json.dumps(asdict(rows[-1])) + "\n")
+                        file.write(json.dumps(asdict(row)) + "\n")
     for measure in MEASURES:
         print("\n".join(_table(measure, [script.stem for script in scripts], others, rows)))
     return 0
+
+
+def _on_cores(count: int, measure: Callable[[Path], Row], scripts: Iterable[Path]) -> Iterator[Row]:
+    """Yield the row of each script as it is done. Each thread, and what it starts, keeps to one of the last cores."""
+    cores = iter(sorted(os.sched_getaffinity(0))[-count:])
+    with ThreadPoolExecutor(count, initializer=lambda: os.sched_setaffinity(0, {next(cores)})) as threads:
+        for future in as_completed([threads.submit(measure, script) for script in scripts]):
+            yield future.result()
 
 
 def _measured(script: Path, oldest: Environment, newer: Environment, cold: int, warm: int) -> Row:
