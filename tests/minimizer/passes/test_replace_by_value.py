@@ -80,6 +80,18 @@ def test_another_iteration_is_tried_and_a_variable_that_is_bound_anew_is_assigne
     assert text.startswith("step = 8\nstep = step + 1")
 
 
+def test_what_a_loop_goes_over_is_still_made_where_that_is_needed() -> None:
+    program = """
+for guess, truth in zip(runner(x).argmax(1), labels):
+    hits[bool(guess == truth)] += 1
+keep(hits)
+"""
+    traced = Iteration(2, "<module>", ("guess", "truth"), ("3", "4"), number=0, count=8)
+    text = after("replace_by_value.iterations", program, "runner(x)", "keep", trace=_trace(program, {}, traced))
+    assert text.startswith("zip(runner(x).argmax(1), labels)\n")
+    assert "for " not in text
+
+
 def test_a_module_that_the_value_names_is_imported() -> None:
     program = "import loader\nqueue = loader.load(loader.path(1, 2, 3), loader.size)\nkeep(loader.fill(queue, 1, 2))"
     trace = _trace(program, {"loader.fill(queue, 1, 2)": "collections.deque([1])"})
