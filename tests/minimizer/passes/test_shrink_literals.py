@@ -8,6 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pass_runner import after
 
+from torchbisect.core.verdict import Answer, Verdict
+from torchbisect.minimizer.budget import Budget
+from torchbisect.minimizer.candidate_filter import CandidateFilter
+from torchbisect.minimizer.interestingness import InterestingnessTest
+from torchbisect.minimizer.minimize import SCHEDULE
+from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.edits import tidy
+from torchbisect.minimizer.syntax.tree import parse
+
 
 def test_rows_and_columns_go_from_all_tensors_of_one_shape() -> None:
     program = """
@@ -19,6 +28,21 @@ torch.compile(f)(
 """
     text = after("shrink_literals", program, "77", "88", "compile")
     assert text.endswith("torch.compile(f)(torch.tensor([[77]]), torch.tensor([[-88]]), torch.tensor([True]))")
+
+
+def test_a_tensor_that_is_made_by_its_shape_shrinks_with_them() -> None:
+    program = "import torch\ntorch.compile(f)(torch.tensor([1, 2, 3, 4, 5, 6]), torch.ones(5, 6))"
+
+    def ask(text: str) -> Verdict:
+        lengths = {text.count(",", text.index("tensor(["), text.index("])")) + 1, int(text[text.index("ones(5, ") + 8])}
+        return Verdict(Answer.SAME if "compile" in text and len(lengths) == 1 else Answer.NONE)
+
+    tree = tidy(parse(program))
+    search = ReductionSearch(
+        tree, InterestingnessTest(ask, Budget(), lambda progress: None, filter=CandidateFilter.of(tree))
+    )
+    SCHEDULE.passes["shrink_literals"](search)
+    assert search.text == "import torch\ntorch.compile(f)(torch.tensor([1]), torch.ones(5, 1))"
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1, max_size=9), st.data())

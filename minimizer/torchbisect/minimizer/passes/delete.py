@@ -21,8 +21,9 @@ from collections.abc import Iterator
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit
 from torchbisect.minimizer.syntax.random_numbers import random_constructors, sets_seed
+from torchbisect.minimizer.syntax.tensor_literals import tensor_literals
 from torchbisect.minimizer.syntax.torch_names import TorchNames
-from torchbisect.minimizer.syntax.tree import Function, children, parents, preorder
+from torchbisect.minimizer.syntax.tree import Function, children, parents, preorder, walk
 
 
 def statements(search: ReductionSearch) -> None:
@@ -109,7 +110,10 @@ def _optional_parts(tree: ast.Module) -> Iterator[Edit]:
 def _other_parts(tree: ast.Module) -> Iterator[Edit]:
     """Return edits that remove other parts: arguments, elements, operands, targets, slices, results."""
     above = parents(tree)
+    slices = {id(item) for literal in tensor_literals(tree) for item in walk(literal)}
     for node in preorder(tree):
+        if id(node) in slices:
+            continue  # of all tensors of that shape together: ``shrink_literals``
         if isinstance(node, ast.Call):
             # Only the last argument: without another one, the rest would bind to other parameters.
             if len(node.args) > 1:
