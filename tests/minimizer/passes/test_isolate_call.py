@@ -331,3 +331,27 @@ for x in open("clip").read().split(";"):
     trace = Trace(frozenset(), (Call(0, None, "f", 3, (given,), None, None, True, True, 0.1),), ())
     text = after("isolate_call", program, "-64]", "compile", trace=trace)
     assert text.endswith("torch.compile(f)(torch.tensor([7, -64]))")
+
+
+def test_the_search_goes_on_inside_through_every_call_of_a_function_that_has_several() -> None:
+    program = """
+import functools, torch
+def scale(x):
+    return x * 2
+def keep(x):
+    return x.relu()
+def run(x, steps):
+    return functools.reduce(lambda y, step: step(y), steps, x)
+torch.compile(run)(torch.ones(3), [scale, keep])
+"""
+    x, steps = Argument("x", "torch.ones(3)", True), Argument("steps", "[scale, keep]", True)
+    names = {"run": 7, "run.<locals>.<lambda>": 8, "scale": 3, "keep": 5}
+    made = [(None, "run"), (0, "run.<locals>.<lambda>"), (1, "scale"), (0, "run.<locals>.<lambda>"), (3, "keep")]
+    calls = tuple(
+        Call(
+            number, parent, name, names[name], (x, steps) if name == "run" else (x,), None, None, True, not number, 0.1
+        )
+        for number, (parent, name) in enumerate(made)
+    )
+    text = after("isolate_call", program, "relu", "compile", trace=Trace(frozenset(), calls, ()))
+    assert text.endswith("torch.compile(keep)(torch.ones(3))")

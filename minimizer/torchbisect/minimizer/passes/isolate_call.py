@@ -27,8 +27,9 @@ from collections.abc import Iterator
 from torchbisect.core.trace import Call, Trace
 from torchbisect.minimizer.callees import Callee, callees
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.edits import copied, tidy
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied, tidy
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
+from torchbisect.minimizer.syntax.registries import registered
 from torchbisect.minimizer.syntax.scope import bound_names, calls_python
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
@@ -65,7 +66,8 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
         any(shows(call) for call in calls)
     backward = _has_backward(search.tree)
     while inner is not None:
-        inner = next((call for call in _calls_inside(calls, inner) if shows(call, outermost=False)), None)
+        inside = [call for call in _calls_inside(trace, inner) if call in calls]
+        inner = next((call for call in inside if shows(call, outermost=False)), None)
 
 
 def _other_roots(trace: Trace, tried: list[Call]) -> list[Call]:
@@ -88,7 +90,7 @@ def _inputs(call: Call) -> tuple[object, ...]:
     return call.function, call.arguments, call.owner_text, call.attributes
 
 
-def _calls_inside(calls: list[Call], outer: Call) -> Iterator[Call]:
+def _calls_inside(trace: Trace, outer: Call) -> Iterator[Call]:
     """Yield the calls that a call made, then those that they made, and so on.
 
     Of one caller the last come first, because earlier effects are in the arguments of the last. A call that does not
@@ -96,7 +98,7 @@ def _calls_inside(calls: list[Call], outer: Call) -> Iterator[Call]:
     """
     callers = [outer.number]
     while callers:
-        made = [call for number in callers for call in reversed(calls) if call.parent == number]
+        made = [call for number in callers for call in reversed(trace.calls) if call.parent == number]
         yield from made
         callers = [call.number for call in made]
 
@@ -187,6 +189,9 @@ def _scripts_with_callee(
     for ending in _endings(invocation, call.compiled and _uses_gradients(tree), call.raised):
         whole = ast.Module(body=[*preamble, *ending], type_ignores=[])
         plain = with_imports(without_unused(tidy(copied(whole))))
+        tables = [Edit.remove(decorator) for _, decorator in registered(plain)]
+        if tables:  # what looks nothing up needs no tables
+            yield with_imports(without_unused(apply(plain, tables)))
         yield plain
         if not _has_backward(plain) and (kept := recorded_attributes(tree)):
             # The mismatch may be in what a method counts, and only the rest of the script read that.

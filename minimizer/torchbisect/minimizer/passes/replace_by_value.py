@@ -29,6 +29,7 @@ from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import called_name, substituted
+from torchbisect.minimizer.syntax.registries import registered
 from torchbisect.minimizer.syntax.scope import bound_names, calls_python, parameters
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression_or_none, parents, walk
@@ -93,14 +94,7 @@ def _replacements(tree: ast.Module, trace: Trace) -> list[_Replacement]:
 def _registrations(tree: ast.Module, value: ast.expr) -> Iterator[tuple[ast.AST, None]]:
     """Return the removals of the decorators that entered what a value names in a table, by which it was looked up."""
     named = {node.id for node in walk(value) if isinstance(node, ast.Name)}
-    functions = {node.name for node in tree.body if isinstance(node, Function)}
-    for node in tree.body:
-        if isinstance(node, (*Function, ast.ClassDef)) and node.name in named:
-            for decorator in node.decorator_list:
-                if isinstance(decorator, ast.Call) and (
-                    isinstance(decorator.func, ast.Attribute) or called_name(decorator.func) in functions
-                ):
-                    yield decorator, None
+    yield from ((decorator, None) for node, decorator in registered(tree) if node.name in named)
 
 
 def _position(node: ast.AST) -> tuple[int | None, ...]:
