@@ -104,10 +104,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _on_cores(count: int, measure: Callable[[Path], Row], scripts: Iterable[Path]) -> Iterator[Row]:
     """Yield the row of each script as it is done. Each thread, and what it starts, keeps to one of the last cores."""
+    if count == 1:  # measured runs keep to the last one by themselves
+        yield from map(measure, scripts)
+        return
     cores = iter(sorted(os.sched_getaffinity(0))[-count:])
     with ThreadPoolExecutor(count, initializer=lambda: os.sched_setaffinity(0, {next(cores)})) as threads:
-        for future in as_completed([threads.submit(measure, script) for script in scripts]):
-            yield future.result()
+        try:
+            for future in as_completed([threads.submit(measure, script) for script in scripts]):
+                yield future.result()
+        finally:
+            threads.shutdown(cancel_futures=True)
 
 
 def _measured(script: Path, oldest: Environment, newer: Environment, cold: int, warm: int) -> Row:

@@ -52,7 +52,9 @@ def _of_method(tree: ast.Module, call: Call) -> Iterator[Callee]:
     if call.owner_text is not None:
         yield Callee(_bound(expression(call.owner_text), name))
     method = _definition(tree, call) if call.root or call.owner_text is None else None
-    if method is None or any(item.text is None for item in call.attributes):
+    if method is None or method.decorator_list or not method.args.args:
+        return
+    if any(item.text is None for item in call.attributes):
         return
     values = {item.name: expression(str(item.text)) for item in call.attributes}
     uses = _uses_of_self(method, values)
@@ -77,10 +79,8 @@ def _assign(target: ast.expr, value: ast.expr) -> ast.Assign:
 
 
 def _definition(tree: ast.Module, call: Call) -> ast.FunctionDef | None:
-    """Return the definition of a method that is only a function in a class: no property, no generator of methods."""
     functions = [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]
-    found = next((node for node in functions if call.line and first_line(node) == call.line), None)
-    return found if found is not None and not found.decorator_list and found.args.args else None
+    return next((node for node in functions if first_line(node) == call.line), None)
 
 
 def _uses_of_self(method: ast.FunctionDef, values: dict[str, ast.expr]) -> list[ast.Attribute] | None:
@@ -135,8 +135,7 @@ class _AttributesAsNames(ast.NodeTransformer):
 
 
 def _of_closure(tree: ast.Module, call: Call, trace: Trace) -> Iterator[Callee]:
-    functions = [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]
-    inner = next((node for node in functions if first_line(node) == call.line), None)
+    inner = _definition(tree, call)
     if inner is None:
         return
     definitions = extract_function(tree, inner, call.function, trace)

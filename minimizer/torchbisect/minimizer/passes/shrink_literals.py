@@ -38,7 +38,8 @@ def _shrink_to_part(search: ReductionSearch, dimension: int, size: int) -> int:
     slices, counts = _slices(tree, dimension, size), _counts(tree, size)
     edits, sizes = list[Edit](), list[int]()
     for part in _parts(size):
-        removed = [change for number, edit in enumerate(slices) if number not in part for change in edit.changes]
+        gone = [node for number, items in enumerate(slices) if number not in part for node in items]
+        removed: list[tuple[ast.AST, ast.AST | None]] = [(node, None) for node in gone]
         changed = [(node, ast.Constant(len(part))) for node in counts]
         for changes in (removed, [*removed, *changed]) if changed else (removed,):
             edits.append(Edit(tuple(changes)))
@@ -64,8 +65,8 @@ def _counts(tree: ast.Module, size: int) -> list[ast.AST]:
     return [node for node in numbers if type(node.value) is int and node.value == size]
 
 
-def _slices(tree: ast.Module, dimension: int, size: int) -> list[Edit]:
-    """Return the removal of each slice of the tensors with this size in a dimension, counted from the last."""
+def _slices(tree: ast.Module, dimension: int, size: int) -> list[list[ast.AST]]:
+    """Return the parts of each slice of the tensors with this size in a dimension, counted from the last."""
     found: list[list[ast.AST]] = [[] for _ in range(size)]
     for literal in tensor_literals(tree):
         shape = shape_of(literal)
@@ -73,7 +74,7 @@ def _slices(tree: ast.Module, dimension: int, size: int) -> list[Edit]:
             for row in _lists_at(literal, len(shape) - dimension):
                 for number, item in enumerate(row.elts):
                     found[number].append(item)
-    return [Edit.remove(*items) for items in found]
+    return found
 
 
 def _lists_at(literal: ast.List, depth: int) -> list[ast.List]:

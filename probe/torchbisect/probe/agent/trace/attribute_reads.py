@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 import torch
 
+from .scope_paths import MODULE_TABLES
 from .value_source import ExpressionWriter
 
 MAX_READS = 400
@@ -89,7 +90,7 @@ def attributes_of(value: Any, names: Sequence[str]) -> List[Tuple[str, Any]]:
 
     Methods are left out.
     """
-    tables = [_stored(value, table) for table in ("_parameters", "_buffers", "_modules")]
+    tables = [_stored(value, table) for table in MODULE_TABLES]
     found: List[Tuple[str, Any]] = []
     for name in names if value is not None else ():
         held = next((table[name] for table in tables if isinstance(table, dict) and name in table), _ABSENT)

@@ -13,7 +13,7 @@ from .value_source import Expression
 MAX_VISITED = 1000
 MAX_DEPTH = 6
 MAX_ITEMS = 40
-_MODULE_TABLES = ("_modules", "_parameters", "_buffers")
+MODULE_TABLES = ("_modules", "_parameters", "_buffers")
 
 
 def path_expression(value: Any, frame: Any, without: Collection[str] = ()) -> Optional[Expression]:
@@ -45,7 +45,7 @@ def _parts(held: Any) -> Iterator[Tuple[str, Any]]:
     """Yield the parts of an object, each with what has to follow the object's path."""
     if isinstance(held, torch.nn.Module):
         by_key = isinstance(held, (torch.nn.ModuleDict, torch.nn.ParameterDict))
-        for table in _MODULE_TABLES:
+        for table in MODULE_TABLES:
             for name, part in list(vars(held).get(table, {}).items()):
                 if by_key or name.isdigit():
                     yield "[{!r}]".format(name if by_key else int(name)), part

@@ -31,9 +31,8 @@ _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_G
 _VARARGS, _VARKEYWORDS = 0x04, 0x08  # CO_VARARGS, CO_VARKEYWORDS
 
 
-def _ignored_errors() -> contextlib.AbstractContextManager[None]:
-    """Return a context that ignores what methods of the script's own classes raise; it would end the traced run."""
-    return contextlib.suppress(Exception)
+# What methods of the script's own classes raise would end the traced run.
+_ignored_errors = contextlib.suppress(Exception)
 
 
 class TracedFunction(NamedTuple):
@@ -137,7 +136,7 @@ class Tracer:
         if event != "call":
             return None
         if code.co_name == "__init__":
-            with _ignored_errors():
+            with _ignored_errors:
                 self._note_constructor(frame)
         return self._follow_function(frame) if code.co_filename == self._path else None
 
@@ -157,13 +156,13 @@ class Tracer:
         name = scope.name if scope is not None else code.co_name
         is_recorded = scope is not None and not code.co_flags & _GENERATOR_FLAGS
         if is_recorded:
-            with _ignored_errors():
+            with _ignored_errors:
                 self._record_call(frame, scope)  # type: ignore[arg-type]
         last: List[Optional[int]] = [None]
         raised: List[str] = [""]
 
         def follow(frame: Any, event: str, argument: Any) -> Any:
-            with _ignored_errors():
+            with _ignored_errors:
                 if event == "exception":
                     raised[0] = _builtin_exception_name(argument[0])
                 elif event == "line":
@@ -174,7 +173,7 @@ class Tracer:
                     self._reads.record(frame, name)
                     self._loops.record(frame, name)
             if event == "return":
-                with _ignored_errors():
+                with _ignored_errors:
                     self._record_assignment(frame, name, last[0], None)
                     self._note_made(frame, argument)
                 if is_recorded:
@@ -261,6 +260,8 @@ class Tracer:
         return found
 
     def _end_calls_through(self, frame: Any, raised: str) -> None:
+        if not any(held is frame for held, _, _ in self._open_calls):
+            return  # it could not be recorded
         while self._open_calls:
             found = self._open_calls[-1][0] is frame
             self._end_call(raised)
