@@ -7,8 +7,9 @@ first one that shows its mismatch. A folder holds ``NAME.py`` beside ``NAME.mini
 ``NAME/minimal.py``; the default is ``benchmarks/large``. ``--only`` chooses a script, and may be given several times.
 
 Each script is reduced with all passes, and once more without each pass. Prints a table with a row a pass: the change in
-nodes and bytes of the results, in questions and in seconds when the pass is left out, over all scripts. A positive
-number is what the pass wins. The last column names the scripts whose result changes in size.
+nodes and bytes of the results, in questions and in seconds when the pass is left out, over all scripts, and in the
+number of results that draw other numbers in each run. A positive number is what the pass wins. The last column names
+the scripts whose result changes in size.
 
 All reductions share one journal, so a question is run once. Its seconds count in every reduction that asks it.
 ``--journal`` keeps the answers in a file, with which an interrupted measurement continues.
@@ -31,6 +32,8 @@ from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer import minimize as minimizer
 from torchbisect.minimizer.minimize import SCHEDULE, Budget, Schedule
+from torchbisect.minimizer.syntax.random_numbers import is_seeded, random_constructors
+from torchbisect.minimizer.syntax.tree import parse
 from torchbisect.probe.journal import Journal
 
 
@@ -44,6 +47,7 @@ class Row:
         nodes, bytes: of the result's syntax tree, and of its text.
         questions: how many candidates were asked about.
         seconds: that the answers took when they were first given.
+        draws: the result draws random numbers without a seed, so that under plain Python it shows the mismatch by luck.
         accepted: the passes that had a candidate accepted.
     """
 
@@ -53,6 +57,7 @@ class Row:
     bytes: int
     questions: int
     seconds: float
+    draws: bool = False
     accepted: frozenset[str] = frozenset()
 
 
@@ -71,7 +76,9 @@ def reduced(begin: StartingPoint, case: Case, left_out: str, most: int) -> Row:
             begin.source, ask, trace=lambda text: begin.probe.trace(Repro(text)), budget=Budget(questions=most)
         )
     accepted = frozenset(Schedule.module_of(name) for name, item in result.statistics.items() if item.accepted)
-    return Row(case.name, left_out, result.nodes, result.bytes, result.asked, seconds, accepted)
+    tree = parse(result.source)
+    draws = bool(random_constructors(tree)) and not is_seeded(tree)
+    return Row(case.name, left_out, result.nodes, result.bytes, result.asked, seconds, draws, accepted)
 
 
 def measured(begin: StartingPoint, case: Case, passes: list[str]) -> Iterator[Row]:
@@ -92,8 +99,8 @@ def table(rows: list[Row]) -> Iterator[str]:
     seconds = sum(row.seconds for row in whole.values())
     yield f"With all passes: {nodes} nodes, {questions} questions, {seconds:.0f} seconds over {len(whole)} scripts."
     yield ""
-    yield "| without | nodes | bytes | questions | seconds | scripts that use it | scripts whose result changes |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| without | nodes | bytes | questions | seconds | random | scripts that use it | whose result changes |"
+    yield "|---|---|---|---|---|---|---|---|"
     lines = []
     for name in dict.fromkeys(row.left_out for row in rows if row.left_out):
         pairs = [(row, whole[row.case]) for row in rows if row.left_out == name]
@@ -101,9 +108,10 @@ def table(rows: list[Row]) -> Iterator[str]:
         longer = sum(row.bytes - base.bytes for row, base in pairs)
         asked = sum(row.questions - base.questions for row, base in pairs)
         took = sum(row.seconds - base.seconds for row, base in pairs)
+        random = sum(row.draws - base.draws for row, base in pairs)
         used = sum(name in base.accepted for _, base in pairs)
         changed = [f"{row.case} {row.nodes - base.nodes:+}" for row, base in pairs if row.nodes != base.nodes]
-        won = f"{more:+} | {longer:+} | {asked:+} | {took:+.0f}"
+        won = f"{more:+} | {longer:+} | {asked:+} | {took:+.0f} | {random:+}"
         lines.append((more, f"| {name} | {won} | {used} | {', '.join(changed)} |"))
     yield from (line for _, line in sorted(lines, reverse=True))
 

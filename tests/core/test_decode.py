@@ -183,13 +183,11 @@ def test_a_key_cannot_break_an_error_line() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        {"lines": "abc", "calls": [], "values": []},
-        {"lines": [[]], "calls": [], "values": []},
-        {"lines": [1], "calls": {}, "values": []},
-        {"lines": [1], "calls": [[1]], "values": []},
-        {"lines": [1], "calls": [{"number": "1"}], "values": []},
-        {"lines": [1], "calls": [], "values": [{"line": 1, "function": "f", "name": "x", "text": 3, "exact": True}]},
-        {"lines": [1], "calls": []},
+        {"calls": {}, "values": []},
+        {"calls": [[1]], "values": []},
+        {"calls": [{"number": "1"}], "values": []},
+        {"calls": [], "values": [{"line": 1, "function": "f", "name": "x", "text": 3, "exact": True}]},
+        {"calls": []},
         None,
         [],
     ],
@@ -200,6 +198,7 @@ def test_a_trace_of_another_shape(data: Any) -> None:
 
 
 def test_a_trace_is_read_again() -> None:
-    trace = Trace.from_json({"lines": [2, 1], "calls": [], "values": []})
-    assert trace.lines == {1, 2}
+    value = {"line": 1, "function": "f", "name": "x", "text": "3", "exact": True}
+    trace = Trace.from_json({"calls": [], "values": [value]})
+    assert trace.values[0].text == "3"
     assert Trace.from_json(trace.to_json()) == trace

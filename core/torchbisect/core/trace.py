@@ -1,4 +1,4 @@
-"""The trace of a script's eager run as the minimizer reads it: lines, calls, and text that rebuilds their values.
+"""The trace of a script's eager run as the minimizer reads it: its calls, and text that rebuilds their values.
 
 The agent's ``tracing`` module writes the JSON that ``Trace.from_json`` reads; the two change together.
 """
@@ -121,14 +121,13 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Trace:
-    """Record of one eager run: the script's lines that ran, from 1, its calls, and the values of assigned names.
+    """Record of one eager run: the script's calls, and the values of assigned names.
 
     The calls are in the order they began, at most a fixed number for each function. ``reads`` has the attributes that
     statements read, by their path such as ``config.width``, and the globals that functions read, if they had one value.
     Of each loop a few ``iterations`` are kept, those that ran most of its body first.
     """
 
-    lines: frozenset[int]
     calls: tuple[Call, ...]
     values: tuple[Value, ...]
     reads: tuple[Value, ...] = ()
@@ -137,7 +136,7 @@ class Trace:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that ``from_json`` reads."""
-        return {**asdict(self), "lines": sorted(self.lines)}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: Any) -> Trace:

@@ -27,17 +27,16 @@ from torchbisect.minimizer.passes import (
     flatten_classes,
     fold,
     idioms,
-    imports,
     inline,
     isolate_call,
     promote_inputs,
-    remove_unexecuted,
     remove_unused,
     replace_by_part,
     replace_by_value,
     shrink_constants,
     shrink_literals,
     substitute,
+    torch_by_name,
 )
 from torchbisect.minimizer.search import ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
@@ -106,10 +105,9 @@ _iterations = partial(replace_by_value.iterations, finish=_shrink_body)
 
 SCHEDULE = Schedule(
     opening=(
-        ("imports.torch_by_name", imports.torch_by_name),
+        ("torch_by_name", torch_by_name.run),
         ("isolate_call", isolate_call.run),
         ("shrink_literals", shrink_literals.run),
-        ("remove_unexecuted", remove_unexecuted.run),
         ("replace_by_value.iterations", _iterations),
         ("cut_data_flow.attributes", cut_data_flow.attributes),
         ("delete.decorators", delete.decorators),
@@ -143,7 +141,6 @@ SCHEDULE = Schedule(
         ("replace_by_part.expressions", replace_by_part.expressions),
         ("promote_inputs", promote_inputs.run),
         ("shrink_constants", shrink_constants.run),
-        ("imports", imports.run),
         ("idioms.short_forms", idioms.short_forms),
         ("remove_unused", remove_unused.run),
     ),
@@ -161,7 +158,7 @@ MOST_FAILURES = 2
 """The failures in a row after which a main pass is suspended in the first turns; an opening pass has twice as many."""
 LEAST_SHARE = 0.25
 """The part of the script that a turn has to remove for another one in which passes may be suspended."""
-_UNLIMITED = frozenset({"isolate_call", "remove_unexecuted", "replace_by_value.iterations"})
+_UNLIMITED = frozenset({"isolate_call", "replace_by_value.iterations"})
 """Opening passes that run only here, and so are never suspended."""
 
 

@@ -221,7 +221,7 @@ class Agent:
         try:
             return self._ask("trace", Trace.from_json, repro)
         except (AgentLost, AgentForged, AgentRefused):
-            return Trace(frozenset(), (), ())
+            return Trace((), ())
 
     def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
         """Return the answer of one of torch's own tools (``agent/run/tools.py``); empty if there is none."""

@@ -31,7 +31,7 @@ train(3)
         Call(1, 0, "train.<locals>.step", 12, arguments, None, None, True, True, 1.0),
     )
     values = (Value(9, "train", "model", "torch.nn.Linear(3, 2)", False),)
-    text = after("isolate_call", program, "register_hook", "compile", trace=Trace(frozenset(), calls, values))
+    text = after("isolate_call", program, "register_hook", "compile", trace=Trace(calls, values))
     assert "Watch(model).detach()\n\ndef step(x):" in text
     assert "model = torch.nn.Linear(3, 2)" in text
     assert "unrelated" not in text
@@ -57,7 +57,7 @@ train(True)
         Call(1, 0, "outer", 6, (tensor,), None, None, True, True, 0.1),
         Call(2, 1, "inner", 4, (tensor, tensor), None, None, True, False, 0.1),
     )
-    text = after("isolate_call", program, "@", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "@", "compile", trace=Trace(calls, ()))
     assert "torch.compile(inner)(torch.randn(3, 3), torch.randn(3, 3))" in text
     assert "outer" not in text
     assert "torch.set_default_dtype(torch.float64)" in text
@@ -82,7 +82,7 @@ def trial(alpha):
         return Call(number, None, "check", 3, arguments, None, None, True, True, 0.1, raised)
 
     calls = called(0, "1.0", ""), called(1, "0.0", "RuntimeError")
-    text = after("isolate_call", program, "except RuntimeError", "celu_", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "except RuntimeError", "celu_", trace=Trace(calls, ()))
     assert text.endswith("try:\n    torch.compile(check)(torch.ones(2), 0.0)\nexcept RuntimeError:\n    pass")
 
 
@@ -101,7 +101,7 @@ for at in (0, 1, 1, 2):
 
     calls = tuple(called(number, at) for number, at in enumerate(("0", "1", "1", "2")))
     for at in ("1", "2"):
-        text = after("isolate_call", program, f"[1, 2], {at})", trace=Trace(frozenset(), calls, ()))
+        text = after("isolate_call", program, f"[1, 2], {at})", trace=Trace(calls, ()))
         assert text.endswith(f"torch.compile(pick)([1, 2], {at})")
 
 
@@ -127,7 +127,7 @@ for epoch in range(3):
         Call(1, None, "make.<locals>.step", 9, tensor, None, None, True, True, 0.1),
     )
     values = (Value(line=4, function="make", name="log", text="[]", exact=True),)
-    text = after("isolate_call", program, "return step", "compile", trace=Trace(frozenset(), calls, values))
+    text = after("isolate_call", program, "return step", "compile", trace=Trace(calls, values))
     assert "def make2():\n    size = 1\n    chosen = {1: size}[size]\n    log = []\n\n    class Event:" in text
     assert "torch.compile(make2())(torch.ones(2))" in text
 
@@ -145,7 +145,7 @@ run(torch.get_rng_state())
 """
     tensor = (Argument("x", "torch.ones(2)", exact=True),)
     calls = (Call(0, None, "f", 7, tensor, None, None, True, True, 0.1),)
-    text = after("isolate_call", program, "* 2", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "* 2", "compile", trace=Trace(calls, ()))
     assert "set_rng_state" not in text
     assert "set_default_dtype" in text
 
@@ -168,7 +168,7 @@ torch.compile(run)(torch.ones(1), [1, 2])
         Call(0, None, "run", 7, (tensor, names), None, None, True, True, 0.1),
         Call(1, 0, "pick", 3, (names,), None, None, True, False, 0.1),
     )
-    text = after("isolate_call", program, "isub", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "isub", "compile", trace=Trace(calls, ()))
     assert "def beside(x2, arg0):\n    return (pick(arg0), x2 + 1)" in text
     assert "torch.compile(beside)(torch.ones(1), [1, 2])" in text
 
@@ -194,7 +194,7 @@ main()
         Call(2, 0, "make.<locals>.step", 7, tensor, None, None, True, True, 0.1),
     )
     values = (Value(line=4, function="make", name="dropped", text="{'a'}", exact=True),)
-    text = after("isolate_call", program, "* 2", "compile", trace=Trace(frozenset(), calls, values))
+    text = after("isolate_call", program, "* 2", "compile", trace=Trace(calls, values))
     assert "dropped = {'a'}\n\ndef helper(x):\n    return x + len(dropped)\n\ndef step(x):" in text
     assert "torch.compile(step)(torch.ones(2))" in text
     assert "make" not in text
@@ -218,7 +218,7 @@ torch.compile(Net())(torch.ones(2))
         Call(1, 0, "Net.embed", 4, tensor, "Net", None, True, False, 0.1),
         Call(2, 1, "refine", 8, tensor, None, None, True, False, 0.1),
     )
-    text = after("isolate_call", program, "relu", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "relu", "compile", trace=Trace(calls, ()))
     assert text.endswith("torch.compile(refine)(torch.ones(2))")
 
 
@@ -236,7 +236,7 @@ train(torch.compile(step))
 """
     arguments = (Argument("line", "(shared0 := torch.zeros(4))", False), Argument("tap", "shared0[1:]", False))
     calls = (Call(0, None, "step", 3, arguments, None, None, True, True, 0.1),)
-    text = after("isolate_call", program, "add_", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "add_", "compile", trace=Trace(calls, ()))
     assert text.endswith("shared0 = torch.zeros(4)\ntorch.compile(step)(shared0, shared0[1:])")
 
 
@@ -264,7 +264,7 @@ train(Net(3))
         Call(0, None, "train", 13, (net,), None, None, False, False, 0.1),
         Call(1, 0, "Net.forward", 9, (tensor,), "Net", "Net(3)", True, True, 0.1),
     )
-    text = after("isolate_call", program, "self.seen += 1", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "self.seen += 1", "compile", trace=Trace(calls, ()))
     assert "train" not in text
     assert "unread" not in text
 
@@ -290,7 +290,7 @@ fast(1)
 
 def method_call(name: str, line: int, argument: Argument, *attributes: Argument, made: str | None = None) -> Trace:
     called = Call(0, None, f"History.{name}", line, (argument,), "History", made, True, True, 0.1, "", attributes)
-    return Trace(frozenset(), (called,), ())
+    return Trace((called,), ())
 
 
 ROWS, COUNT = Argument("rows", "torch.arange(4.0)", True), Argument("count", "2", True)
@@ -328,7 +328,7 @@ for x in open("clip").read().split(";"):
     torch.compile(f)(torch.tensor(values))
 """
     given = Argument("x", "torch.randint(-64, 64, (40,))", False, "torch.tensor([7, -64])")
-    trace = Trace(frozenset(), (Call(0, None, "f", 3, (given,), None, None, True, True, 0.1),), ())
+    trace = Trace((Call(0, None, "f", 3, (given,), None, None, True, True, 0.1),), ())
     text = after("isolate_call", program, "-64]", "compile", trace=trace)
     assert text.endswith("torch.compile(f)(torch.tensor([7, -64]))")
 
@@ -353,5 +353,5 @@ torch.compile(run)(torch.ones(3), [scale, keep])
         )
         for number, (parent, name) in enumerate(made)
     )
-    text = after("isolate_call", program, "relu", "compile", trace=Trace(frozenset(), calls, ()))
+    text = after("isolate_call", program, "relu", "compile", trace=Trace(calls, ()))
     assert text.endswith("torch.compile(keep)(torch.ones(3))")

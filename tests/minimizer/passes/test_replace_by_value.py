@@ -32,7 +32,7 @@ def _trace(program: str, values: dict[str, str], *iterations: Iteration) -> Trac
         for node in nodes
         if ast.unparse(node) in values
     )
-    return Trace(frozenset(), (), (), expressions=found, iterations=iterations)
+    return Trace((), (), expressions=found, iterations=iterations)
 
 
 def test_an_expression_gives_way_to_its_value_with_what_it_needed() -> None:

@@ -1,4 +1,4 @@
-"""Trace the lines, the calls and the values of an eager run, for the minimizer.
+"""Trace the calls and the values of an eager run, for the minimizer.
 
 Modules, in reading order: ``tracing``, ``value_source``, ``tensor_source``.
 """

@@ -1,4 +1,4 @@
-"""Trace an eager run with ``sys.settrace``: its lines, its calls, and the values that pass through them.
+"""Trace an eager run with ``sys.settrace``: its calls, and the values that pass through them.
 
 The host reads the result of ``Tracer.result`` as a ``trace.Trace``. The tracer uses ``sys.settrace`` and follows only
 the frames of the script line by line. Of other frames it reads only the arguments of constructors, because they show
@@ -13,7 +13,7 @@ import inspect
 import sys
 import time
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -73,7 +73,6 @@ class Tracer:
         self._reads = AttributeReads(tree, self._writer)
         self._loops = LoopIterations(tree, self._writer)
         self._expressions = ExpressionValues(source, self._writer)
-        self._lines: Set[int] = set()
         self._calls: List[Dict[str, Any]] = []
         self._call_counts: Dict[Any, int] = {}
         self._open_calls: List[Tuple[Any, Optional[int], float]] = []
@@ -105,7 +104,7 @@ class Tracer:
                 values.append({**place, "text": text.text, "exact": text.exact})
         reads = self._reads.result()
         computed, loops = self._expressions.result(), self._loops.result()
-        found = {"lines": sorted(self._lines), "calls": self._calls, "values": values, "reads": reads}
+        found = {"calls": self._calls, "values": values, "reads": reads}
         return {**found, "expressions": computed, "iterations": loops}
 
     def enter_region(self, target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
@@ -167,7 +166,6 @@ class Tracer:
                     raised[0] = _builtin_exception_name(argument[0])
                 elif event == "line":
                     raised[0] = ""
-                    self._lines.add(frame.f_lineno)
                     self._record_assignment(frame, name, last[0], frame.f_lineno)
                     last[0] = frame.f_lineno
                     self._reads.record(frame, name)
