@@ -94,7 +94,9 @@ def test_errors_of_questions_that_were_only_expected_are_dropped(probe: Probe, m
 
 
 @pytest.mark.parametrize("error", [None, pytest.param(KeyboardInterrupt, marks=pytest.mark.long)])
-def test_closing_ends_every_agent_but_that_of_the_first_oracle(probe: Probe, error: type[BaseException] | None) -> None:
+def test_an_idle_agent_serves_the_next_pool_and_every_other_one_ends(
+    probe: Probe, error: type[BaseException] | None
+) -> None:
     first, endless = questions(probe, 2, 2)
     endless = endless.with_source(SOURCE.format(length=2, pause=40))
     before = {child.pid for child in psutil.Process().children()}
@@ -116,5 +118,10 @@ def test_closing_ends_every_agent_but_that_of_the_first_oracle(probe: Probe, err
         with pytest.raises(error):
             use(probe)
     left = {child.pid for child in psutil.Process().children()} - before
-    assert not left
+    assert len(left) == (error is None)
+    if error is None:
+        use(probe)
+        assert {child.pid for child in psutil.Process().children()} - before == left
+        probe.close()
+        assert not {child.pid for child in psutil.Process().children()} - before
     assert probe.ask(first).answer is Answer.NONE

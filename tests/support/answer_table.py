@@ -242,6 +242,9 @@ class TableOracle:
             return 0.0
         return sum((self.table.pattern * times)[:times]) / times
 
+    def take_over(self, clone: object) -> None:
+        """Do nothing: a table has no processes."""
+
     def prepare_fresh_process(self) -> None:
         """Do nothing: a table has no processes."""
 
@@ -251,7 +254,7 @@ class TableOracle:
 
     def trace(self, repro: Repro) -> Trace:
         """An empty trace: nothing is known of any line."""
-        return Trace(frozenset(), (), ())
+        return Trace((), ())
 
     def _kept(self, what: str, repro: Repro, settings: Settings | None) -> bool:
         """The journal's answer, or else the table's, which is kept."""

@@ -20,10 +20,11 @@ def having(*words: str) -> Callable[[str], Verdict]:
     return lambda text: Verdict(Answer.SAME if all(word in text for word in words) else Answer.NONE)
 
 
-def after(name: str, program: str, *words: str, trace: Trace | None = None) -> str:
-    """Return the program after one pass, with an oracle that looks for these words."""
+def after(name: str, program: str, *words: str, trace: Trace | None = None, place: str = "") -> str:
+    """Return the program after one pass, with an oracle that looks for these words; ``place`` is where it saw them."""
     tree = tidy(parse(program))
     test = InterestingnessTest(having(*words), Budget(), lambda progress: None, filter=CandidateFilter.of(tree))
+    test.place = place
     search = ReductionSearch(tree, test, trace=trace)
     SCHEDULE.passes[name](search)
     return search.text

@@ -49,6 +49,8 @@ class Call:
         raised: the built-in class of the exception that ended it, or of its nearest base; empty if it returned.
         attributes: the attributes of ``self`` that the function names, as they were when it was called; an argument
             each.
+        differentiable: what follows the call to give a tensor where a backward pass may begin: ``""``, ``[1]``,
+            ``['loss']``; several guesses where the result is not known, and none where no tensor requires a gradient.
     """
 
     number: int
@@ -63,6 +65,7 @@ class Call:
     seconds: float
     raised: str = ""
     attributes: tuple[Argument, ...] = ()
+    differentiable: tuple[str, ...] = ("", "[0]")
 
     def with_values(self) -> Call | None:
         """Return the call on the numbers that it had in the traced run; ``None`` if no more of them are known."""

@@ -21,12 +21,14 @@ class Verdict:
     """An answer, one line that describes the observation, and the seconds that the question took.
 
     ``reason`` is a short name for ``UNTESTABLE`` and ``OTHER`` (``import-failed``, ``timed-out``), else ``None``.
+    ``place`` is where a ``SAME`` was seen, if that is known: ``call 0 output[1]``, ``backward 2 weight.grad``.
     """
 
     answer: Answer
     reason: str | None = None
     detail: str = ""
     seconds: float = 0.0
+    place: str = ""
 
     @property
     def same(self) -> bool:

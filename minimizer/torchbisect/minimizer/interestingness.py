@@ -41,6 +41,7 @@ class InterestingnessTest:
         most_failures: the number of failures after which the pass is suspended; ``None`` for never.
         patience: when to end a reduction that no longer pays; ``None`` for never.
         sizes: the number of questions and of nodes at the start and at each success.
+        place: where the mismatch was seen in the last text that showed it, if that is known.
         most_nodes: size of the script that the current round started from; no result is larger.
         accepts: tells whether a text may be asked about.
     """
@@ -57,6 +58,7 @@ class InterestingnessTest:
     failures: int = 0
     most_failures: int | None = None
     asked: int = 0
+    place: str = ""
     most_nodes: int = 10**9
     filter: CandidateFilter = field(default_factory=CandidateFilter)
     patience: Patience | None = None
@@ -115,7 +117,9 @@ class InterestingnessTest:
             self.asked += 1
             statistics.asked += 1
             self.expect(f"{other}\n" for other in following if self._is_asked_after(form, other))
-            self.answers[text] = self.ask(text + "\n").same
+            verdict = self.ask(text + "\n")
+            self.answers[text] = verdict.same
+            self.place = verdict.place if verdict.same else self.place
             statistics.seconds += time.monotonic() - before
             self.failures = 0 if self.answers[text] else self.failures + 1
             if not self.answers[text]:

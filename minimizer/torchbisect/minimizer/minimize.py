@@ -158,8 +158,8 @@ MOST_FAILURES = 2
 """The failures in a row after which a main pass is suspended in the first turns; an opening pass has twice as many."""
 LEAST_SHARE = 0.25
 """The part of the script that a turn has to remove for another one in which passes may be suspended."""
-_UNLIMITED = frozenset({"isolate_call", "replace_by_value.iterations"})
-"""Opening passes that run only here, and so are never suspended."""
+_UNLIMITED = frozenset({"isolate_call"})
+"""Opening passes that are never suspended: what they remove is what the others need not ask about."""
 
 
 @dataclass(frozen=True)

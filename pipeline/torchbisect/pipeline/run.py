@@ -152,6 +152,8 @@ class Pipeline:
             self._display.status(f"preparing torch {failing}")
             oracle = stack.enter_context(self._session.failing_oracle(failing))
             self._builder.set_environment(failing, oracle.environment.facts)
+            if self._stages.localize:
+                oracle.prepare_fresh_process()
             observed = observe(self._session, oracle, self._repro)
             self._builder.set_observed(observed)
         if observed.certain_mismatch is not None:

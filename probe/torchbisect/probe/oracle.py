@@ -96,6 +96,9 @@ class Oracle(Protocol):
     def clone(self) -> Oracle:
         """Return an oracle of the same kind with the same journal, for another thread; the caller closes it."""
 
+    def take_over(self, clone: Oracle) -> None:
+        """Keep the process of a clone that will be closed, for the next clone."""
+
     def start(self, expected: Question | None = None) -> None:
         """Start what the next question needs, and for an expected one what its answer depends on.
 

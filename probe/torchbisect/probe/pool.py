@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -22,12 +22,16 @@ class Pool:
     A pool is used from one thread. Its answers are those of a single oracle, only sooner. A question that was expected
     and is never asked costs only the time of an idle processor.
 
+    Attributes:
+        first: the result of the function of that name.
+
     Args:
         oracle: the first oracle; its owner closes it, and must not use it while the pool is open.
         size: the number of questions asked at once.
+        first: is called with the first helper before that answers questions, or with the oracle if there is no helper.
     """
 
-    def __init__(self, oracle: Oracle, size: int) -> None:
+    def __init__(self, oracle: Oracle, size: int, first: Callable[[Oracle], Any] = lambda helper: None) -> None:
         self._oracle = oracle
         self._helpers = [oracle.clone() for _ in range(size - 1)]
         self._free: LifoQueue[Oracle] = LifoQueue()
@@ -36,6 +40,9 @@ class Pool:
         self._begun: dict[Question, Future[Verdict]] = {}
         self._expected: Iterator[Question] = iter(())
         self._closed = False
+        self.first = self._threads.submit(first, self._helpers[0] if self._helpers else oracle)
+        if not self._helpers:
+            self.first.exception()
         self._starting: list[Future[Any]] = [self._threads.submit(self._start, helper) for helper in self._helpers]
 
     def __enter__(self) -> Pool:
@@ -44,11 +51,19 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None:
-        """Close the helpers and wait for the first oracle; after an error, close that too."""
+        """Close the helpers and wait for the first oracle; after an error, close that too.
+
+        The process of a helper that has nothing to do is left to the first oracle, for the helper of the next pool.
+        """
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for oracle in [*self._helpers, *([self._oracle] if error is not None else [])]:
-            oracle.close()
+        idle = self._idle() if error is None else []
+        for helper in self._helpers:
+            if helper in idle:
+                self._oracle.take_over(helper)
+            helper.close()
+        if error is not None:
+            self._oracle.close()
         self._threads.shutdown(wait=True)
 
     def expect(self, questions: Iterable[Question]) -> None:
@@ -83,6 +98,16 @@ class Pool:
             self._begun[question] = self._threads.submit(self.alone, lambda oracle: self._asked(oracle, question))
         return self._begun[question]
 
+    def _idle(self) -> list[Oracle]:
+        """Return the oracles that nobody uses; a closed pool gives them nothing more to do."""
+        found: list[Oracle] = []
+        with contextlib.suppress(Empty):
+            while True:
+                found.append(self._free.get_nowait())
+        for oracle in found:
+            self._free.put(oracle)
+        return found
+
     def _asked(self, oracle: Oracle, question: Question) -> Verdict:
         if self._closed:
             raise RuntimeError("the pool is closed")
@@ -90,6 +115,8 @@ class Pool:
 
     def _start(self, helper: Oracle) -> None:
         """Start a helper in the background; one that can't start is left out."""
+        if helper is self._helpers[0]:
+            self.first.exception()
         with contextlib.suppress(TorchbisectError):
             helper.start()
             self._free.put(helper)

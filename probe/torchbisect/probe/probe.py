@@ -28,7 +28,7 @@ from torchbisect.probe.judge.slowness import Bounds, repeated_slowness
 from torchbisect.probe.known_answers import rate_from_json, verdict_from_json
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import repro_identity, siblings
-from torchbisect.probe.oracle import Question
+from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.plain_processes import PlainProcesses, ProcessTrust
 from torchbisect.probe.spare_agent import SpareAgent
 
@@ -135,10 +135,20 @@ class Probe:
             agent.close()
 
     def clone(self) -> Probe:
-        """Return a probe with the same journal for another thread; if either distrusts warm processes, both do."""
+        """Return a probe with the same journal for another thread; if either distrusts warm processes, both do.
+
+        The first clone has the fresh process that was prepared, and answers with that once it is not fresh any more.
+        """
         other = Probe(self.environment, self.journal, self.options, notify=self._notify)
-        other._trust, other._sanity, other._agent = self._trust, self._sanity, self._spare.take_used()
+        other._trust, other._sanity = self._trust, self._sanity
+        other._spare, self._spare = self._spare, other._spare
         return other
+
+    def take_over(self, clone: Oracle) -> None:
+        """Keep the agent of a clone; see ``Oracle``."""
+        if isinstance(clone, Probe) and clone._agent is not None:
+            self._spare.keep(clone._agent)
+            clone._agent = None
 
     def prepare_fresh_process(self) -> None:
         """Start a fresh process in the background, for a question that will need one soon."""
@@ -225,7 +235,7 @@ class Probe:
             return known
         started = time.monotonic()
         verdict, transient = self._ask_repeatedly(question)
-        verdict = Verdict(verdict.answer, verdict.reason, verdict.detail, round(time.monotonic() - started, 3))
+        verdict = replace(verdict, seconds=round(time.monotonic() - started, 3))
         if not transient:
             verdict = self._checked_now_and_then(verdict, question)
             self.journal.put(key, {**asdict(verdict), "answer": str(verdict.answer)})
@@ -283,7 +293,7 @@ class Probe:
 
     def _started_agent(self) -> Agent:
         if self._agent is None:
-            self._agent = Agent(self.environment, self.limits)
+            self._agent = self._spare.take_used() or Agent(self.environment, self.limits)
         elif self._trust.fresh_only:
             self._agent.close()  # its next question starts it anew
         return self._agent
@@ -347,7 +357,7 @@ class Probe:
         if found is None:
             return Verdict(Answer.NONE, detail=self.pass_summary), False
         if found.includes(signature, strictness):
-            return Verdict(Answer.SAME, detail=found.summary), False
+            return Verdict(Answer.SAME, detail=found.summary, place=found.place), False
         detail = f"{found.summary} [{explain(signature, found.signature, strictness)}]"
         return Verdict(Answer.OTHER, str(found.kind), detail), False
 

@@ -10,11 +10,11 @@ from torchbisect.core.trace import Trace
 from torchbisect.probe.agent_client import Agent, AgentFailed, ToolAnswer
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.limits import Limits
-from torchbisect.probe.oracle import Question
+from torchbisect.probe.oracle import Oracle, Question
 
 DEFAULT_TIMEOUT = 1800.0
 """Seconds that a run of the user's own may take."""
-NOTHING_TRACED = Trace(frozenset(), (), ())
+NOTHING_TRACED = Trace((), ())
 
 
 class SeparateRuns:
@@ -33,6 +33,9 @@ class SeparateRuns:
 
     def start(self, expected: Question | None = None) -> None:
         """Do nothing: each run is a process of its own."""
+
+    def take_over(self, clone: Oracle) -> None:
+        """Do nothing: no process outlives its run."""
 
     def prepare_fresh_process(self) -> None:
         """Do nothing: each run is a process of its own."""

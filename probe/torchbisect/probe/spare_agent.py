@@ -44,6 +44,10 @@ class SpareAgent:
         except BaseException:
             agent.close()
             raise
+        self.keep(agent)
+
+    def keep(self, agent: Agent) -> None:
+        """Keep an agent that is not fresh, in the place of the one before it."""
         self._end_used()
         self._used = agent
 

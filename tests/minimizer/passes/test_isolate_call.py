@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pass_runner import after
 
 from torchbisect.core.trace import Argument, Call, Trace, Value
@@ -355,3 +356,38 @@ torch.compile(run)(torch.ones(3), [scale, keep])
     )
     text = after("isolate_call", program, "relu", "compile", trace=Trace(calls, ()))
     assert text.endswith("torch.compile(keep)(torch.ones(3))")
+
+
+@pytest.mark.parametrize(
+    ("place", "left"),
+    [
+        ("call 1 output[0]", "torch.compile(step)(torch.ones(1), 1)"),
+        ("backward 2 w.grad", "out = torch.compile(step)(torch.ones(1), 2)\nout['loss'].sum().backward()"),
+        ("the script's end", "torch.compile(step)(torch.ones(1), 0)"),
+    ],
+)
+def test_the_call_at_which_the_mismatch_was_seen_is_tried_first(place: str, left: str) -> None:
+    program = """
+import torch
+def step(x, number):
+    return {"loss": x * number}
+for number in range(4):
+    torch.compile(step)(torch.ones(1, requires_grad=True), number)["loss"].backward()
+"""
+    calls = tuple(
+        Call(
+            number,
+            None,
+            "step",
+            3,
+            (Argument("x", "torch.ones(1)", True), Argument("number", str(number), True)),
+            None,
+            None,
+            True,
+            True,
+            0.1,
+            differentiable=("['loss']",),
+        )
+        for number in range(4)
+    )
+    assert after("isolate_call", program, "compile", trace=Trace(calls, ()), place=place).endswith(left)

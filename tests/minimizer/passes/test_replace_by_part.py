@@ -17,6 +17,7 @@ from pass_runner import after
             ["keep", "other"],
             "keep(0, 1, 3)\nother(0)",
         ),
+        ("replace_by_part.blocks", "if keep(x):\n    pass\nelse:\n    f()", ["keep", "f"], "keep(x)\nf()"),
         ("replace_by_part.expressions", "keep(torch.relu(x.view(2) @ w) + 1)", ["keep", "w"], "keep(w)"),
         ("replace_by_part.expressions", "keep(x * torch.relu(y))", ["keep", "x *"], "keep(x * 2)"),
         ("replace_by_part.expressions", "keep(torch.relu(y) - x)", ["keep", "x -"], "keep(x - 2)"),

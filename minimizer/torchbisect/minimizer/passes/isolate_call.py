@@ -21,22 +21,24 @@ a frame without any. The script stays as it is when the bug needs what surrounds
 from __future__ import annotations
 
 import ast
-import builtins
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from torchbisect.core.trace import Call, Trace
 from torchbisect.minimizer.callees import Callee, callees
+from torchbisect.minimizer.global_statements import global_statements
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied, tidy
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
 from torchbisect.minimizer.syntax.registries import registered
-from torchbisect.minimizer.syntax.scope import bound_names, calls_python
+from torchbisect.minimizer.syntax.scope import calls_python
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
 from torchbisect.minimizer.unused import recorded_attributes, without_unused
 
-MOST_QUESTIONS = 24
+MOST_QUESTIONS = 16
 """The most questions that one run of this pass asks."""
 MOST_OTHER_ROOTS = 3
 """The most calls of what is compiled that are tried after the first one of each function, with other arguments."""
@@ -47,10 +49,10 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     if search.trace is None:
         return
     tree, trace, last = search.tree, search.trace, len(search.interestingness.requested) + MOST_QUESTIONS
-    options = _compile_options(tree, backend)
+    options, place = _compile_options(tree, backend), search.interestingness.place
 
     def shows(call: Call, *, outermost: bool = True) -> bool:
-        for candidate in scripts_with_call(tree, call, trace, options):
+        for candidate in scripts_with_call(tree, call, trace, options, place):
             # What shows the mismatch without a backward pass needs none further inside either.
             if not outermost and not backward and _has_backward(candidate):
                 continue
@@ -59,15 +61,27 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
         return False
 
     calls, backward = calls_to_try(trace), True
+    named = _roots_of(trace, place)
     roots = [call for call in calls if call.root]
-    roots += _other_roots(trace, roots)
-    inner = next((call for call in [*roots, *_with_values(roots)] if shows(call)), None)
+    roots = [call for call in [*roots, *_other_roots(trace, roots)] if call not in named]
+    inner = next((call for call in [*named, *_with_values(named), *roots, *_with_values(roots)] if shows(call)), None)
     if inner is None:
         any(shows(call) for call in calls)
     backward = _has_backward(search.tree)
     while inner is not None:
         inside = [call for call in _calls_inside(trace, inner) if call in calls]
         inner = next((call for call in inside if shows(call, outermost=False)), None)
+
+
+def _roots_of(trace: Trace, place: str) -> list[Call]:
+    """Return the call of what is compiled at which the mismatch was seen, if the place names it and it was recorded.
+
+    A backward pass is taken for the one of the call with the same number.
+    """
+    number = re.match(r"(?:call|backward) (\d+) ", place)
+    compiled = {call.number for call in trace.calls if call.compiled}
+    outermost = [call for call in trace.calls if call.root and call.parent not in compiled]
+    return outermost[int(number[1]) :][:1] if number else []
 
 
 def _other_roots(trace: Trace, tried: list[Call]) -> list[Call]:
@@ -155,17 +169,21 @@ def calls_to_try(trace: Trace) -> list[Call]:
     return inside + around
 
 
-def scripts_with_call(tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword]) -> Iterator[ast.Module]:
+def scripts_with_call(
+    tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword], place: str = ""
+) -> Iterator[ast.Module]:
     """Return scripts that make the call directly: as it is, then followed by a backward pass.
 
-    A function without an operation of torch is compiled beside one. Alone it would not be compiled at all, and the
-    interpreter would do what it does to Python's own objects.
+    Where the mismatch was seen tells which of the two it needs. A function without an operation of torch is compiled
+    beside one. Alone it would not be compiled at all, and the interpreter would do what it does to Python's own
+    objects.
     """
     if any(argument.text is None for argument in call.arguments):
         return
     given = _arguments(call, _compiled_objects(trace), options)
+    endings = _Endings.of(tree, call, place)
     for callee in callees(tree, call, trace):
-        yield from _scripts_with_callee(tree, call, callee, *given, options)
+        yield from _scripts_with_callee(tree, call, callee, *given, options, endings)
 
 
 def _scripts_with_callee(
@@ -175,6 +193,7 @@ def _scripts_with_callee(
     args: list[ast.expr],
     keywords: list[ast.keyword],
     options: list[ast.keyword],
+    endings: _Endings,
 ) -> Iterator[ast.Module]:
     """Return the scripts that make the call in one way, after the definitions that it needs."""
     called, definitions, args = callee.called, callee.definitions, [*callee.first, *args]
@@ -185,8 +204,8 @@ def _scripts_with_callee(
     shared, args, keywords = _assigned_first(args, keywords)
     value = _compile(called, options) if call.compiled else called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
-    preamble = [*_global_statements(tree), *definitions, *shared]
-    for ending in _endings(invocation, call.compiled and _uses_gradients(tree), call.raised):
+    preamble = [*global_statements(tree), *definitions, *shared]
+    for ending in endings.after(invocation):
         whole = ast.Module(body=[*preamble, *ending], type_ignores=[])
         plain = with_imports(without_unused(tidy(copied(whole))))
         tables = [Edit.remove(decorator) for _, decorator in registered(plain)]
@@ -291,96 +310,39 @@ def _compile(value: ast.expr, options: list[ast.keyword]) -> ast.expr:
     return ast.Call(func=func, args=[value], keywords=options)
 
 
-def _global_statements(tree: ast.Module) -> list[ast.stmt]:
-    """Return imports, definitions, plain global values, and statements anywhere that set global state of torch."""
-    found: list[ast.stmt] = []
-    torch_names = TorchNames.of(tree)
-    for statement in tree.body:
-        if isinstance(statement, (ast.Import, ast.ImportFrom, *Function, ast.ClassDef)):
-            found.append(_without_compile(statement, torch_names))
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and not _runs_script_function(
-            tree, statement, torch_names
-        ):
-            found.append(statement)
-    settings = [node for node in walk(tree) if isinstance(node, ast.stmt) and _sets_global_state(node)]
-    torch_settings: dict[str, ast.stmt] = {}
-    for node in settings:
-        key = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ast.unparse(node)
-        torch_settings.setdefault(key, node)
-    imports = [alias for item in found if isinstance(item, ast.Import) for alias in item.names]
-    if not any((alias.asname or alias.name) == "torch" for alias in imports):
-        found.insert(0, ast.Import(names=[ast.alias(name="torch")]))
-    return _with_bound_names(found + [item for item in torch_settings.values() if item not in found])
+@dataclass(frozen=True)
+class _Endings:
+    """What a script does with a call, at its end.
 
+    Attributes:
+        raised: the exception that the call raises, which is caught.
+        plain: the call alone may show the mismatch.
+        differentiable: what follows the result to give the tensors at which a backward pass may begin.
+    """
 
-def _with_bound_names(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """Drop statements whose names are not bound: a setting inside a function may read a local name."""
-    while True:
-        bound = bound_names(statements) | set(dir(builtins))
-        kept = [
-            item
-            for item in statements
-            if isinstance(item, (*Function, ast.ClassDef)) or _names_read(item) <= bound | bound_names([item])
-        ]
-        if len(kept) == len(statements):
-            return kept
-        statements = kept
+    raised: str
+    plain: bool
+    differentiable: tuple[str, ...]
 
+    @classmethod
+    def of(cls, tree: ast.Module, call: Call, place: str) -> _Endings:
+        """Return the endings that can show a mismatch at a place; all of them if the place is not known."""
+        backward = call.compiled and _uses_gradients(tree) and not place.startswith("call ")
+        return cls(call.raised, not (backward and place.startswith("backward ")), call.differentiable * backward)
 
-def _names_read(statement: ast.stmt) -> set[str]:
-    own = {node.id for node in walk(statement) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    own |= {node.arg for node in walk(statement) if isinstance(node, ast.arg)}
-    return {node.id for node in walk(statement) if isinstance(node, ast.Name)} - own
-
-
-def _without_compile(node: ast.stmt, torch_names: TorchNames) -> ast.stmt:
-    """Return a definition without the decorators that compile it."""
-    if isinstance(node, Function) and any(map(torch_names.mentions_compile, node.decorator_list)):
-        new = copied(node)
-        new.decorator_list = [item for item in node.decorator_list if not torch_names.mentions_compile(item)]
-        return new
-    return node
-
-
-def _runs_script_function(tree: ast.Module, statement: ast.stmt, torch_names: TorchNames) -> bool:
-    """Tell whether a statement names one of the script's functions or compiles something."""
-    functions = {node.name for node in tree.body if isinstance(node, Function)}
-    return torch_names.mentions_compile(statement) or any(
-        isinstance(node, ast.Name) and node.id in functions for node in walk(statement)
-    )
-
-
-def _sets_global_state(node: ast.stmt) -> bool:
-    """Tell whether a statement sets global state: ``torch._dynamo.config.x = True``, ``torch.set_default_dtype()``."""
-    if isinstance(node, ast.Assign):
-        target = ast.unparse(node.targets[0])
-        return (
-            target.startswith("torch.")
-            and isinstance(node.value, ast.Constant)
-            and node.value.value not in (False, None)
-        )
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        return ast.unparse(node.value.func).startswith(("torch.set_", "torch.backends.", "torch.use_"))
-    return False
-
-
-def _endings(invocation: ast.expr, gradients: bool, raised: str) -> Iterator[list[ast.stmt]]:
-    """Return statements that make the call: with what it raises caught, or followed by a backward pass."""
-    if raised:
-        caught = ast.ExceptHandler(type=ast.Name(id=raised, ctx=ast.Load()), name=None, body=[ast.Pass()])
-        yield [ast.Try(body=[ast.Expr(invocation)], handlers=[caught], orelse=[], finalbody=[])]
-        return
-    yield [ast.Expr(invocation)]
-    if gradients:
-        yield [ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation), *_backward("out")]
-        yield [ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation), *_backward("out[0]")]
+    def after(self, invocation: ast.expr) -> Iterator[list[ast.stmt]]:
+        """Return statements that make the call: with what it raises caught, or followed by a backward pass."""
+        if self.raised:
+            caught = ast.ExceptHandler(type=ast.Name(id=self.raised, ctx=ast.Load()), name=None, body=[ast.Pass()])
+            yield [ast.Try(body=[ast.Expr(invocation)], handlers=[caught], orelse=[], finalbody=[])]
+            return
+        if self.plain:
+            yield [ast.Expr(invocation)]
+        for path in self.differentiable:
+            out = ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation)
+            yield [out, *ast.parse(f"out{path}.sum().backward()").body]
 
 
 def _has_backward(tree: ast.Module) -> bool:
     """Tell whether the last statement of a script is a backward pass."""
     return ast.unparse(tree.body[-1]).endswith(".backward()")
-
-
-def _backward(name: str) -> list[ast.stmt]:
-    """Return the statement that sums an output and calls ``backward``."""
-    return ast.parse(f"{name}.sum().backward()").body

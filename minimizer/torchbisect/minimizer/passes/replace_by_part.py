@@ -161,6 +161,8 @@ def _replacements(node: ast.AST) -> Iterator[Replacement]:
                 yield type(node)(items=kept, body=node.body)
     elif isinstance(node, ast.If):
         yield list(node.body)
+        if all(isinstance(item, ast.Pass) for item in node.body):
+            yield [ast.Expr(node.test), *node.orelse]
         if node.orelse:
             yield list(node.orelse)
             yield ast.If(test=node.test, body=node.body, orelse=[])

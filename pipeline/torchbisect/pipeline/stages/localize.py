@@ -13,7 +13,7 @@ from torchbisect.core.version import __version__
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.observe import Observed, count_runs
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.localize.backends import LADDER, Localization, localize
+from torchbisect.probe.localize.backends import LADDER, Localization, cheapest_settings, localize
 from torchbisect.probe.localize.compiler_bisector import PassFound, read_pass
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
@@ -51,8 +51,14 @@ def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: 
         return Localized(observed, Settings())
     if mismatch.kind is MismatchKind.HANG:
         return _localize_hang(session, oracle, repro, observed, mismatch)
-    found = localize(oracle, repro, mismatch, session.display.status, try_flags=oracle.runs_are_cheap)
-    counted = count_runs(session, oracle, repro, observed, found.settings)
+    settings = cheapest_settings(oracle, repro, mismatch, session.display.status)
+    question = Question(repro, mismatch.signature, settings)
+    with Pool(oracle, session.options.candidates, lambda helper: helper.fresh_process_agrees(question)) as pool:
+        found = localize(
+            pool, repro, mismatch, session.display.status, try_flags=oracle.runs_are_cheap, expect=pool.expect
+        )
+        agrees = pool.first.result()
+    counted = count_runs(session, oracle, repro, observed, settings, agrees=agrees)
     if counted.verdict == "flaky":
         # The cheapest settings may be to blame, or the warm processes, which are not asked from here on.
         counted = count_runs(session, oracle, repro, observed, Settings())
@@ -72,8 +78,8 @@ def _localize_hang(session: Session, oracle: Oracle, repro: Repro, observed: Obs
         agrees = threads.submit(fresh.fresh_process_agrees, Question(repro, mismatch.signature))
         found = localize(pool, repro, mismatch, session.display.status, try_flags=False, expect=pool.expect)
         session.display.status("running it in a fresh process, to see if every run shows it")
-        agrees.result()
-    counted = count_runs(session, oracle, repro, observed, Settings())
+        agreed = agrees.result()
+    counted = count_runs(session, oracle, repro, observed, Settings(), agrees=agreed)
     if counted.verdict == "flaky":
         return Localized(counted, Settings())
     return _shown(session, Localized(counted, found.settings, found))

@@ -103,11 +103,22 @@ def observe(session: Session, oracle: Oracle, repro: Repro) -> Observed:
     return observed
 
 
-def count_runs(session: Session, oracle: Oracle, repro: Repro, observed: Observed, settings: Settings) -> Observed:
+def count_runs(
+    session: Session,
+    oracle: Oracle,
+    repro: Repro,
+    observed: Observed,
+    settings: Settings,
+    *,
+    agrees: bool | None = None,
+) -> Observed:
     """Check that every run shows a mismatch, and a fresh process as well as a warm one.
 
     Return the observation with its runs counted, or with the verdict ``flaky``; unchanged if it is no certain mismatch.
-    ``settings`` are those on which runs cost least.
+
+    Args:
+        settings: those on which runs cost least.
+        agrees: a fresh process shows it too; ``None`` to ask one.
     """
     mismatch = observed.certain_mismatch
     if mismatch is None:
@@ -126,7 +137,7 @@ def count_runs(session: Session, oracle: Oracle, repro: Repro, observed: Observe
     if shown < runs:
         reason = f"flaky: {shown} of {runs} runs showed it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=reason, runs=runs, shown=shown)
-    if not oracle.fresh_process_agrees(question):
+    if not (oracle.fresh_process_agrees(question) if agrees is None else agrees):
         reason = f"flaky: a fresh process does not show it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=reason, runs=runs + 1, shown=shown)
     return replace(observed, runs=runs, shown=shown)

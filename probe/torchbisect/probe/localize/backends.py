@@ -102,6 +102,13 @@ def localize(
     return _Localizer(probe, repro, mismatch, on_progress, expect).run(try_flags)
 
 
+def cheapest_settings(
+    probe: Answering, repro: Repro, mismatch: Mismatch, on_progress: Callable[[str], None] = lambda text: None
+) -> Settings:
+    """Find the settings of ``Localization.settings`` alone, by the first of the questions of ``localize``."""
+    return _Localizer(probe, repro, mismatch, on_progress).cheapest_settings()
+
+
 class _Localizer:
     """Asks the questions of a localization, one after the other."""
 
@@ -111,7 +118,7 @@ class _Localizer:
         repro: Repro,
         mismatch: Mismatch,
         on_progress: Callable[[str], None],
-        expect: Callable[[Iterable[Question]], None],
+        expect: Callable[[Iterable[Question]], None] = lambda questions: None,
     ) -> None:
         self._probe = probe
         self._repro = repro
@@ -121,10 +128,12 @@ class _Localizer:
         self._table: list[SettingsAnswer] = []
 
     def run(self, try_flags: bool) -> Localization:
+        settings = self.cheapest_settings()
+        backend = settings.backend
         if self._only_exports():
-            return self._exported()
-        backend = self._first_backend()
-        settings = Settings(backend=backend)
+            exporting = backend == "eager" or not self._table
+            component = "inductor" if backend == "inductor" else "export" if exporting else None
+            return Localization(backend, component, settings, (), tuple(self._table))
         component = _COMPONENTS.get(backend or "")
         fixed_by: list[str] = []
         self._expect(self._question(replace(settings, dynamic=dynamic)) for dynamic in (False, True))
@@ -148,20 +157,18 @@ class _Localizer:
         source = self._repro.source
         return bool(_EXPORTS.search(source)) and "compile" not in _AHEAD.sub("", source)
 
-    def _exported(self) -> Localization:
-        """Tell exporting from what AOTInductor adds to it; options of ``torch.compile`` change neither."""
-        if _AHEAD.search(self._repro.source) is None:
-            return Localization(None, "export", Settings())
-        backend = next((name for name in ("eager", "inductor") if self._ask(Settings(backend=name)).same), None)
-        component = {"eager": "export", "inductor": "inductor"}.get(backend or "")
-        return Localization(backend, component, Settings(backend=backend), (), tuple(self._table))
+    def cheapest_settings(self) -> Settings:
+        """Return the first rung of the ladder that shows the mismatch; the script's own settings if none does.
 
-    def _first_backend(self) -> str | None:
-        self._expect(self._question(Settings(backend=backend)) for backend in LADDER)
-        for backend in LADDER:
-            if self._ask(Settings(backend=backend)).same:
-                return backend
-        return None
+        A script that only exports has two rungs, exporting and what AOTInductor adds to it, or else none: options of
+        ``torch.compile`` change neither.
+        """
+        ladder: Sequence[str] = LADDER
+        if self._only_exports():
+            ladder = () if _AHEAD.search(self._repro.source) is None else ("eager", "inductor")
+        self._expect(self._question(Settings(backend=backend)) for backend in ladder)
+        backend = next((backend for backend in ladder if self._ask(Settings(backend=backend)).same), None)
+        return Settings(backend=backend)
 
     def _uses_compiled_autograd(self) -> bool:
         """Return True if the script or the mismatch mentions compiled autograd, which is off by default."""
@@ -193,6 +200,7 @@ class _Localizer:
         pending: list[Sequence[Flag]] = [tuple(flags)]
         while pending and asked < _MOST_FLAG_QUESTIONS and seconds < _FLAG_SECONDS:
             group = pending.pop(0)
+            self._expect(self._question(replace(settings, knobs=tuple(other))) for other in pending)
             verdict = self._ask_flags(settings, group)
             asked, seconds = asked + 1, seconds + verdict.seconds
             if verdict.same:

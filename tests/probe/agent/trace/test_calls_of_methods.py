@@ -39,6 +39,24 @@ def scaled(factor):
         return x * factor
     return scale
 
+def numbers(count, *, start=0):
+    yield from range(start, start + count)
+
+class Queue:
+    def __init__(self, first, second):
+        self.waiting = [*first, *second]
+    def pairs(self, by):
+        yield from zip(self.waiting[::by], self.waiting[1::by])
+
+queue = Queue(numbers(2), numbers(3, start=5))
+
+def served(queue, pairs, begun, weight):
+    return [{"none": None, "loss": weight * len(queue.waiting)}]
+
+begun = numbers(3)
+next(begun)
+served(queue, queue.pairs(2), begun, torch.ones(2, requires_grad=True))
+
 class History(torch.nn.Module):
     limit = 8
 
@@ -110,6 +128,20 @@ def test_what_a_function_defines_and_returns_is_written_as_the_call_that_made_it
     assert act == "scaled(3)"
     (applied,) = (call for call in trace.calls if call.function.endswith("Clip.apply"))
     assert applied.owner_text == "clip(1.5, below=False)(2.0)"
+
+
+def test_a_generator_that_has_not_begun_is_written_as_the_call_that_made_it(trace: Trace) -> None:
+    (call,) = (call for call in trace.calls if call.function == "served")
+    queue, pairs, begun, _ = (item.text for item in call.arguments)
+    assert queue == "Queue(numbers(2, start=0), numbers(3, start=5))"
+    assert pairs == f"{queue}.pairs(2)"
+    assert begun is None
+
+
+def test_a_trace_has_the_way_to_the_tensor_at_which_a_backward_pass_begins(trace: Trace) -> None:
+    (served,) = (call for call in trace.calls if call.function == "served")
+    assert served.differentiable == ("[0]['loss']",)
+    assert {call.differentiable for call in trace.calls if call.function == "History.put"} == {()}
 
 
 def test_what_a_class_of_the_script_raises_does_not_end_the_trace(probe: Probe) -> None:

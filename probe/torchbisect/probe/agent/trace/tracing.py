@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 import torch
 
 from .attribute_reads import AttributeReads, attributes_of
+from .differentiable import differentiable_paths
 from .expression_values import ExpressionValues
 from .loop_iterations import LoopIterations
 from .shared_storage import with_shared_storage
@@ -175,7 +176,7 @@ class Tracer:
                     self._record_assignment(frame, name, last[0], None)
                     self._note_made(frame, argument)
                 if is_recorded:
-                    self._end_calls_through(frame, raised[0])
+                    self._end_calls_through(frame, raised[0], argument)
             return follow
 
         return follow
@@ -257,13 +258,17 @@ class Tracer:
                 found[-1]["by_value"] = exact.text if exact is not None and exact.text != text.text else None
         return found
 
-    def _end_calls_through(self, frame: Any, raised: str) -> None:
+    def _end_calls_through(self, frame: Any, raised: str, result: Any) -> None:
         if not any(held is frame for held, _, _ in self._open_calls):
             return  # it could not be recorded
         while self._open_calls:
             found = self._open_calls[-1][0] is frame
+            number = self._open_calls[-1][1]
             self._end_call(raised)
             if found:
+                if number is not None:
+                    with _ignored_errors:
+                        self._calls[number]["differentiable"] = differentiable_paths(result)
                 return
 
     def _end_call(self, raised: str) -> None:

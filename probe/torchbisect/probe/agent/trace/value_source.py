@@ -21,6 +21,7 @@ MAX_LENGTH = 400
 MAX_LENGTH_BY_VALUE = 4000
 MAX_ITEMS = 40
 MAX_DEPTH = 6
+_VARIABLE_ARGUMENTS = 0x04 | 0x08  # CO_VARARGS, CO_VARKEYWORDS
 
 
 class Expression(NamedTuple):
@@ -101,6 +102,8 @@ class ExpressionWriter:
             return self._module(value)
         if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
             return self._definition(value)
+        if isinstance(value, types.GeneratorType):
+            return self._generator(value, depth)
         return self._container(value, depth) or self._object(value, depth)
 
     def _container(self, value: Any, depth: int) -> Optional[Expression]:
@@ -141,6 +144,33 @@ class ExpressionWriter:
             owner = self._name_of(type(value)) or "collections.deque"
             return Expression("{}([{}]{})".format(owner, inner.text, bound), inner.exact) if inner else None
         return None
+
+    def _generator(self, value: Any, depth: int) -> Optional[Expression]:
+        """Return the call that made a generator of the script, if that has not begun."""
+        code: Any = value.gi_code
+        state = inspect.getgeneratorstate(value)
+        if state != inspect.GEN_CREATED or value.gi_frame is None or code.co_flags & _VARIABLE_ARGUMENTS:
+            return None
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        given = [value.gi_frame.f_locals[name] for name in names]
+        function: Any = self._namespace.get(code.co_name)
+        owner = ""
+        if given and code.co_name in vars(type(given[0])):
+            made = self._write(given[0], depth + 1)
+            if made is None:
+                return None
+            function, owner, given, names = getattr(type(given[0]), code.co_name), made.text + ".", given[1:], names[1:]
+        if getattr(function, "__code__", None) != code:
+            return None
+        texts = self._items(given, depth, "\0")
+        if texts is None:
+            return None
+        first_by_name = len(given) - code.co_kwonlyargcount
+        written = [
+            "{}={}".format(name, text) if place >= first_by_name else text
+            for place, (name, text) in enumerate(zip(names, texts.text.split("\0")))
+        ]
+        return Expression("{}{}({})".format(owner, code.co_name, ", ".join(written)), False)
 
     def _is_own_dictionary(self, value: Any) -> bool:
         """Return True for an object of a class of the script that is made as a dictionary is, with nothing beside."""
