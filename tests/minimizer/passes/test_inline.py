@@ -29,6 +29,14 @@ from pass_runner import after
             "def h(b):\n    if b:\n        if b:\n            return 1\n        keep(b)\n        return\n    g()",
         ),
         ("def f(a):\n    if a:\n        return 1\n    keep(a)\nh = f(b)", ["keep"], "h = f(b)"),
+        (
+            "class A:\n    def room(self, n):\n        return n - self.held\nwhile keep(a.room(3)):\n    g(a)",
+            ["keep", "while"],
+            "while keep(3 - a.held):\n    g(a)",
+        ),
+        ("def f(a):\n    return a + 1\nkeep([f(x) for x in b])", ["keep", "for"], "keep([x + 1 for x in b])"),
+        ("def f(a):\n    g()\n    return a\nwhile f(b):\n    keep()", ["keep", "while"], "while f(b):"),
+        ("def f(a):\n    return a + 1\nwhile f(g()):\n    keep()", ["keep", "while"], "while f(g()):"),
     ],
 )
 def test_a_function_gives_way_to_its_body(program: str, words: list[str], left: str) -> None:

@@ -9,8 +9,9 @@ Before and after::
 
 Helpers, factories and ``main`` structure a program, and a bug rarely needs them. Once they are inlined, deletion and
 substitution see one straight line. Arguments that are names or constants are written in place, others are assigned
-first. Local names that would clash get a number. A method's name has to be unique in the script, because the text does
-not tell whose object it is called on.
+first. Local names that would clash get a number. In a loop's condition, a lambda or a comprehension no statement may
+stand, so only a function of one expression is written there. A method's name has to be unique in the script, because
+the text does not tell whose object it is called on.
 
 Inlining may make the script larger at first, so each step may be finished by another pass before it is judged.
 Functions that are called in several places stay, and those that return early, unless the caller returns what they
@@ -112,12 +113,19 @@ def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
 
 @dataclass(frozen=True)
 class _CallSite:
-    """The only call of a function: its statement, the scope around it, and the object of a method call."""
+    """The only call of a function.
+
+    Attributes:
+        statement, scope: the statement and the scope around it.
+        owner: the object of a method call.
+        repeated: it is evaluated more than once, as in a loop's condition, so that no statement may stand before it.
+    """
 
     call: ast.Call
     statement: ast.stmt
     scope: ast.AST
     owner: ast.expr | None = None
+    repeated: bool = False
 
 
 def _call_site(tree: ast.Module, function: ast.FunctionDef) -> _CallSite | None:
@@ -134,18 +142,21 @@ def _call_site(tree: ast.Module, function: ast.FunctionDef) -> _CallSite | None:
         return None
     owner = named[0].value if isinstance(named[0], ast.Attribute) else None
     node: ast.AST = call
+    repeated = False
     while not isinstance(node, ast.stmt):
-        if isinstance(node, (ast.Lambda, *Comprehension)):
-            return None
+        repeated |= isinstance(node, (ast.Lambda, *Comprehension))
         node = above[id(node)]
-    if isinstance(node, (ast.While, *Function, ast.ClassDef)):
+    repeated |= isinstance(node, ast.While)
+    if isinstance(node, (*Function, ast.ClassDef)) or (repeated and not isinstance(function.body[0], ast.Return)):
         return None
     if not _returns_only_at_end(function) and not _returns_call(node, call):
         return None
     scope: ast.AST = node
     while not isinstance(scope, (ast.Module, *Function, ast.ClassDef)):
         scope = above[id(scope)]
-    return None if scope is function or isinstance(scope, ast.ClassDef) else _CallSite(call, node, scope, owner)
+    return (
+        None if scope is function or isinstance(scope, ast.ClassDef) else _CallSite(call, node, scope, owner, repeated)
+    )
 
 
 def _method_mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.expr]:
@@ -210,6 +221,8 @@ def _inlining_edit(tree: ast.Module, function: ast.FunctionDef, site: _CallSite)
             direct[name] = value
         else:
             before.append(ast.Assign(targets=[ast.Name(id=renames.get(name, name), ctx=ast.Store())], value=value))
+    if site.repeated and before:
+        return None
     body = [substituted(statement, renames, direct) for statement in function.body]
     if _returns_call(site.statement, site.call):
         ended = body and isinstance(body[-1], ast.Return)
