@@ -13,9 +13,11 @@ from torchbisect.minimizer.minimize import minimize
     ("asked", "sizes", "ended"),
     [
         (149, [(0, 1000)], False),
-        (150, [(0, 1000)], True),
-        (150, [(0, 1000), (100, 500), (140, 470)], False),
-        (150, [(0, 1000), (100, 500), (119, 480), (140, 470)], True),
+        (150, [(0, 1000), (10, 90)], True),
+        (150, [(0, 1000)], False),
+        (300, [(0, 1000)], True),
+        (150, [(0, 1000), (100, 90), (140, 80)], False),
+        (150, [(0, 1000), (100, 90), (119, 82), (140, 80)], True),
         (199, [(0, 4000)], False),
         (300, [(0, 4000), (10, 90)], True),
         (150, [], False),
@@ -37,7 +39,7 @@ def test_the_result_of_a_reduction_that_ended_early_is_readable() -> None:
 
     complete = minimize(program, ask)
     assert complete.paid_off
-    early = minimize(program, ask, patience=Patience(questions=10, window=5, share=0.5))
+    early = minimize(program, ask, patience=Patience(questions=10, window=5, share=0.5, readable=1000))
     assert (early.finished, early.paid_off) == (True, False)
     assert 10 <= early.asked < complete.asked
     assert "long_name" not in early.source

@@ -66,16 +66,22 @@ class Patience:
     Attributes:
         questions: never end before so many questions about a script of ``nodes`` nodes; a larger one gets more.
         window, share: the last questions, and the part of the script that they have to remove.
+        readable: the size in nodes of a script that a person reads at a glance; one that is larger gets twice as many
+            questions, because between two rewrites that pay there may be many that do not.
     """
 
     questions: int = 150
     nodes: int = 2000
     window: int = 30
     share: float = 0.05
+    readable: int = 100
 
     def has_ended(self, asked: int, sizes: Sequence[tuple[int, int]]) -> bool:
         """Tell whether to stop; ``sizes`` has the number of questions and of nodes at each success, the first at 0."""
-        if not sizes or asked < self.questions * max(1.0, sizes[0][1] / self.nodes):
+        if not sizes:
+            return False
+        least = self.questions * max(1.0, sizes[0][1] / self.nodes)
+        if asked < (2 * least if sizes[-1][1] > self.readable else least):
             return False
         before = next(nodes for number, nodes in reversed(sizes) if number <= max(0, asked - self.window))
         return sizes[-1][1] > (1 - self.share) * before
