@@ -1,3 +1,4 @@
+# torch: 2.13.0
 import torch
 from torch import nn
 
