@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from answer_table import Table
+from dataclasses import replace
+
+import pytest
+from answer_table import MISMATCH, SIGNATURE, Table
 from table_run import Run
 
 from torchbisect.core.errors import Exit
+from torchbisect.core.verdict import MismatchKind
 
 RELEASES = {"2.5.0": [], "2.6.0": [], "2.7.0": ["one"], "2.8.0": ["one"]}
 TWO_OF_THREE = (True, False, True)
@@ -43,3 +47,11 @@ def test_more_runs_find_a_mismatch_that_the_first_one_did_not_show(run: Run) -> 
     result = run(table, repeat=4, command="check")
     assert result.code == Exit.FLAKY
     assert "run 3 showed a mismatch and 2 before it did not" in result.report["reason"]
+
+
+@pytest.mark.parametrize("kind", [MismatchKind.RAISES, MismatchKind.HANG])
+def test_a_mismatch_that_a_fresh_process_does_not_show_is_flaky(run: Run, kind: MismatchKind) -> None:
+    mismatch = replace(MISMATCH, kind=kind, signature=replace(SIGNATURE, kind=kind))
+    result = run(Table(RELEASES, fresh_agrees=False, mismatch=mismatch), command="check")
+    assert result.code == Exit.FLAKY
+    assert "a fresh process does not show it" in result.report["reason"]

@@ -70,6 +70,8 @@ class Table:
         refused: by the name of a build the reason why it can't be installed.
         backends: the backends that show the mismatch; all if empty.
         pattern: whether single runs show what is wrong, in turn; for scripts that do not fail every time.
+        fresh_agrees: a fresh process shows what a warm one does.
+        mismatch: the one mismatch that there is.
         untestable: the reason why no script is evidence, or ``None``.
         on_question: is called before each answer, and may raise.
         asked: every question, in order.
@@ -81,6 +83,8 @@ class Table:
     refused: Mapping[str, str] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
     pattern: tuple[bool, ...] = (True,)
+    fresh_agrees: bool = True
+    mismatch: Mismatch = MISMATCH
     untestable: Untestable | None = None
     on_question: Callable[[Asked], None] = lambda asked: None
     asked: list[Asked] = field(default_factory=list)
@@ -206,7 +210,7 @@ class TableOracle:
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """The one mismatch that there is."""
-        return MISMATCH if self._kept("observe", repro, settings) else None
+        return self.table.mismatch if self._kept("observe", repro, settings) else None
 
     def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """The same in a fresh process, as the pattern says."""
@@ -233,8 +237,8 @@ class TableOracle:
         return _verdict(self.table.run_once(self.environment.build, question))
 
     def fresh_process_agrees(self, question: Question) -> bool:
-        """Always."""
-        return True
+        """The table's."""
+        return self.table.fresh_agrees
 
     def reproduction_rate(self, question: Question, times: int) -> float:
         """The share of the pattern's runs that show it."""
