@@ -23,7 +23,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from torchbisect.core.trace import Call, Trace
 from torchbisect.minimizer.callees import Callee, callees
@@ -49,10 +48,10 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     if search.trace is None:
         return
     tree, trace, last = search.tree, search.trace, len(search.interestingness.requested) + MOST_QUESTIONS
-    options, place = _compile_options(tree, backend), search.interestingness.place
+    options = _compile_options(tree, backend)
 
     def shows(call: Call, *, outermost: bool = True) -> bool:
-        for candidate in scripts_with_call(tree, call, trace, options, place):
+        for candidate in scripts_with_call(tree, call, trace, options):
             # What shows the mismatch without a backward pass needs none further inside either.
             if not outermost and not backward and _has_backward(candidate):
                 continue
@@ -61,7 +60,7 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
         return False
 
     calls, backward = calls_to_try(trace), True
-    named = _roots_of(trace, place)
+    named = _root_at(trace, search.interestingness.place)
     roots = [call for call in calls if call.root]
     roots = [call for call in [*roots, *_other_roots(trace, roots)] if call not in named]
     inner = next((call for call in [*named, *_with_values(named), *roots, *_with_values(roots)] if shows(call)), None)
@@ -73,7 +72,7 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
         inner = next((call for call in inside if shows(call, outermost=False)), None)
 
 
-def _roots_of(trace: Trace, place: str) -> list[Call]:
+def _root_at(trace: Trace, place: str) -> list[Call]:
     """Return the call of what is compiled at which the mismatch was seen, if the place names it and it was recorded.
 
     A backward pass is taken for the one of the call with the same number.
@@ -169,21 +168,17 @@ def calls_to_try(trace: Trace) -> list[Call]:
     return inside + around
 
 
-def scripts_with_call(
-    tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword], place: str = ""
-) -> Iterator[ast.Module]:
+def scripts_with_call(tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword]) -> Iterator[ast.Module]:
     """Return scripts that make the call directly: as it is, then followed by a backward pass.
 
-    Where the mismatch was seen tells which of the two it needs. A function without an operation of torch is compiled
-    beside one. Alone it would not be compiled at all, and the interpreter would do what it does to Python's own
-    objects.
+    A function without an operation of torch is compiled beside one. Alone it would not be compiled at all, and the
+    interpreter would do what it does to Python's own objects.
     """
     if any(argument.text is None for argument in call.arguments):
         return
     given = _arguments(call, _compiled_objects(trace), options)
-    endings = _Endings.of(tree, call, place)
     for callee in callees(tree, call, trace):
-        yield from _scripts_with_callee(tree, call, callee, *given, options, endings)
+        yield from _scripts_with_callee(tree, call, callee, *given, options)
 
 
 def _scripts_with_callee(
@@ -193,7 +188,6 @@ def _scripts_with_callee(
     args: list[ast.expr],
     keywords: list[ast.keyword],
     options: list[ast.keyword],
-    endings: _Endings,
 ) -> Iterator[ast.Module]:
     """Return the scripts that make the call in one way, after the definitions that it needs."""
     called, definitions, args = callee.called, callee.definitions, [*callee.first, *args]
@@ -205,7 +199,8 @@ def _scripts_with_callee(
     value = _compile(called, options) if call.compiled else called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
     preamble = [*global_statements(tree), *definitions, *shared]
-    for ending in endings.after(invocation):
+    gradients = call.compiled and _uses_gradients(tree)
+    for ending in _endings(invocation, call.raised, call.differentiable if gradients else ()):
         whole = ast.Module(body=[*preamble, *ending], type_ignores=[])
         plain = with_imports(without_unused(tidy(copied(whole))))
         tables = [Edit.remove(decorator) for _, decorator in registered(plain)]
@@ -310,37 +305,19 @@ def _compile(value: ast.expr, options: list[ast.keyword]) -> ast.expr:
     return ast.Call(func=func, args=[value], keywords=options)
 
 
-@dataclass(frozen=True)
-class _Endings:
-    """What a script does with a call, at its end.
+def _endings(invocation: ast.expr, raised: str, differentiable: tuple[str, ...]) -> Iterator[list[ast.stmt]]:
+    """Return statements that make the call: with what it raises caught, or followed by a backward pass.
 
-    Attributes:
-        raised: the exception that the call raises, which is caught.
-        plain: the call alone may show the mismatch.
-        differentiable: what follows the result to give the tensors at which a backward pass may begin.
+    ``differentiable`` is what follows the result to give the tensors at which a backward pass may begin.
     """
-
-    raised: str
-    plain: bool
-    differentiable: tuple[str, ...]
-
-    @classmethod
-    def of(cls, tree: ast.Module, call: Call, place: str) -> _Endings:
-        """Return the endings that can show a mismatch at a place; all of them if the place is not known."""
-        backward = call.compiled and _uses_gradients(tree) and not place.startswith("call ")
-        return cls(call.raised, not (backward and place.startswith("backward ")), call.differentiable * backward)
-
-    def after(self, invocation: ast.expr) -> Iterator[list[ast.stmt]]:
-        """Return statements that make the call: with what it raises caught, or followed by a backward pass."""
-        if self.raised:
-            caught = ast.ExceptHandler(type=ast.Name(id=self.raised, ctx=ast.Load()), name=None, body=[ast.Pass()])
-            yield [ast.Try(body=[ast.Expr(invocation)], handlers=[caught], orelse=[], finalbody=[])]
-            return
-        if self.plain:
-            yield [ast.Expr(invocation)]
-        for path in self.differentiable:
-            out = ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation)
-            yield [out, *ast.parse(f"out{path}.sum().backward()").body]
+    if raised:
+        caught = ast.ExceptHandler(type=ast.Name(id=raised, ctx=ast.Load()), name=None, body=[ast.Pass()])
+        yield [ast.Try(body=[ast.Expr(invocation)], handlers=[caught], orelse=[], finalbody=[])]
+        return
+    yield [ast.Expr(invocation)]
+    for path in differentiable:
+        out = ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation)
+        yield [out, *ast.parse(f"out{path}.sum().backward()").body]
 
 
 def _has_backward(tree: ast.Module) -> bool:

@@ -45,7 +45,12 @@ def read_flag(text: str, flag: str) -> str:
     return f"{text}.{flag}()" if flag in _METHODS else f"{text}.{flag}"
 
 
-_STRUCTURE = {"length": ("len({})",), "keys": ("list({})", "sorted({})", "sorted(vars({}))"), "type": ()}
+_STRUCTURE = {
+    "length": ("len({})",),
+    "keys": ("list({})", "sorted({})", "sorted(vars({}))"),
+    "order of keys": ("list({})",),
+    "type": (),
+}
 """Code that reads the structure of a container, by the word with which the comparison names it."""
 _PATH = re.compile(r"(?:output|return value|gradient)(.*)$")
 _PARAMETER = re.compile(r"\w((?:\.\w+|\[\d+\])+)\.grad$")

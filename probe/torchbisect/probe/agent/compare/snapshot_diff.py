@@ -165,7 +165,9 @@ class SnapshotDiff:
     ) -> None:
         first, second = dict(eager[2]), dict(compiled[2])
         if role is ValueRole.OUTPUT and eager[0] == "D" and list(first) != list(second):
-            self._add_structure(place, "keys", (str(list(first))[:200], str(list(second))[:200]), role)
+            # Another order of the same keys is another bug than keys that are missing.
+            attribute = "order of keys" if set(first) == set(second) else "keys"
+            self._add_structure(place, attribute, (str(list(first))[:200], str(list(second))[:200]), role)
         elif set(first) != set(second):
             self._add_structure(place, "keys", (str(sorted(first))[:200], str(sorted(second))[:200]), role)
         references = dict(reference[2]) if reference is not None else {}
