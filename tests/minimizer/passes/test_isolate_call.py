@@ -392,3 +392,34 @@ for number in range(4):
     )
     words = ("compile", ".backward()") if "backward" in left else ("compile",)
     assert after("isolate_call", program, *words, trace=Trace(calls, ()), place=place).endswith(left)
+
+
+def test_a_call_that_needs_an_earlier_one_is_isolated_with_it() -> None:
+    program = """
+import torch
+def turn(x, lean):
+    return torch.atan2(x * lean, -x)
+def legs():
+    yield from (0.0, 0.5, -0.0)
+for lean in legs():
+    torch.compile(turn)(torch.ones(2), lean)
+"""
+    leans = ("0.0", "0.5", "-0.0")
+    calls = tuple(
+        Call(
+            number,
+            None,
+            "turn",
+            3,
+            (Argument("x", "torch.ones(2)", True), Argument("lean", lean, True)),
+            None,
+            None,
+            True,
+            True,
+            0.1,
+        )
+        for number, lean in enumerate(leans)
+    )
+    text = after("isolate_call", program, " 0.0)", "-0.0)", "compile", trace=Trace(calls, ()), place="call 2 output")
+    made = "compiled = torch.compile(turn)\ncompiled(torch.ones(2), 0.0)\ncompiled(torch.ones(2), -0.0)"
+    assert text.endswith(made)

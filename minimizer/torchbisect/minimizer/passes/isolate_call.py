@@ -10,7 +10,8 @@ Before and after::
 A training script reaches its bug through data loading, configuration, a model of many layers and a loop. The trace
 records every call on that way, with an expression that rebuilds each argument. So one question often removes nine
 tenths of the script. The pass goes down from the compiled root, one call at a time, from the first that shows the
-mismatch alone, or else from one of the last. Where no root does, it tries every call, the innermost first.
+mismatch alone, or else from one of the last. Where no root does, it tries the root that shows it after an earlier call
+of the same function, then every call, the innermost first.
 
 A call alone was not enough in several kinds of scripts, so more is kept or added. Statements that set global state of
 torch (compiler flags, default dtype) are kept. ``callees`` has the ways to call what is a method or a closure. A
@@ -64,6 +65,8 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     roots = [call for call in calls if call.root]
     roots = [call for call in [*roots, *_other_roots(trace, roots)] if call not in named]
     inner = next((call for call in [*named, *_with_values(named), *roots, *_with_values(roots)] if shows(call)), None)
+    if inner is None and any(map(search.attempt, _scripts_with_earlier_call(tree, named, trace, options))):
+        return
     if inner is None:
         any(shows(call) for call in calls)
     backward = _has_backward(search.tree)
@@ -210,6 +213,44 @@ def _scripts_with_callee(
         if not _has_backward(plain) and (kept := recorded_attributes(tree)):
             # The mismatch may be in what a method counts, and only the rest of the script read that.
             yield with_imports(without_unused(tidy(copied(whole)), kept=kept))
+
+
+def _scripts_with_earlier_call(
+    tree: ast.Module, calls: list[Call], trace: Trace, options: list[ast.keyword]
+) -> Iterator[ast.Module]:
+    """Return scripts that make a call of what is compiled after another one of the same function.
+
+    What the first call compiled may be wrong for the second: it takes a guard that is missing, or state that is stale.
+    The first call of all compiled it, and the one just before left its state.
+    """
+    for call in [*calls, *_with_values(calls)]:
+        same = [one for one in trace.calls if one.root and (one.function, one.line) == (call.function, call.line)]
+        earlier = [one for one in same if one.number < call.number]
+        for before in dict.fromkeys((*earlier[:1], *earlier[-1:])):
+            if _inputs(before) != _inputs(call):
+                yield from _scripts_with_two_calls(tree, before, call, trace, options)
+
+
+def _scripts_with_two_calls(
+    tree: ast.Module, before: Call, call: Call, trace: Trace, options: list[ast.keyword]
+) -> Iterator[ast.Module]:
+    if any(argument.text is None for argument in (*before.arguments, *call.arguments)):
+        return
+    for callee in callees(tree, call, trace):
+        definitions, called, first = callee.definitions, callee.called, callee.first
+        arguments = [_arguments(one, set(), options) for one in (before, call)]
+        if not _may_operate_on_tensors(tree, call):
+            wrapper = _with_tensor_operation(called, [*first, *arguments[1][0]], arguments[1][1], all_names(tree))
+            definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
+            first = [expression("torch.ones(1)"), *first]
+        name = fresh_name("compiled", all_names(tree))
+        made = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=_compile(called, options))
+        statements: list[ast.stmt] = [*global_statements(tree), *definitions, made]
+        for args, keywords in arguments:
+            shared, args, keywords = _assigned_first(args, keywords)
+            invocation = ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[*first, *args], keywords=keywords)
+            statements += [*shared, ast.Expr(invocation)]
+        yield with_imports(without_unused(tidy(copied(ast.Module(body=statements, type_ignores=[])))))
 
 
 def _may_operate_on_tensors(tree: ast.Module, call: Call) -> bool:

@@ -28,3 +28,9 @@ def test_arguments_of_one_storage_are_views_of_one_tensor(probe: Probe) -> None:
         "(shared1 := torch.zeros(2, 3)).as_strided((2,), (3,), 0)",
         "shared1",
     ]
+
+
+def test_a_list_that_is_given_twice_is_one_list(probe: Probe) -> None:
+    script = "def add(x, to, seen, table):\n    to.append(x)\nkept, table = [1], {}\nadd(2, kept, kept, table)\n"
+    (call,) = probe.trace(Repro(script)).calls
+    assert [argument.text for argument in call.arguments] == ["2", "(shared0 := [1])", "shared0", "{}"]

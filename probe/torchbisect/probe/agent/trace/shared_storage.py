@@ -1,7 +1,8 @@
-"""Write tensors that share their storage as views of one, so that what changes one changes the others too."""
+"""Write what several arguments share only once, so that what changes one of them changes the others too."""
 
 from __future__ import annotations
 
+import collections
 from typing import Any, Dict, List, Optional, Sequence
 
 import torch
@@ -13,13 +14,17 @@ from .value_source import Expression
 def with_shared_storage(values: Sequence[Any], texts: Sequence[Optional[Expression]]) -> List[Optional[Expression]]:
     """Return the texts, with those of tensors of one storage in terms of the largest, named by ``:=`` at the first.
 
-    A storage of which no tensor is the whole, from its start and without gaps, is left as it is.
+    A container that is given several times is named in the same way. A storage of which no tensor is the whole, from
+    its start and without gaps, is left as it is.
     """
     found = list(texts)
     try:
         with raw_tensor.without_dispatch():
-            for number, places in enumerate(_groups(values)):
+            groups = _groups(values)
+            for number, places in enumerate(groups):
                 _write_group(values, found, places, "shared{}".format(number))
+            for number, places in enumerate(_same_containers(values), len(groups)):
+                _write_container(found, places, "shared{}".format(number))
     except Exception:  # a tensor without storage, or a subclass with its own rules
         return list(texts)
     return found
@@ -34,6 +39,22 @@ def _groups(values: Sequence[Any]) -> List[List[int]]:
             if storage is not None:
                 places.setdefault(storage, []).append(place)
     return [group for group in places.values() if len(group) > 1]
+
+
+def _same_containers(values: Sequence[Any]) -> List[List[int]]:
+    """Return the positions of each container that is there several times."""
+    places: Dict[int, List[int]] = {}
+    for place, value in enumerate(values):
+        if isinstance(value, (list, dict, set, bytearray, collections.deque)):
+            places.setdefault(id(value), []).append(place)
+    return [group for group in places.values() if len(group) > 1]
+
+
+def _write_container(texts: List[Optional[Expression]], places: List[int], name: str) -> None:
+    first = texts[places[0]]
+    if first is not None:
+        for place in places:
+            texts[place] = Expression("({} := {})".format(name, first.text) if place == places[0] else name, False)
 
 
 def _write_group(values: Sequence[Any], texts: List[Optional[Expression]], places: List[int], name: str) -> None:
