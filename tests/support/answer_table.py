@@ -214,7 +214,7 @@ class TableOracle:
 
     def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """The same in a fresh process, as the pattern says."""
-        return MISMATCH if self.table.run_once(self.environment.build, Question(repro, SIGNATURE)) else None
+        return self.table.mismatch if self.table.run_once(self.environment.build, Question(repro, SIGNATURE)) else None
 
     def mismatch_in_plain_process(self, repro: Repro) -> Mismatch | None:
         """None that the other runs do not show."""
@@ -257,7 +257,7 @@ class TableOracle:
         return ToolAnswer(f"PyTorch version: {self.environment.build}\n" if name == "collect-env" else None)
 
     def trace(self, repro: Repro) -> Trace:
-        """An empty trace: nothing is known of any line."""
+        """An empty trace: nothing is known of any call."""
         return Trace((), ())
 
     def _kept(self, what: str, repro: Repro, settings: Settings | None) -> bool:

@@ -193,15 +193,12 @@ def _scripts_with_callee(
     options: list[ast.keyword],
 ) -> Iterator[ast.Module]:
     """Return the scripts that make the call in one way, after the definitions that it needs."""
-    called, definitions, args = callee.called, callee.definitions, [*callee.first, *args]
-    if call.compiled and not _may_operate_on_tensors(tree, call):
-        wrapper = _with_tensor_operation(called, args, keywords, all_names(tree))
-        definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
-        args = [expression("torch.ones(1)"), *args]
-    shared, args, keywords = _assigned_first(args, keywords)
-    value = _compile(called, options) if call.compiled else called
+    if call.compiled:
+        callee = _compilable(tree, call, callee, args, keywords)
+    shared, args, keywords = _assigned_first([*callee.first, *args], keywords)
+    value = _compile(callee.called, options) if call.compiled else callee.called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
-    preamble = [*global_statements(tree), *definitions, *shared]
+    preamble = [*global_statements(tree), *callee.definitions, *shared]
     gradients = call.compiled and _uses_gradients(tree)
     for ending in _endings(invocation, call.raised, call.differentiable if gradients else ()):
         whole = ast.Module(body=[*preamble, *ending], type_ignores=[])
@@ -237,20 +234,29 @@ def _scripts_with_two_calls(
     if any(argument.text is None for argument in (*before.arguments, *call.arguments)):
         return
     for callee in callees(tree, call, trace):
-        definitions, called, first = callee.definitions, callee.called, callee.first
         arguments = [_arguments(one, set(), options) for one in (before, call)]
-        if not _may_operate_on_tensors(tree, call):
-            wrapper = _with_tensor_operation(called, [*first, *arguments[1][0]], arguments[1][1], all_names(tree))
-            definitions, called = [*definitions, wrapper], ast.Name(id=wrapper.name, ctx=ast.Load())
-            first = [expression("torch.ones(1)"), *first]
+        callee = _compilable(tree, call, callee, *arguments[1])
         name = fresh_name("compiled", all_names(tree))
-        made = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=_compile(called, options))
-        statements: list[ast.stmt] = [*global_statements(tree), *definitions, made]
+        made = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=_compile(callee.called, options))
+        statements: list[ast.stmt] = [*global_statements(tree), *callee.definitions, made]
         for args, keywords in arguments:
             shared, args, keywords = _assigned_first(args, keywords)
-            invocation = ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[*first, *args], keywords=keywords)
+            invocation = ast.Call(
+                func=ast.Name(id=name, ctx=ast.Load()), args=[*callee.first, *args], keywords=keywords
+            )
             statements += [*shared, ast.Expr(invocation)]
         yield with_imports(without_unused(tidy(copied(ast.Module(body=statements, type_ignores=[])))))
+
+
+def _compilable(
+    tree: ast.Module, call: Call, callee: Callee, args: list[ast.expr], keywords: list[ast.keyword]
+) -> Callee:
+    """Return what is compiled for a call: the callee, or a function around it that has a tensor operation beside it."""
+    if _may_operate_on_tensors(tree, call):
+        return callee
+    wrapper = _with_tensor_operation(callee.called, [*callee.first, *args], keywords, all_names(tree))
+    first = [expression("torch.ones(1)"), *callee.first]
+    return Callee(ast.Name(id=wrapper.name, ctx=ast.Load()), [*callee.definitions, wrapper], first)
 
 
 def _may_operate_on_tensors(tree: ast.Module, call: Call) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -20,8 +19,8 @@ from torchbisect.probe.pool import Pool
 
 # The backends with parts that torch's own bisector can switch off.
 _BACKENDS_WITH_PASSES = LADDER[2:]
-#: One for each backend: a run that hangs is mostly idle.
-_HANGS_AT_ONCE = len(LADDER)
+#: One for each backend, and one for the fresh process: a run that hangs is mostly idle.
+_HANGS_AT_ONCE = len(LADDER) + 1
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,12 @@ def _localize_hang(session: Session, oracle: Oracle, repro: Repro, observed: Obs
     A flag that avoids it isn't worth the minutes that each of the others takes. The fresh process shows the script's
     own settings, so it need not wait for the cheapest.
     """
-    with Pool(oracle, _HANGS_AT_ONCE) as pool, ThreadPoolExecutor(1) as threads, oracle.clone() as fresh:
-        agrees = threads.submit(fresh.fresh_process_agrees, Question(repro, mismatch.signature))
+    question = Question(repro, mismatch.signature)
+    with Pool(oracle, _HANGS_AT_ONCE, lambda helper: helper.fresh_process_agrees(question)) as pool:
         found = localize(pool, repro, mismatch, session.display.status, try_flags=False, expect=pool.expect)
         session.display.status("running it in a fresh process, to see if every run shows it")
-        agreed = agrees.result()
-    counted = count_runs(session, oracle, repro, observed, Settings(), agrees=agreed)
+        agrees = pool.first.result()
+    counted = count_runs(session, oracle, repro, observed, Settings(), agrees=agrees)
     if counted.verdict == "flaky":
         return Localized(counted, Settings())
     return _shown(session, Localized(counted, found.settings, found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 
@@ -20,34 +20,36 @@ def with_shared_storage(values: Sequence[Any], texts: Sequence[Optional[Expressi
     found = list(texts)
     try:
         with raw_tensor.without_dispatch():
-            groups = _groups(values)
+            groups = _groups(values, _storage_of)
             for number, places in enumerate(groups):
                 _write_group(values, found, places, "shared{}".format(number))
-            for number, places in enumerate(_same_containers(values), len(groups)):
+            for number, places in enumerate(_groups(values, _container_of), len(groups)):
                 _write_container(found, places, "shared{}".format(number))
     except Exception:  # a tensor without storage, or a subclass with its own rules
         return list(texts)
     return found
 
 
-def _groups(values: Sequence[Any]) -> List[List[int]]:
-    """Return the positions of the tensors that share a storage, for each storage of several."""
+def _groups(values: Sequence[Any], key_of: Callable[[Any], Optional[int]]) -> List[List[int]]:
+    """Return the positions of the values that have one key, for each key of several."""
     places: Dict[int, List[int]] = {}
     for place, value in enumerate(values):
-        if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.numel():
-            storage = raw_tensor.storage_key(value)
-            if storage is not None:
-                places.setdefault(storage, []).append(place)
+        key = key_of(value)
+        if key is not None:
+            places.setdefault(key, []).append(place)
     return [group for group in places.values() if len(group) > 1]
 
 
-def _same_containers(values: Sequence[Any]) -> List[List[int]]:
-    """Return the positions of each container that is there several times."""
-    places: Dict[int, List[int]] = {}
-    for place, value in enumerate(values):
-        if isinstance(value, (list, dict, set, bytearray, collections.deque)):
-            places.setdefault(id(value), []).append(place)
-    return [group for group in places.values() if len(group) > 1]
+def _storage_of(value: Any) -> Optional[int]:
+    """Return the key of a tensor's storage; ``None`` for what has none."""
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.numel():
+        return raw_tensor.storage_key(value)
+    return None
+
+
+def _container_of(value: Any) -> Optional[int]:
+    """Return the key of a container that can change; ``None`` for any other value."""
+    return id(value) if isinstance(value, (list, dict, set, bytearray, collections.deque)) else None
 
 
 def _write_container(texts: List[Optional[Expression]], places: List[int], name: str) -> None:
