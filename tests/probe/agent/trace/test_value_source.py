@@ -13,7 +13,7 @@ import types
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytestmark = pytest.mark.torch
@@ -151,6 +151,7 @@ def test_a_named_tuple_with_a_part_that_cannot_be_written_is_not_written_without
     st.lists(st.integers(1, 5), max_size=3),
     st.integers(0, 2**16),
 )
+@example(torch.float64, [2, 2, 4], 771)  # one is 43.0999877: nearly 43.1
 def test_by_value_the_numbers_are_the_same(dtype: torch.dtype, shape: list[int], seed: int) -> None:
     numbers = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 50
     value = numbers.to(dtype)

@@ -146,7 +146,7 @@ def _literal(value: Any) -> str:
 
 def _float_literal(value: float) -> str:
     """Return the fewest digits that give a number of single precision again, or all of a double's."""
-    if _single(value) != value and not _is_short(value):
+    if _single(value) != value:
         return repr(value)
     short = float("{:.6g}".format(value))
     return repr(short if _single(short) == _single(value) else float("{:.9g}".format(value)))
