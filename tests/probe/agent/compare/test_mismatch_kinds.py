@@ -289,6 +289,28 @@ CASES = [
         "length",
     ),
     Case(
+        "a list of a base class that a part of a module fills",
+        "class Base(torch.nn.Module):\n    log = []\n"
+        "class Part(Base):\n    def forward(self, x):\n        {hole}\n        return x + 1\n"
+        "torch.compile(torch.nn.Sequential(Part()), backend='eager')(torch.ones(2))",
+        "torch.compiler.is_compiling() or Part.log.append(1)",
+        "Part.log",
+        MismatchKind.SIDE_EFFECTS,
+        "call 0 global Base.log",
+        "length",
+    ),
+    Case(
+        "a list of a class that a function names",
+        "class Log:\n    lines = []\n"
+        "@torch.compile(backend='eager')\ndef f(x):\n    {hole}\n    return x + 1\n"
+        "f(torch.ones(2))",
+        "torch.compiler.is_compiling() or Log.lines.append(1)",
+        "Log.lines",
+        MismatchKind.SIDE_EFFECTS,
+        "call 0 global Log.lines",
+        "length",
+    ),
+    Case(
         "a counter on the module",
         "class Net(torch.nn.Module):\n    count = 0\n"
         "    def forward(self, x):\n        {hole}\n        return x + 1\n"

@@ -25,14 +25,27 @@ def is_in_main(kind: type) -> bool:
 def call_inputs(
     target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_own: IsOwn = is_in_main
 ) -> Iterator[Tuple[str, Any]]:
-    """Yield everything that a call can read, by name: arguments, ``self``, cells and globals."""
+    """Yield everything that a call can read, by name: arguments, ``self``, cells, globals, and what classes hold."""
     is_module = isinstance(target, torch.nn.Module)
     function = target.forward if is_module else target
     yield from _named_arguments(function, args, kwargs)
     found = {"self": target} if is_module else {}
     for name, value in reachable_values(function, 0, is_own):
         found.setdefault(name, value)
+    for value in list(found.values()):
+        parts = value.modules() if isinstance(value, torch.nn.Module) else (value,)
+        for kind in dict.fromkeys(map(type, parts)):
+            found.update(_containers_of_class(kind, is_own))
     yield from found.items()
+
+
+def _containers_of_class(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:
+    """Yield the containers that are attributes of a class at the top of its module, or of a class that it is made of."""
+    for base in kind.__mro__:
+        if is_own(base) and "." not in base.__qualname__:
+            for name, value in list(vars(base).items()):
+                if isinstance(value, _CONTAINERS) and not name.startswith("_"):
+                    yield "global {}.{}".format(base.__name__, name), value
 
 
 def _named_arguments(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
@@ -81,6 +94,8 @@ def reachable_values(function: Any, depth: int = 0, is_own: IsOwn = is_in_main) 
                 for further in functions if depth < 2 else ():
                     if further.__globals__ is namespace:
                         yield from reachable_values(further, depth + 1, is_own)
+                if isinstance(value, type):
+                    yield from _containers_of_class(value, is_own)
             elif not isinstance(value, (types.ModuleType, type, type(None))) and not _is_torch_callable(value):
                 yield "global " + name, value
 
