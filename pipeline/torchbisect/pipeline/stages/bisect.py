@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -37,6 +38,9 @@ from torchbisect.pipeline.session import Session
 from torchbisect.probe.oracle import Question
 
 _NIGHTLIES = "nightlies"
+#: The most builds that are installed ahead of their question at once. An install keeps two cores busy, and every second
+#: one ahead is in vain: on two cores they slow the build that is needed, and take its room in the cache.
+MOST_PREFETCHES = max(0, (os.cpu_count() or 2) // 2 - 1)
 
 
 @dataclass(frozen=True)
@@ -256,7 +260,7 @@ class Bisection:
         # A partial wheel needs no install, so none is prefetched; an install beside a measured run would slow that.
         quiet = thin is not None or self._session.options.measure is not None
         jobs = self._session.options.candidates if thin else self._jobs
-        with Prefetcher(fetch, lambda build, running: not quiet and self._has_room(build, running)) as prefetcher:
+        with Prefetcher(fetch, lambda build, running: not quiet and self._may_prefetch(build, running)) as prefetcher:
             return find_boundaries(
                 builds,
                 ask,
@@ -279,12 +283,12 @@ class Bisection:
             recheck=recheck,
         )
 
-    def _has_room(self, build: Build, running: int) -> bool:
-        """Return True if there is room to prefetch a build beside those in progress and those in use."""
+    def _may_prefetch(self, build: Build, running: int) -> bool:
+        """Return True if there are cores and room to prefetch a build beside those in progress and those in use."""
         sources, size = self._session.sources, footprint_of(build)
         in_use = 1 + self._jobs
         needed = (running + in_use + 1) * (size.installed + size.shared_installed)
-        return sources.maker(build).has(build) or sources.cache.could_keep(needed)
+        return sources.maker(build).has(build) or (running < MOST_PREFETCHES and sources.cache.could_keep(needed))
 
     def _show(self, tested: AskedBuild[Build]) -> None:
         self._answered += 1

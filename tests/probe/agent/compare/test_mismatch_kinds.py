@@ -211,7 +211,7 @@ CASES = [
         "(3 if torch.compiler.is_compiling() else 2)",
         "2",
         MismatchKind.GRADIENTS,
-        "global x.grad",
+        "backward 0 x.grad",
         "value",
     ),
     Case(
@@ -233,6 +233,30 @@ CASES = [
         MismatchKind.GRADIENTS,
         "backward 0 call 0 output[0].grad",
         "type",
+    ),
+    Case(
+        "a gradient of a model in front of a compiled loss",
+        "@torch.compile(backend='eager')\ndef loss(y):\n    return (y - y.detach()).sum() * {hole}\n"
+        "def step(model, x):\n    loss(model(x)).backward()\n"
+        "step(torch.nn.Linear(2, 1), torch.ones(1, 2))",
+        "(3 if torch.compiler.is_compiling() else 2)",
+        "2",
+        MismatchKind.GRADIENTS,
+        "backward 0 model.weight.grad",
+        "value",
+    ),
+    Case(
+        "a gradient of the second of two modules",
+        "class Net(torch.nn.Module):\n    def __init__(self, factor):\n        super().__init__()\n"
+        "        self.p, self.factor = torch.nn.Parameter(torch.ones(2)), factor\n"
+        "    def forward(self, x):\n        return x + (self.p - self.p.detach()) * self.factor * {hole}\n"
+        "f, g = (torch.compile(Net(factor), backend='eager') for factor in (0.0, 1.0))\n"
+        "g(f(torch.ones(2))).sum().backward()",
+        "(3 if torch.compiler.is_compiling() else 2)",
+        "2",
+        MismatchKind.GRADIENTS,
+        "backward 0 self.p (2).grad",
+        "value",
     ),
     Case(
         "a second derivative that is wrong",

@@ -99,6 +99,8 @@ class Recorder:
         self._events = 0
         self._current_call: Optional[int] = None
         self._grad_tensors: Dict[int, Tuple[str, Any]] = {}
+        self._paths: Dict[str, int] = {}
+        self._watched_code: Set[types.CodeType] = set()
         self._user_classes: Dict[type, bool] = {}
         self._left_out: Dict[int, Any] = {}
         self._hook_writes = HookWrites(self.is_user_class)
@@ -212,9 +214,30 @@ class Recorder:
                 held = self._grad_tensors.get(id(tensor))
                 known = held is not None and held[1]() is tensor
                 if tensor.requires_grad and (include_non_leaves or tensor.is_leaf) and not known:
-                    self._grad_tensors[id(tensor)] = (path, weakref.ref(tensor))
+                    self._grad_tensors[id(tensor)] = (self._unused_path(path), weakref.ref(tensor))
             except (RuntimeError, TypeError):
                 continue
+
+    def _unused_path(self, path: str) -> str:
+        """Return a path, with a number if it is that of another tensor: two modules are ``self`` of their calls."""
+        self._paths[path] = number = self._paths.get(path, 0) + 1
+        return path if number == 1 else "{} ({})".format(path, number)
+
+    def _watch_locals(self) -> None:
+        """Note the leaves in the variables of the script's functions that wait for a backward, once for each function.
+
+        These are parameters of a model that is not compiled, which the gradient of a compiled loss reaches.
+        """
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            is_own = frame.f_globals.get("__name__") == "__main__" or code.co_filename.startswith(self._folders)
+            if is_own and code not in self._watched_code:
+                self._watched_code.add(code)
+                for name, value in list(frame.f_locals.items()):
+                    if not name.startswith("_"):
+                        self._watch_gradients(name, value)
+            frame = frame.f_back
 
     def _record_backward(self, results: Any, error: Optional[BaseException] = None) -> None:
         """Record a run of the autograd engine: its results or its exception, and the gradients of all noted tensors."""
@@ -224,6 +247,7 @@ class Recorder:
         if any(map(raw_tensor.is_fake, results)):
             return
         self._events += 1
+        self._watch_locals()
         snapshot = self.snapshot()
         entry: Dict[str, Any] = {"e": "backward", "inside": self._current_call}
         if error is not None:
