@@ -40,7 +40,7 @@ def call_inputs(
 
 
 def _containers_of_class(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:
-    """Yield the containers that are attributes of a class at the top of its module, or of a class that it is made of."""
+    """Yield the containers that are attributes of a class at the top of its module, and of its base classes."""
     for base in kind.__mro__:
         if is_own(base) and "." not in base.__qualname__:
             for name, value in list(vars(base).items()):
