@@ -6,6 +6,7 @@ run, in which a "compiled" callable is called uncompiled. The two tapes can ther
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import inspect
 import os
@@ -236,7 +237,8 @@ class Recorder:
                 self._watched_code.add(code)
                 for name, value in list(frame.f_locals.items()):
                     if not name.startswith("_"):
-                        self._watch_gradients(name, value)
+                        with contextlib.suppress(Exception):  # an object that doesn't let itself be read
+                            self._watch_gradients(name, value)
             frame = frame.f_back
 
     def _record_backward(self, results: Any, error: Optional[BaseException] = None) -> None:
