@@ -77,6 +77,13 @@ CASES = {
         Seen(MismatchKind.VALUES, eager="2", compiled="3"),
         "lambda f: lambda *a: f(*a) + 1",
     ),
+    "a value with more digits than are shown": (
+        "import random\nimport torch\n\nx = random.Random(1)\n"
+        "@torch.compile\ndef f(y):\n    return y * x.uniform(1, 2)\n"
+        "f(torch.ones(1))\nf(torch.ones(1))\n",
+        Seen(MismatchKind.VALUES, place="call 1 output", eager="1.84743", compiled="1.13436"),
+        "lambda f: lambda *a: torch.tensor([1.13436])",
+    ),
     "a gradient without a graph": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return x.sigmoid()\nx = torch.ones(1, requires_grad=True)\n"
         "torch.autograd.grad(f(x), x, create_graph=True)\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from typing import Protocol
@@ -54,6 +55,8 @@ _STRUCTURE = {
 """Code that reads the structure of a container, by the word with which the comparison names it."""
 _PATH = re.compile(r"(?:output|return value|gradient)(.*)$")
 _PARAMETER = re.compile(r"\w((?:\.\w+|\[\d+\])+)\.grad$")
+#: Numbers are shown with six digits. One with as many, a point among them, may have more.
+_EXACT_DIGITS = 5
 _SAFE_PATH = re.compile(r"(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*\Z")
 
 
@@ -135,7 +138,22 @@ def _checks(subject: ast.expr, mismatch: ObservedMismatch) -> Iterator[ast.stmt]
         elif eager.isidentifier():
             yield statement(f"assert type({text}).__name__ == {eager!r}")
     else:
+        yield from _is_close_to_eager(subject, mismatch)
         yield from _equals_eager(text, eager)
+
+
+def _is_close_to_eager(subject: ast.expr, mismatch: ObservedMismatch) -> Iterator[ast.stmt]:
+    """Yield an assertion with a tolerance about a number that is too long to be written in full."""
+    try:
+        eager, compiled = float(mismatch.eager), float(mismatch.compiled)
+    except ValueError:
+        return
+    apart = abs(eager - compiled)
+    if len(mismatch.eager.strip("-0.")) <= _EXACT_DIGITS or not abs(eager) * 1e-4 < apart < math.inf:
+        return
+    tolerance = 10.0 ** (math.floor(math.log10(apart)) - 1)
+    difference = ast.BinOp(subject, ast.Sub(), expression(mismatch.eager.strip()))
+    yield statement(f"assert abs({ast.unparse(difference)}) < {tolerance:g}")
 
 
 def _equals_eager(text: str, eager: str) -> Iterator[ast.stmt]:
