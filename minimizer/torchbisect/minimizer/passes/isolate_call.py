@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from torchbisect.core.trace import Call, Trace
 from torchbisect.minimizer.callees import Callee, callees
@@ -40,8 +40,8 @@ from torchbisect.minimizer.unused import recorded_attributes, without_unused
 
 MOST_QUESTIONS = 16
 """The most questions that one run of this pass asks."""
-MOST_OTHER_ROOTS = 3
-"""The most calls of what is compiled that are tried after the first one of each function, with other arguments."""
+MOST_OTHERS = 3
+"""The most calls that are tried at one depth after the first one of each function, with other arguments."""
 
 
 def run(search: ReductionSearch, backend: str | None = None) -> None:
@@ -63,15 +63,19 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     calls, backward = calls_to_try(trace), True
     named = _root_at(trace, search.interestingness.place)
     roots = [call for call in calls if call.root]
-    roots = [call for call in [*roots, *_other_roots(trace, roots)] if call not in named]
+    others = _with_other_arguments((call for call in reversed(trace.calls) if call.root), roots)
+    roots = [call for call in [*roots, *others] if call not in named]
     inner = next((call for call in [*named, *_with_values(named), *roots, *_with_values(roots)] if shows(call)), None)
     if inner is None and any(map(search.attempt, _scripts_with_earlier_call(tree, named, trace, options))):
         return
     if inner is None:
-        any(shows(call) for call in calls)
+        others = _with_other_arguments((call for call in reversed(trace.calls) if call.compiled), calls)
+        any(shows(call) for call in [*calls, *others])
     backward = _has_backward(search.tree)
     while inner is not None:
-        inside = [call for call in _calls_inside(trace, inner) if call in calls]
+        inside = [call for call in _calls_inside(trace, inner) if call.compiled]
+        first = [call for call in inside if call in calls]
+        inside = [*first, *_with_other_arguments(inside, first)]
         inner = next((call for call in inside if shows(call, outermost=False)), None)
 
 
@@ -86,15 +90,15 @@ def _root_at(trace: Trace, place: str) -> list[Call]:
     return outermost[int(number[1]) :][:1] if number else []
 
 
-def _other_roots(trace: Trace, tried: list[Call]) -> list[Call]:
-    """Return further calls of what is compiled, the last first, that have other arguments or another object."""
+def _with_other_arguments(calls: Iterable[Call], tried: list[Call]) -> list[Call]:
+    """Return the first calls that have other arguments, or another object, than those that were tried."""
     known = [_inputs(call) for call in tried]
     found: list[Call] = []
-    for call in reversed(trace.calls):
-        if call.root and _inputs(call) not in known:
+    for call in calls:
+        if _inputs(call) not in known:
             known.append(_inputs(call))
             found.append(call)
-    return found[:MOST_OTHER_ROOTS]
+    return found[:MOST_OTHERS]
 
 
 def _with_values(calls: list[Call]) -> list[Call]:
