@@ -11,7 +11,7 @@ A training script reaches its bug through data loading, configuration, a model o
 records every call on that way, with an expression that rebuilds each argument. So one question often removes nine
 tenths of the script. The pass goes down from the compiled root, one call at a time, from the first that shows the
 mismatch alone, or else from one of the last. Where no root does, it tries the root that shows it after an earlier call
-of the same function, then every call, the innermost first.
+of the same function, then one call of every function, the innermost first, and a few more with other arguments.
 
 A call alone was not enough in several kinds of scripts, so more is kept or added. Statements that set global state of
 torch (compiler flags, default dtype) are kept. ``callees`` has the ways to call what is a method or a closure. A

@@ -55,8 +55,8 @@ _STRUCTURE = {
 """Code that reads the structure of a container, by the word with which the comparison names it."""
 _PATH = re.compile(r"(?:output|return value|gradient)(.*)$")
 _PARAMETER = re.compile(r"\w((?:\.\w+|\[\d+\])+)\.grad$")
-#: Numbers are shown with six digits. One with as many, a point among them, may have more.
-_EXACT_DIGITS = 5
+#: Numbers are shown with six digits, so one of more characters than these, a point among them, may be rounded.
+_EXACT_CHARACTERS = 5
 _SAFE_PATH = re.compile(r"(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*\Z")
 
 
@@ -149,7 +149,7 @@ def _is_close_to_eager(subject: ast.expr, mismatch: ObservedMismatch) -> Iterato
     except ValueError:
         return
     apart = abs(eager - compiled)
-    if len(mismatch.eager.strip("-0.")) <= _EXACT_DIGITS or not abs(eager) * 1e-4 < apart < math.inf:
+    if len(mismatch.eager.strip("-0.")) <= _EXACT_CHARACTERS or not abs(eager) * 1e-4 < apart < math.inf:
         return
     tolerance = 10.0 ** (math.floor(math.log10(apart)) - 1)
     difference = ast.BinOp(subject, ast.Sub(), expression(mismatch.eager.strip()))
