@@ -24,6 +24,7 @@ from torchbisect.probe.home_files import library_caches, user_name
 from torchbisect.probe.inside import open_regular
 from torchbisect.probe.module_sources import siblings
 from torchbisect.probe.script_files import ScriptPlace, take_snapshot
+from torchbisect.probe.script_variables import imports_torch
 from torchbisect.probe.suite_run import DRIVER_NAME
 from torchbisect.probe.test_command import NO_SCRIPT
 
@@ -103,13 +104,14 @@ def opened_repro(options: Options, target: Path) -> OpenedScript:
     if options.script is None:
         return OpenedScript(NO_SCRIPT, (), variables)
     script = open_script(options)
+    script = replace(script, source=with_default_device(script.source, options.device))
     if options.workdir is None and options.test is None and options.sandbox == "venv":
         script = _with_shell_variables(script)
     variables = {**script.variables, **variables}
     place = script.place
     if options.workdir is None:
         place = replace(place, paths=_python_path(place.cwd), home=_home())
-    source = with_default_device(script.source, options.device)
+    source = script.source
     repro = Repro(source, options.arguments, options.seed, str(place.search), place.name)
     if options.test is not None:  # the test runs in the user's own folder
         return OpenedScript(repro, script.notes, variables)
@@ -209,10 +211,17 @@ def read_script(path: Path) -> str:
 
 
 def with_default_device(source: str, device: str | None) -> str:
-    """Return the script with a line, after its docstring and ``__future__`` imports, that sets its default device."""
+    """Return the script with a line that sets its default device, above its first import of torch.
+
+    What it sets for torch before that, such as environment variables, still comes first.
+    """
     if device in (None, "cpu"):
         return source
-    return _with_beginning(source, f"import torch; torch.set_default_device({device!r})\n")
+    body = ast.parse(source).body
+    at = next((number for number, statement in enumerate(body) if imports_torch(statement)), 0)
+    if at and body[at].lineno == body[at - 1].end_lineno:
+        at = 0
+    return _with_beginning(source, f"import torch; torch.set_default_device({device!r})\n", at)
 
 
 def argument_reader(script: Path, *, module: bool) -> str | None:
@@ -344,8 +353,8 @@ def check_syntax(name: str, source: str) -> None:
         raise InputError(f"{name} is empty: name the script that fails")
 
 
-def _with_beginning(source: str, beginning: str) -> str:
-    """Return the script with lines put after its docstring and its ``__future__`` imports.
+def _with_beginning(source: str, beginning: str, statements: int = 0) -> str:
+    """Return the script with lines put after a number of statements, its docstring and its ``__future__`` imports.
 
     A single line goes onto that of the statement behind it, where it can: tracebacks keep the user's line numbers.
     """
@@ -353,7 +362,8 @@ def _with_beginning(source: str, beginning: str) -> str:
     following: ast.stmt | None = None
     for number, statement in enumerate(ast.parse(source).body):
         is_docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not is_docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+        is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if number >= statements and not is_docstring and not is_future:
             following = statement
             break
         first = statement.end_lineno or 0

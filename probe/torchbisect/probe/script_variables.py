@@ -17,12 +17,12 @@ ATEN_CPU_CAPABILITY CUBLAS_WORKSPACE_CONFIG CUBLASLT_WORKSPACE_SIZE CUDA_DEVICE_
 CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES MKL_NUM_THREADS NVIDIA_TF32_OVERRIDE OMP_NUM_THREADS ROCR_VISIBLE_DEVICES
 """
 _VALUE = re.compile(r"[\w.,:+-]{0,80}")
-# A folder or program of the reporter's machine, and what the tool sets itself.
+# A folder or program of the reporter's machine, its card, and what the tool sets itself.
 _REFUSED_ENDS = ("_DIR", "_DIRS", "_PATH", "_PATHS", "_HOME", "_FILE", "_OUT", "_ROOT", "_PREFIX", "_COMMAND", "_CMD")
 _REFUSED = """
 TORCHDYNAMO_DISABLE TORCH_COMPILE_DISABLE TORCHINDUCTOR_COMPILE_THREADS TORCHDYNAMO_REPRO_AFTER TORCHDYNAMO_REPRO_LEVEL
 TORCH_EXTENSIONS TORCH_TRACE PYTORCH_NVML_BASED_CUDA_CHECK TORCHINDUCTOR_REMOTE_CACHE TORCHINDUCTOR_WORKER_START
-TORCH_DEVICE_BACKEND_AUTOLOAD
+TORCH_DEVICE_BACKEND_AUTOLOAD TORCH_CUDA_ARCH_LIST
 """
 _FOR_LOGS = """
 TORCH_LOGS TORCH_LOGS_FORMAT TORCHDYNAMO_VERBOSE TORCH_COMPILE_DEBUG TORCH_SHOW_CPP_STACKTRACES TORCH_CPP_LOG_LEVEL
@@ -57,14 +57,15 @@ def variables_of(source: str) -> Mapping[str, str]:
         return {}
     found: dict[str, str] = {}
     for statement in tree.body:
-        if _imports_torch(statement):
+        if imports_torch(statement):
             break
         usable = ((name, value) for name, value in _settings(statement) if is_allowed(name, value))
         found.update({name: value for name, value in usable if not is_for_logs(name)})
     return found
 
 
-def _imports_torch(statement: ast.stmt) -> bool:
+def imports_torch(statement: ast.stmt) -> bool:
+    """Return true for an import of torch or of something in it."""
     if isinstance(statement, ast.Import):
         return any(alias.name.split(".")[0] == "torch" for alias in statement.names)
     return isinstance(statement, ast.ImportFrom) and (statement.module or "").split(".")[0] == "torch"

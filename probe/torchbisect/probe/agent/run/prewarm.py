@@ -1,9 +1,9 @@
 """Compile a small function in the agent before it forks, so that its children need not pay for the first compile.
 
-Imports alone are not enough, because the first compile of a process fills many caches. The agent must not do two
+Imports alone are not enough, because the first compile of a process fills many caches. The agent must not do three
 things here. It must not run an operator on more than one thread: a child forked after that hangs in its first parallel
-operator. And it must not run backward: from torch 2.10 on, builds with CUDA refuse autograd in a child whose parent ran
-it.
+operator. It must not run backward: from torch 2.10 on, builds with CUDA refuse autograd in a child whose parent ran it.
+And it must not initialize CUDA; see ``hidden_gpu``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 import torch._dynamo
 
 from . import compiler_cache
+from .hidden_gpu import HiddenGpu
 
 PREWARM_SECONDS = 120.0
 BACKENDS = ("eager", "aot_eager", "inductor")  # each uses the parts of the compile stack before it
@@ -89,15 +90,16 @@ class Prewarmer:
         missing = [name for name in BACKENDS[: last + 1] if name not in self._done]
         if missing:
             self._use_new_folders()
-        for name in missing:
-            self._done.add(name)
-            with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
-                if name == "inductor" or (name == "aot_eager" and _compiles_guards()):
-                    compiler_cache.install(self._kept, os.environ["TORCHINDUCTOR_CACHE_DIR"])
-                self._compile(name)
-                if name == "inductor":
-                    compiler_cache.keep_headers(self._kept)
-            torch._dynamo.reset()
+        with HiddenGpu():
+            for name in missing:
+                self._done.add(name)
+                with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+                    if name == "inductor" or (name == "aot_eager" and _compiles_guards()):
+                        compiler_cache.install(self._kept, os.environ["TORCHINDUCTOR_CACHE_DIR"])
+                    self._compile(name)
+                    if name == "inductor":
+                        compiler_cache.keep_headers(self._kept)
+                torch._dynamo.reset()
         if missing:
             remember_files_of_modules()
         tempfile.tempdir = self._folder
