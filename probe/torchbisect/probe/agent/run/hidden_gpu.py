@@ -27,26 +27,31 @@ class HiddenGpu:
     Functions that kept what they found out meanwhile forget it at the end, but those that return nothing: they register
     something once. A module that is imported gets the true answer, because it keeps it. In a build without CUDA, and
     on a machine without a GPU, nothing is changed.
+
+    Attributes:
+        number: the number of GPUs that are hidden.
     """
 
     def __init__(self) -> None:
+        self.number = 0
         self._asking: Dict[CodeType, Dict[str, Any]] = {}  # with the names of the module
         self._base: Optional[FrameType] = None
         # The function itself stays, because dynamo knows it by its identity.
         self._is_available = getattr(getattr(torch.cuda, "is_available", None), "__code__", None)
         self._real: List[Tuple[Any, str, Any]] = []
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> HiddenGpu:
         can_hide = hasattr(torch._C, "_cuda_init") and not torch.cuda.is_initialized()
-        gpus = _number_of_gpus() if can_hide else 0
-        if gpus > 0:
+        self.number = _number_of_gpus() if can_hide else 0
+        if self.number > 0:
             self._base = sys._getframe(1)
             self._replace(torch.cuda, "_is_compiled", self._answer)
-            self._replace(torch.cuda, "_device_count_nvml", lambda: gpus)
-            self._replace(torch._C, "_cuda_getDeviceCount", lambda: gpus)
+            self._replace(torch.cuda, "_device_count_nvml", lambda: self.number)
+            self._replace(torch._C, "_cuda_getDeviceCount", lambda: self.number)
             self._replace(torch._C, "_cuda_init", self._refuse)
             # ``FakeTensorMode`` calls it where there is no GPU, for tensors of one. It asks the driver.
             self._replace(torch._C, "_ensureCUDADeviceGuardSet", lambda: None)
+        return self
 
     def __exit__(self, *error: object) -> None:
         for place, name, value in self._real:

@@ -2,8 +2,8 @@
 
 Imports alone are not enough, because the first compile of a process fills many caches. The agent must not do three
 things here. It must not run an operator on more than one thread: a child forked after that hangs in its first parallel
-operator. It must not run backward: from torch 2.10 on, builds with CUDA refuse autograd in a child whose parent ran it.
-And it must not initialize CUDA; see ``hidden_gpu``.
+operator. It must not run backward in a build with CUDA: that initializes CUDA where there is a GPU, and from torch 2.10
+on, its children are refused autograd everywhere. And it must not initialize CUDA; see ``hidden_gpu``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def _small_function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.sin(x * y) + y
 
 
-def _must_not_trace_backward() -> bool:
+def _must_not_trace_backward(gpus: int) -> bool:
     """Return True if tracing a backward in this process would keep its children from running one."""
     numbers = torch.__version__.split(".")[:2]
-    return torch.version.cuda is not None and [int(number) for number in numbers] >= [2, 10]
+    return gpus > 0 or (torch.version.cuda is not None and [int(number) for number in numbers] >= [2, 10])
 
 
 def _compiles_guards() -> bool:
@@ -90,13 +90,13 @@ class Prewarmer:
         missing = [name for name in BACKENDS[: last + 1] if name not in self._done]
         if missing:
             self._use_new_folders()
-        with HiddenGpu():
+        with HiddenGpu() as hidden:
             for name in missing:
                 self._done.add(name)
                 with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
                     if name == "inductor" or (name == "aot_eager" and _compiles_guards()):
                         compiler_cache.install(self._kept, os.environ["TORCHINDUCTOR_CACHE_DIR"])
-                    self._compile(name)
+                    self._compile(name, hidden.number)
                     if name == "inductor":
                         compiler_cache.keep_headers(self._kept)
                 torch._dynamo.reset()
@@ -112,9 +112,9 @@ class Prewarmer:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(tempfile.tempdir, "inductor")
         os.environ["TRITON_CACHE_DIR"] = os.path.join(tempfile.tempdir, "triton")
 
-    def _compile(self, backend: str) -> None:
+    def _compile(self, backend: str, gpus: int) -> None:
         torch._dynamo.reset()
-        x = torch.ones(4, requires_grad=backend != "inductor" and not _must_not_trace_backward())
+        x = torch.ones(4, requires_grad=backend != "inductor" and not _must_not_trace_backward(gpus))
         # The guard of this small function would take a C++ compiler a second, and serve no other function.
         with torch._dynamo.config.patch(_CPP_GUARDS, False) if _compiles_guards() else contextlib.nullcontext():
             # Symbolic sizes import sympy, which is slow.
