@@ -26,7 +26,8 @@ from urllib.parse import unquote
 from virtual_wheel import VirtualFile, WheelMember, zip_archive
 
 #: Files that only builds and torch's own tests need; the wheels lack these two thirds of the files.
-LEFT_OUT = ("torch/include/", "torch/test/", "torch/bin/test_", "torch/share/")
+HEADERS = "torch/include/"
+LEFT_OUT = ("torch/test/", "torch/bin/test_", "torch/share/")
 #: The wheel of the shared libraries. Its version is a local one, which no public index accepts.
 LIBRARIES, LIBRARIES_VERSION = "torch_nightly_libraries", "1.0+installed"
 LATEST = datetime.date(2026, 10, 20)
@@ -103,6 +104,7 @@ class NightlyIndex:
         roll: the first date of the next minor version.
         git_versions: the commits on the nightly branch, by date; the other dates have invented commits.
         latest: the newest date.
+        has_headers: wheels have the headers with which inductor's C++ is compiled.
         served: the bytes sent for each path.
         requests: all requests, each with its method and path.
     """
@@ -117,6 +119,7 @@ class NightlyIndex:
     roll: int = 20
     git_versions: dict[int, str] = field(default_factory=dict)
     latest: datetime.date = LATEST
+    has_headers: bool = False
     served: Counter[str] = field(default_factory=Counter)
     requests: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -132,10 +135,11 @@ class NightlyIndex:
 
     def _installed_members(self) -> list[WheelMember]:
         """Return the files of the installed torch, without those that pip made and those in ``LEFT_OUT``."""
+        left_out = LEFT_OUT if self.has_headers else (*LEFT_OUT, HEADERS)
         found = []
         for file in self.torch.files or []:
             name = file.as_posix()
-            if not name.startswith(("..", *LEFT_OUT)) and not name.endswith(".pyc") and ".dist-info/" not in name:
+            if not name.startswith(("..", *left_out)) and not name.endswith(".pyc") and ".dist-info/" not in name:
                 found.append(WheelMember.of(name, self.site / name))
         self._libraries = [member for member in found if member.name.startswith("torch/lib/")]
         return [member for member in found if not member.name.startswith("torch/lib/")]

@@ -20,7 +20,8 @@ from torchbisect.pipeline.shared_resources import SharedResources
 from torchbisect.probe.agent_client import Agent, AgentFailed
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.measure.measured_runs import MeasuredRuns
-from torchbisect.probe.measure.measuring_probe import MeasuringOptions, MeasuringProbe, measured_runs
+from torchbisect.probe.measure.measuring_options import MeasuringOptions, measured_runs
+from torchbisect.probe.measure.measuring_probe import MeasuringProbe
 from torchbisect.probe.oracle import Oracle
 from torchbisect.probe.probe import Probe, ProbeOptions
 from torchbisect.probe.test_command import CommandProbe

@@ -10,7 +10,7 @@ from torchbisect.bisect.search.change_points import Shape, describe_change
 from torchbisect.core.repro import Repro
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.measure.comparison import BuildMeasurement
-from torchbisect.probe.measure.measuring_probe import MeasuringOptions, kept_measurement
+from torchbisect.probe.measure.measuring_options import MeasuringOptions, kept_measurement
 from torchbisect.probe.measure.paired_test import COVERAGE, ERROR, MOST_PAIRS
 from torchbisect.reports.model.measurement import CountChange, MeasuredBuild, MeasurementReport
 

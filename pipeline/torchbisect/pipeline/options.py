@@ -17,7 +17,7 @@ from torchbisect.pipeline.named_things import check_names
 from torchbisect.probe.judge.slowness import Bounds
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.measure.measure import Measure
-from torchbisect.probe.measure.measuring_probe import MeasuringOptions
+from torchbisect.probe.measure.measuring_options import MeasuringOptions
 
 #: In the place of a package: those that the script imports.
 AUTO = "auto"

@@ -30,7 +30,7 @@ from torchbisect.probe.localize.compiler_bisector import PassFound
 from torchbisect.probe.standalone_run import PlainRun
 from torchbisect.reports import files
 from torchbisect.reports.model import report as shapes
-from torchbisect.reports.model.measurement import GeneratedKernels, MeasurementReport
+from torchbisect.reports.model.measurement import FlagEffect, GeneratedKernels, MeasurementReport
 from torchbisect.reports.model.search_results import BisectReport, BuildFacts, BuildVerdict, builds_in_order
 from torchbisect.reports.sanitize import without_machine_paths
 
@@ -61,6 +61,7 @@ class ReportBuilder:
         self._notices: list[str] = []
         self._measured: MeasuredSearch | None = None
         self._kernels: tuple[GeneratedKernels, ...] = ()
+        self._flags: tuple[FlagEffect, ...] = ()
         self._remarks: list[str] = []
 
     @property
@@ -157,6 +158,10 @@ class ReportBuilder:
         """Set the kernels of the minimal script on both builds of a measured search."""
         self._kernels = found
 
+    def set_flags(self, found: tuple[FlagEffect, ...]) -> None:
+        """Set the compiler flags that make up for the change of a measured search."""
+        self._flags = found
+
     def set_measured_script(self, repro: Repro | None) -> None:
         """Set the script that the builds of a measured search are asked about: a shrunk one, or the original."""
         if self._measured is not None:
@@ -200,7 +205,8 @@ class ReportBuilder:
                 self._bisect, tested=tuple(BuildVerdict(name, "good") for name in sorted(found))
             )
             names = [name for name in builds_in_order(searched, self._builds) if name in found]
-        return dataclasses.replace(self._measured.part(list(dict.fromkeys(names))), kernels=self._kernels)
+        part = self._measured.part(list(dict.fromkeys(names)))
+        return dataclasses.replace(part, kernels=self._kernels, flags=self._flags)
 
     def _bisect_with_remarks(self) -> BisectReport | None:
         if self._bisect is None or not self._remarks:

@@ -29,6 +29,7 @@ from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bisect import Bisection, boundary_builds, good_builds
 from torchbisect.pipeline.stages.confirm import confirm_on_builds
 from torchbisect.pipeline.stages.explain import explain_mismatch
+from torchbisect.pipeline.stages.flags import find_flags
 from torchbisect.pipeline.stages.handover import begin_trace, write_test, write_trace
 from torchbisect.pipeline.stages.kernels import compare_kernels
 from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
@@ -319,12 +320,16 @@ class Pipeline:
                 self._builder.set_unfinished("hand over", f"no test is written: {reason}")
 
     def _compare_kernels(self, oracle: Oracle, shrunk: ShrunkScript | None) -> None:
-        """Put the kernels of both builds of a measured search beside each other, for the minimal script."""
+        """Put the kernels of both builds beside each other, for a minimal script that is worse; try compiler flags."""
         if self._options.measure is None or shrunk is None or shrunk.mismatch is None:
             return
         with self._stage("report", "Compare kernels"):
             against = reference_build(self._options, self._session.sources)
-            self._builder.set_kernels(compare_kernels(self._session, oracle, shrunk.repro, against.name))
+            kernels = compare_kernels(self._session, oracle, shrunk.repro, against.name)
+            self._builder.set_kernels(kernels)
+        if kernels:
+            with self._stage("report", "Try flags"):
+                self._builder.set_flags(find_flags(self._session, oracle, shrunk.repro))
 
     def _collect_versions(self, oracle: Oracle) -> None:
         """Collect what PyTorch's issue form asks for under Versions, with torch's own script."""

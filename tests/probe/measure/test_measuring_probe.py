@@ -18,9 +18,12 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.limits import Limits
+from torchbisect.probe.localize.compiler_flags import Flag
+from torchbisect.probe.measure.helpful_flags import helpful_flags
 from torchbisect.probe.measure.kernel_calls import kernel_calls
 from torchbisect.probe.measure.measure import Measure
-from torchbisect.probe.measure.measuring_probe import MeasuringOptions, MeasuringProbe, kept_measurement, measured_runs
+from torchbisect.probe.measure.measuring_options import MeasuringOptions, kept_measurement, measured_runs
+from torchbisect.probe.measure.measuring_probe import MeasuringProbe
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.separate_runs import NOTHING_TRACED
 
@@ -223,3 +226,34 @@ def test_a_run_that_is_stopped_is_no_evidence(builds: tuple[Venv, Venv], tmp_pat
     assert not (tmp_path / "journal.jsonl").exists(), "what a killed run says is kept nowhere"
     with MeasuringProbe(builds[1], builds[0], journal, what) as again:
         assert again.ask(question(PRINTS)).answer is Answer.SAME
+
+
+FLAGGED = """
+import sys, types
+__version__ = "2.2.0"
+for name in ("_inductor", "_inductor.config"):
+    module = sys.modules["torch." + name] = types.ModuleType("torch." + name)
+    module.__path__ = []
+_inductor = sys.modules["torch._inductor"]
+_inductor.config = sys.modules["torch._inductor.config"]
+_inductor.config.fast, _inductor.config.safe, _inductor.config.slow = True, True, False
+"""
+COSTS = """
+import sys, torch
+config = getattr(torch, "_inductor", None) and torch._inductor.config
+print("cost=%s" % (1.0 if config is None or not config.fast else 2.1 if config.slow else 2.0 if config.safe else 1.9))
+"""
+
+
+def test_flags_with_which_a_build_is_not_worse(builds: tuple[Venv, Venv], tmp_path: Path) -> None:
+    flags: list[Flag] = [(f"_inductor.config.{name}", name == "slow") for name in ("safe", "fast", "absent", "slow")]
+    told: list[int] = []
+    journal, repro = Journal(tmp_path / "journal.jsonl"), Repro(COSTS)
+    with MeasuringProbe(small_torch(tmp_path, "2.2.0", FLAGGED), builds[0], journal, options("metric:cost")) as probe:
+        found = helpful_flags(probe, repro, flags, lambda number, flag: told.append(number))
+        lines = (tmp_path / "journal.jsonl").read_text()
+        assert helpful_flags(probe, repro, flags, lambda number, flag: None) == found
+        assert probe.measurement(repro).ratio == 2.0, "a flag is set for the runs with it alone"
+    assert (tmp_path / "journal.jsonl").read_text() == lines
+    assert [(one.flag, one.found.ratio) for one in found] == [(("_inductor.config.fast", False), 1.0)]
+    assert told == [0, 1, 2, 3]

@@ -7,6 +7,7 @@ import math
 
 from torchbisect.reports.model.measurement import (
     CountChange,
+    FlagEffect,
     GeneratedKernels,
     MeasuredBuild,
     MeasurementReport,
@@ -74,6 +75,14 @@ def test_the_kernels_of_both_builds_stand_side_by_side(whole: Report) -> None:
     for rendering in (text, html.render(report), str(summary(report))):
         assert "kernels-2.1.0.py" in rendering
     assert "<td><code></code></td><td><code>cpp_fused_mul_1</code></td>" in html.render(report)
+
+
+def test_flags_that_make_up_for_the_change_are_named(whole: Report) -> None:
+    flags = (FlagEffect("torch._inductor.config.epilogue_fusion = False", 1.02, 0.99, 1.04),)
+    report = dataclasses.replace(whole, measurement=dataclasses.replace(MEASURED, flags=flags))
+    assert "| `torch._inductor.config.epilogue_fusion = False` | 1.02 (0.99 to 1.04) |" in markdown.render(report)
+    assert '<td class="figure">1.02 (0.99 to 1.04)</td>' in html.render(report)
+    assert "no longer worse with torch._inductor.config.epilogue_fusion = False" in str(summary(report))
 
 
 def test_a_build_lies_where_its_ratio_is() -> None:

@@ -7,8 +7,10 @@ import json
 import os
 import secrets
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torchbisect.containers.environment import Environment
 from torchbisect.containers.process.run_command import Completed
@@ -18,6 +20,7 @@ from torchbisect.core.decode import DecodeError, JsonLimits, decode, read_object
 from torchbisect.core.errors import DiskFull
 from torchbisect.core.repro import Repro
 from torchbisect.probe.journal import Journal
+from torchbisect.probe.localize.compiler_flags import Flag
 from torchbisect.probe.measure.comparison import Reading
 from torchbisect.probe.measure.measure import Measure
 from torchbisect.probe.measure.warm_process import WarmProcess
@@ -57,6 +60,7 @@ class MeasuredRuns:
         command: the user's own test, which is run instead of the script.
         directory: the working directory of that test.
         modules: the modules of torch that the script imports, as far as another build's runs have shown.
+        flags: compiler flags that are set before the script; a run fails if this torch lacks one.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class MeasuredRuns:
         command: str | None = None,
         directory: str | None = None,
         modules: list[str] | None = None,
+        flags: Sequence[Flag] = (),
     ) -> None:
         self.environment = environment
         self._measure, self._timeout = measure, timeout
@@ -76,6 +81,7 @@ class MeasuredRuns:
         self._variables: dict[str, str] = {}
         self._warm: WarmProcess | None = None
         self.modules: list[str] = [] if modules is None else modules
+        self._flags = flags
         self._forks = 0
 
     def run(
@@ -110,10 +116,11 @@ class MeasuredRuns:
         return self._run_script(repro, self._folder, turns, timeout)
 
     def generated_code(self, repro: Repro) -> Reading:
-        """Run a script once, for the code that inductor generates."""
-        self._folder = self._folder or unique_folder("measured")
-        remove_tree(self._folder / "compiler")
-        return self._run_script(repro, self._folder, None, self._timeout, code=True)
+        """Run a script once, for the code that inductor generates; this run's folder is named by a dot in it."""
+        folder = self._folder = self._folder or unique_folder("measured")
+        remove_tree(folder / "compiler")
+        reading = self._run_script(repro, folder, None, self._timeout, code=True)
+        return replace(reading, code=tuple(text.replace(str(folder), ".") for text in reading.code))
 
     def close(self) -> None:
         """End the process that runs are forked from, and remove what they compiled."""
@@ -140,7 +147,8 @@ class MeasuredRuns:
             tool = _write_tool(folder if local else place)
         except OSError as error:
             raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
-        plan = {"mark": mark, "core": pinned_core(), "seed": repro.seed, "turns": turns, "code": code}
+        plan: dict[str, Any] = {"mark": mark, "core": pinned_core(), "seed": repro.seed, "turns": turns, "code": code}
+        plan["flags"] = self._flags
         try:
             if local:
                 done = self._fork(repro, tool, extra).run(place, words, plan, repro.arguments, timeout)

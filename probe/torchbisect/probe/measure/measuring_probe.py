@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -19,7 +20,6 @@ from torchbisect.containers.environment import Environment
 from torchbisect.core.decode import decode
 from torchbisect.core.repro import Repro, Settings, fingerprint
 from torchbisect.core.verdict import Answer, MismatchKind, Verdict
-from torchbisect.core.version import __version__
 from torchbisect.probe.agent.run.measured_run import BENCHMARKED
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.classify import Mismatch
@@ -27,69 +27,17 @@ from torchbisect.probe.judge.environment_faults import Untestable
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.limits import Limits
+from torchbisect.probe.localize.compiler_flags import Flag
 from torchbisect.probe.measure.comparison import BuildMeasurement, Comparison, MeasuredAnswer, Pair, Reading
-from torchbisect.probe.measure.measure import Measure, format_value
+from torchbisect.probe.measure.measure import format_value
 from torchbisect.probe.measure.measured_runs import MeasuredRuns
+from torchbisect.probe.measure.measuring_options import MeasuringOptions, measured_runs, result_key
 from torchbisect.probe.measure.same_reason import other_reason, signature_of
 from torchbisect.probe.measure.turns import in_turns
-from torchbisect.probe.module_sources import repro_identity
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.separate_runs import DEFAULT_TIMEOUT, SeparateRuns
-from torchbisect.probe.test_command import named_files
 
 TOO_NOISY = "too-noisy"
-
-
-@dataclass(frozen=True)
-class MeasuringOptions:
-    """The question of a measured search.
-
-    Attributes:
-        measure: the number that decides.
-        worse_by: the ratio from which on a build is worse; below 1 for a number that should be high.
-        command: the user's own test, which is run instead of the script.
-        directory: the working directory of that test.
-        timeout: seconds that a run may take; half an hour if left out.
-        scope: whatever else decides how a script runs here, as in ``Probe``.
-    """
-
-    measure: Measure
-    worse_by: float
-    command: str | None = None
-    directory: str | None = None
-    timeout: float | None = None
-    scope: str = ""
-
-    def key(self, repro: Repro) -> str:
-        """Return the part of the journal's keys that all builds share."""
-        files = named_files(self.command, self.directory) if self.command is not None else []
-        how = (self.measure.text, self.command, self.directory, files, self.timeout, self.scope)
-        return fingerprint(__version__, "measured", how, repro_identity(repro))
-
-
-def measured_runs(
-    environment: Environment, options: MeasuringOptions, modules: list[str] | None = None
-) -> MeasuredRuns:
-    """Return the runs of an environment; ``modules`` as in ``MeasuredRuns``."""
-    return MeasuredRuns(
-        environment,
-        options.measure,
-        timeout=options.timeout or DEFAULT_TIMEOUT,
-        command=options.command,
-        directory=options.directory,
-        modules=modules,
-    )
-
-
-def kept_measurement(
-    journal: Journal, options: MeasuringOptions, repro: Repro, against: str, build: str
-) -> BuildMeasurement | None:
-    """Return the finished measurement of a build by the names of both builds, or ``None`` if there is none."""
-    return journal.get(_result_key(options, repro, against, build), partial(decode, BuildMeasurement))
-
-
-def _result_key(options: MeasuringOptions, repro: Repro, against: str, build: str, *tags: str) -> str:
-    return fingerprint(options.key(repro), options.worse_by, against, build, *tags)
 
 
 @dataclass(frozen=True)
@@ -145,7 +93,7 @@ class MeasuringProbe(SeparateRuns):
         self._on_pair = on_pair
         self._same = _is_same(environment, reference)
         self._shared = reference_runs
-        self._reference = reference_runs or measured_runs(reference, options)
+        self._reference = reference_runs or measured_runs(reference, replace(options, flags=()))
         self._asked = measured_runs(environment, options, self._reference.modules)
         self._number = 0
         self._takes_turns = False
@@ -161,6 +109,11 @@ class MeasuringProbe(SeparateRuns):
         return self._last or "it is not worse"
 
     @property
+    def measure_text(self) -> str:
+        """The measure as a user types it, by which readings have its number."""
+        return self._options.measure.text
+
+    @property
     def activity(self) -> str:
         """The pair of runs in progress."""
         return f"pair {self._number}" if self._number else ""
@@ -169,13 +122,17 @@ class MeasuringProbe(SeparateRuns):
         """Return another one with the same journal, for another thread."""
         return self._against(self.environment)
 
-    def _against(self, environment: Environment) -> MeasuringProbe:
+    def with_flag(self, flag: Flag) -> MeasuringProbe:
+        """Return a probe like this one that sets a compiler flag on the asked build alone."""
+        return self._against(self.environment, (flag,))
+
+    def _against(self, environment: Environment, flags: tuple[Flag, ...] = ()) -> MeasuringProbe:
         """Return a probe like this one for another environment."""
         return MeasuringProbe(
             environment,
             self._reference_environment,
             self._journal,
-            self._options,
+            replace(self._options, flags=flags),
             on_pair=self._on_pair,
             reference_runs=self._shared,
         )
@@ -197,7 +154,7 @@ class MeasuringProbe(SeparateRuns):
 
     def _measured(self, request: _Request) -> BuildMeasurement:
         names = (self._reference_environment.build.name, self.environment.build.name)
-        key = _result_key(self._options, request.repro, *names, *request.tags)
+        key = result_key(self._options, request.repro, *names, *request.tags)
         result = None if request.again else self._journal.get(key, partial(decode, BuildMeasurement))
         if result is None:
             result = self._refused(request) or self._compare(request, names)
@@ -206,8 +163,11 @@ class MeasuringProbe(SeparateRuns):
         return result
 
     def _refused(self, request: _Request) -> BuildMeasurement | None:
-        """Measure the reference against itself; return the reason if that is no clear "not worse"."""
-        if self._same or self._options.measure.counted or request.limits is not None:
+        """Measure the reference against itself; return the reason if that is no clear "not worse".
+
+        With flags on the asked build that has been done before.
+        """
+        if self._same or self._options.measure.counted or request.limits is not None or self._options.flags:
             return None
         with self._against(self._reference_environment) as itself:
             noise = itself.measurement(request.repro)
@@ -292,7 +252,7 @@ class MeasuringProbe(SeparateRuns):
         if self._options.command is not None:
             return None
         names = (self._reference_environment.build.name, self.environment.build.name)
-        key = fingerprint("code", _result_key(self._options, repro, *names))
+        key = fingerprint("code", result_key(self._options, repro, *names))
         pair = self._journal.get(key, partial(decode, Pair))
         if pair is None:
             pair = self._uninterrupted(
@@ -300,6 +260,33 @@ class MeasuringProbe(SeparateRuns):
             )
             self._journal.put(key, asdict(pair))
         return pair if pair.reference.code and pair.asked.code else None
+
+    def tried_flag(self, repro: Repro, flag: Flag) -> Pair:
+        """Return a run of the asked build without a compiler flag, as the reference, and one with it.
+
+        They are one run if inductor generates the same code with it, unless it is the compiling that is measured.
+        """
+        key = fingerprint("flag", self._options.key(repro), self.environment.build.name, flag)
+        pair = self._journal.get(key, partial(decode, Pair))
+        if pair is None:
+            with closing(measured_runs(self.environment, replace(self._options, flags=(flag,)))) as changed:
+                pair = self._uninterrupted(lambda: self._one_pair(repro, changed))
+            self._journal.put(key, asdict(pair))
+        return pair
+
+    def _one_pair(self, repro: Repro, changed: MeasuredRuns) -> Pair:
+        measure = self._options.measure
+        if measure.needs_cold_compile:
+            return Pair(self._asked.run(repro, True), changed.run(repro, True))
+        generated, with_flag = self.generated_code(repro), changed.generated_code(repro)
+        if with_flag.failure or generated is None:
+            return Pair(with_flag, with_flag)
+        if with_flag.code == generated.asked.code:
+            return Pair(with_flag, with_flag)
+        if measure.counted:
+            return Pair(generated.asked, with_flag)
+        # Both have compiled it before.
+        return Pair(self._asked.run(repro, False), changed.run(repro, False))
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return an observation with the comparison's words; there is no eager run."""

@@ -65,6 +65,23 @@ class GeneratedKernels:
 
 
 @dataclass(frozen=True)
+class FlagEffect:
+    """A compiler flag with which the minimal script is no longer worse on the failing build.
+
+    Attributes:
+        flag: as a script sets it: ``torch._inductor.config.epilogue_fusion = False``.
+        ratio: the failing build's number with the flag over the reference build's without it.
+        low: the lower end of the ratio's 95% bootstrap interval.
+        high: the upper end.
+    """
+
+    flag: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class MeasurementReport:
     """The comparison of builds by a number.
 
@@ -82,6 +99,7 @@ class MeasurementReport:
         words: the shape of the change in one sentence; empty if there is none.
         kernels: the kernels of the minimal script on the reference build and on the failing one; empty if inductor
             generated none.
+        flags: compiler flags that make up for the change, the most helpful first.
     """
 
     measure: str
@@ -95,6 +113,7 @@ class MeasurementReport:
     share: float = 0.0
     words: str = ""
     kernels: tuple[GeneratedKernels, ...] = ()
+    flags: tuple[FlagEffect, ...] = ()
 
     @property
     def with_ratio(self) -> tuple[MeasuredBuild, ...]:

@@ -30,7 +30,7 @@ from torchbisect.reports.render.error_logs import cut_log
 from torchbisect.reports.render.labels import suggest
 from torchbisect.reports.render.markdown_sections import ANSWERS, figure, runs
 from torchbisect.reports.render.measurement_chart import ratio_chart
-from torchbisect.reports.render.measurement_section import answer_text, counts_text, row_texts
+from torchbisect.reports.render.measurement_section import answer_text, counts_text, flag_ratio, row_texts
 from torchbisect.reports.sanitize import in_one_folder, short_line, without_machine_paths
 
 _TITLES = {"mismatch": "Mismatch", "none": "No mismatch", "flaky": "Flaky", "untestable": "Could not be tested"}
@@ -145,6 +145,7 @@ def _measurement(found: MeasurementReport | None) -> Mapping[str, Any] | None:
         "chart": ratio_chart(found),
         "words": short_line(found.words),
         "kernels": _kernels(found),
+        "flags": [[short_line(one.flag, 200), flag_ratio(one)] for one in found.flags],
         "how": [short_line(line) for line in found.how],
     }
 

@@ -94,6 +94,8 @@ def _measured(found: MeasurementReport | None) -> Iterator[SummaryLine]:
     if found.kernels:
         paths = " and ".join(one.path for one in found.kernels)
         yield "kernels", f"the code that inductor generated on both builds: {paths}", "dim", ""
+    for one in found.flags:
+        yield "flag", f"no longer worse with {one.flag}", "dim", ""
 
 
 def _interval(row: MeasuredBuild, unit: str) -> tuple[str, str]:

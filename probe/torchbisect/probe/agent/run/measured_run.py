@@ -256,6 +256,18 @@ def watch_generated_code() -> List[str]:
     return found
 
 
+def set_flags(flags: List[List[Any]]) -> None:
+    """Set compiler flags by their names in ``torch``. Raises ``AttributeError`` for one that this torch lacks."""
+    for name, value in flags:
+        module, _, path = name.partition(".config.")
+        owner: Any = importlib.import_module("torch.{}.config".format(module))
+        *places, flag = path.split(".")
+        for place in places:
+            owner = getattr(owner, place)
+        getattr(owner, flag)
+        setattr(owner, flag, value)
+
+
 def pin(core: Optional[int]) -> None:
     """Run on one core from now on, with the processes that are started later."""
     if core is not None and hasattr(os, "sched_setaffinity"):
@@ -283,6 +295,7 @@ def main(plan: Dict[str, Any], path: str, arguments: List[str]) -> None:
 
     random.seed(plan["seed"])
     getattr(torch, "manual_seed", lambda seed: None)(plan["seed"])
+    set_flags(plan.get("flags", []))
     watch = Watch(torch)
     watch.install()
     code = watch_generated_code() if plan.get("code") else []
