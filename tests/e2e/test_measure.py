@@ -77,6 +77,17 @@ def test_a_build_that_is_not_worse(tool: Tool, index: str) -> None:
     assert "metric:speed: 100 where torch 2.1.0 has 100" in done.stdout
 
 
+def test_a_run_of_the_users_own_test(tool: Tool, index: str) -> None:
+    tool.write("import torch\nprint('speed =', torch.SPEED)\n")
+    builds = ("--index-url", index, "--torch", "2.10.0", "--against", "2.1.0", "--find", "regression")
+    numbers = ("--measure", "metric:speed", "--worse-by", "0.8")
+    done = tool.run("run", *builds, *numbers, "--test", "python repro.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    regression = tool.report["bisect"]["regression"]
+    assert [regression["last_good"], regression["first_bad"]] == [f"2.{FEWER - 1}.0", f"2.{FEWER}.0"], done.stderr
+    assert tool.report["measurement"]["measure"] == "metric:speed"
+
+
 CLUTTER = """
 import argparse
 import math
