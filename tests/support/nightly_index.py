@@ -25,7 +25,7 @@ from urllib.parse import unquote
 
 from virtual_wheel import VirtualFile, WheelMember, zip_archive
 
-#: Files that only builds and torch's own tests need; the wheels lack these two thirds of the files.
+#: With these, two thirds of the files are those that only builds and torch's own tests need; the wheels lack them.
 HEADERS = "torch/include/"
 LEFT_OUT = ("torch/test/", "torch/bin/test_", "torch/share/")
 #: The wheel of the shared libraries. Its version is a local one, which no public index accepts.

@@ -147,8 +147,8 @@ class MeasuredRuns:
             tool = _write_tool(folder if local else place)
         except OSError as error:
             raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
-        plan: dict[str, Any] = {"mark": mark, "core": pinned_core(), "seed": repro.seed, "turns": turns, "code": code}
-        plan["flags"] = self._flags
+        plan: dict[str, Any] = {"mark": mark, "core": pinned_core(), "seed": repro.seed}
+        plan.update(turns=turns, code=code, flags=self._flags)
         try:
             if local:
                 done = self._fork(repro, tool, extra).run(place, words, plan, repro.arguments, timeout)

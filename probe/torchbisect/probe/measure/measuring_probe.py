@@ -279,13 +279,12 @@ class MeasuringProbe(SeparateRuns):
         if measure.needs_cold_compile:
             return Pair(self._asked.run(repro, True), changed.run(repro, True))
         generated, with_flag = self.generated_code(repro), changed.generated_code(repro)
-        if with_flag.failure or generated is None:
-            return Pair(with_flag, with_flag)
-        if with_flag.code == generated.asked.code:
+        if with_flag.failure or generated is None or with_flag.code == generated.asked.code:
             return Pair(with_flag, with_flag)
         if measure.counted:
             return Pair(generated.asked, with_flag)
-        # Both have compiled it before.
+        # Without the flag, it may have been compiled by an earlier command, of which the journal has the code.
+        self._asked.run(repro, False)
         return Pair(self._asked.run(repro, False), changed.run(repro, False))
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:

@@ -7,6 +7,7 @@ from typing import Any
 
 from torchbisect.probe.measure.kernel_calls import aligned
 from torchbisect.probe.measure.measure import format_value
+from torchbisect.probe.measure.paired_test import Ratio
 from torchbisect.reports.model.measurement import FlagEffect, MeasuredBuild, MeasurementReport, sparkline
 from torchbisect.reports.model.search_results import BuildFacts
 from torchbisect.reports.render.markdown_sections import cell, span, text
@@ -68,7 +69,7 @@ def flag_ratio(effect: FlagEffect) -> str:
     """Return the ratio with a flag and its interval: ``1.02 (1 to 1.04)``."""
     if effect.ratio is None or effect.low is None or effect.high is None:
         return "-"
-    return f"{effect.ratio:.3g} ({effect.low:.3g} to {effect.high:.3g})"
+    return Ratio(effect.ratio, effect.low, effect.high).words
 
 
 def _kernels(found: MeasurementReport, most: int) -> Mapping[str, Any] | None:

@@ -44,6 +44,15 @@ def _result(function: str) -> str:
 
 
 @pytest.fixture
+def release(torch_of: Callable[[str], Environment]) -> Environment:
+    """A build with CUDA. It comes before ``calls``: the first imports after an install are no agent's."""
+    environment = torch_of("2.8.0")
+    if environment.facts.cuda is None:
+        pytest.skip("the index gave a build without CUDA")
+    return environment
+
+
+@pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[list[str]]]:
     """Return a function that returns the calls so far: the function, its process and the parent of that."""
     noted = tmp_path / "calls"
@@ -57,13 +66,8 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[
 
 
 @pytest.mark.long
-def test_an_agent_never_calls_the_driver_itself(
-    torch_of: Callable[[str], Environment], calls: Callable[[], list[list[str]]]
-) -> None:
-    environment = torch_of("2.8.0")
-    if environment.facts.cuda is None:
-        pytest.skip("the index gave a build without CUDA")
-    with Agent(environment) as agent:
+def test_an_agent_never_calls_the_driver_itself(release: Environment, calls: Callable[[], list[list[str]]]) -> None:
+    with Agent(release) as agent:
         for backend in ("aot_eager", "inductor", "inductor"):
             agent.observe(Repro(SCRIPT), Settings(backend=backend), prewarm=True)
     callers, parents = ({call[at] for call in calls()} for at in (1, 2))

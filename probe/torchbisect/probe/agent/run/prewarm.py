@@ -88,8 +88,9 @@ class Prewarmer:
         """
         last = max(1, BACKENDS.index(backend)) if backend in BACKENDS else 1
         missing = [name for name in BACKENDS[: last + 1] if name not in self._done]
-        if missing:
-            self._use_new_folders()
+        if not missing:
+            return False
+        self._use_new_folders()
         with HiddenGpu() as hidden:
             for name in missing:
                 self._done.add(name)
@@ -100,10 +101,9 @@ class Prewarmer:
                     if name == "inductor":
                         compiler_cache.keep_headers(self._kept)
                 torch._dynamo.reset()
-        if missing:
-            remember_files_of_modules()
+        remember_files_of_modules()
         tempfile.tempdir = self._folder
-        return bool(missing)
+        return True
 
     def _use_new_folders(self) -> None:
         """Have torch keep its caches in new folders: what it finds there it loads, and scripts may have run before."""
