@@ -169,3 +169,17 @@ def test_repeat_reports_values_that_do_not_repeat(agent: Agent) -> None:
     )
     assert {item.place for item in seen.differences} >= {"call 0 output"}
     assert all(item.kind in (MismatchKind.VALUES, MismatchKind.SIDE_EFFECTS) for item in seen.differences)
+
+
+@pytest.mark.parametrize(("body", "forced"), [("x + torch.rand(3)", True), ("torch.dropout(x, 1.0, True)", False)])
+def test_inductor_draws_as_eager_does_only_where_eager_draws(
+    observe: Callable[..., Observation], body: str, forced: bool
+) -> None:
+    """A random operation that draws nothing in eager has a decomposition of its own, which is to be compared."""
+    source = f"""
+f = torch.compile(lambda x: {body}, backend="eager")
+f(torch.zeros(3))
+flag = torch._inductor.config.fallback_random
+"""
+    places = [found.place for found in observe(source).differences]
+    assert places == (["global flag"] if forced else [])

@@ -196,8 +196,10 @@ class Server:
         seconds = min(allowed, script.limits["compiled_cap"])
         shared_caches = self._shared_caches if question.get("reuse") else ""
 
+        changed = {**settings, "draws": eager.may_have_drawn}
+
         def run_compiled(role: str) -> Run:
-            return self._run(role, script, settings, seconds, shared_caches, eager.ending["seconds"])
+            return self._run(role, script, changed, seconds, shared_caches, eager.ending["seconds"])
 
         def run_eager(role: str) -> Run:
             return self._eager_run(runs, role, script)

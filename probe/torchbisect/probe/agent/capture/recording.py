@@ -313,6 +313,12 @@ def came_out_of_call(error: BaseException) -> bool:
 
 
 def rng_state_hash() -> int:
-    """Return a hash of the state of torch's random number generator on the CPU, which each draw changes."""
-    state = torch.default_generator.get_state()
-    return zlib.crc32(ctypes.string_at(state.data_ptr(), state.numel()))
+    """Return a hash of the states of torch's random number generators, which each draw changes."""
+    states = [torch.default_generator.get_state()]
+    if torch.cuda.is_initialized():
+        with contextlib.suppress(RuntimeError):  # while a CUDA graph is captured
+            states += [generator.get_state() for generator in torch.cuda.default_generators]
+    hashed = 0
+    for state in states:
+        hashed = zlib.crc32(ctypes.string_at(state.data_ptr(), state.numel()), hashed)
+    return hashed

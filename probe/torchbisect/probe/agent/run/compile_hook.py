@@ -31,7 +31,8 @@ class CompileHook:
 
     Args:
         recorder: records every call of a compiled callable.
-        settings: ``repro.Settings`` as JSON; a setting that is ``None`` is left to the script.
+        settings: ``repro.Settings`` as JSON; a setting that is ``None`` is left to the script. ``draws`` is False if no
+            compiled call draws a random number in eager, so that inductor need not draw its own as eager does.
         compiles: False turns compilation off.
 
     Attributes:
@@ -65,8 +66,9 @@ class CompileHook:
         self._replace_compiled_autograd()
 
     def _collect_flags(self) -> None:
-        flags = [("_inductor.config.fallback_random", True)]
-        flags += [(name, value) for name, value in self._settings.get("knobs") or ()]
+        flags = [(name, value) for name, value in self._settings.get("knobs") or ()]
+        if self._settings.get("draws", True):
+            flags.insert(0, ("_inductor.config.fallback_random", True))
         if self._settings.get("compiled_autograd") is not None:
             flags.append(("_dynamo.config." + COMPILED_AUTOGRAD_FLAG, self._settings["compiled_autograd"]))
         for name, value in flags:

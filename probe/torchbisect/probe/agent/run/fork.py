@@ -11,6 +11,7 @@ import tempfile
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..capture.recording import MAX_EVENTS
 from ..capture.tape import Entry, Tape
 from . import inductor_cache, protection, script_processes
 from .child import Job, run_child
@@ -76,6 +77,14 @@ class Run(NamedTuple):
     def size(self) -> int:
         """Approximate size in bytes."""
         return sum(len(entry.data) for entry in self.entries) + len(self.output) + 4096
+
+    @property
+    def may_have_drawn(self) -> bool:
+        """False if all calls of what the script compiles are recorded, and none of them drew a random number."""
+        events = [entry.facts for entry in self.entries if entry.facts.get("e") in ("call", "backward")]
+        calls = [facts for facts in events if facts["e"] == "call"]
+        is_whole = self.dropped_entries == 0 and len(events) < MAX_EVENTS and bool(calls)
+        return not is_whole or any(facts.get("drew", True) for facts in calls)
 
 
 class OutputCapture:
