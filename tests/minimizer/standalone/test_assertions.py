@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import runpy
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,6 +29,7 @@ class Seen:
     attribute: str = "value"
     eager: str = ""
     compiled: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 TWICE_THE_GRADIENT = "lambda f: lambda *a: (lambda y: y + y - y.detach())(f(*a))"

@@ -258,6 +258,13 @@ def test_places_match_by_role(shown, lost_grad) -> None:
         assert not matches(first, Signature.of_difference(lost_grad(elsewhere)), STRICT), elsewhere
 
 
+def test_an_attribute_of_an_object_may_become_an_argument_or_a_global(lost_grad) -> None:
+    first = Signature.of_difference(lost_grad("call 0 self.state"))
+    for elsewhere in ("call 0 argument x", "call 0 global state", "call 0 closure state"):
+        assert matches(first, Signature.of_difference(lost_grad(elsewhere)), STRICT), elsewhere
+    assert not matches(first, Signature.of_difference(lost_grad("call 0 output")), STRICT)
+
+
 def test_the_direction_of_a_difference_matters(lost_grad) -> None:
     first = Signature.of_difference(lost_grad())
     assert not matches(first, Signature.of_difference(lost_grad(eager="False", compiled="True")), TOLERANT)

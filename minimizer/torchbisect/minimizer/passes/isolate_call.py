@@ -66,7 +66,7 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     others = _with_other_arguments((call for call in reversed(trace.calls) if call.root), roots)
     roots = [call for call in [*roots, *others] if call not in named]
     inner = next((call for call in [*named, *_with_values(named), *roots, *_with_values(roots)] if shows(call)), None)
-    if inner is None and any(map(search.attempt, _scripts_with_earlier_call(tree, named, trace, options))):
+    if inner is None and _isolate_second_call(search, named, trace, options, last):
         return
     if inner is None:
         others = _with_other_arguments((call for call in reversed(trace.calls) if call.compiled), calls)
@@ -216,20 +216,34 @@ def _scripts_with_callee(
             yield with_imports(without_unused(tidy(copied(whole)), kept=kept))
 
 
-def _scripts_with_earlier_call(
-    tree: ast.Module, calls: list[Call], trace: Trace, options: list[ast.keyword]
-) -> Iterator[ast.Module]:
-    """Return scripts that make a call of what is compiled after another one of the same function.
+def _isolate_second_call(
+    search: ReductionSearch, named: list[Call], trace: Trace, options: list[ast.keyword], last: int
+) -> bool:
+    """Make a call after an earlier one of the same function, then calls inside it, while they show the mismatch.
 
     What the first call compiled may be wrong for the second: it takes a guard that is missing, or state that is stale.
-    The first call of all compiled it, and the one just before left its state.
     """
-    for call in [*calls, *_with_values(calls)]:
-        same = [one for one in trace.calls if one.root and (one.function, one.line) == (call.function, call.line)]
-        earlier = [one for one in same if one.number < call.number]
-        for before in dict.fromkeys((*earlier[:1], *earlier[-1:])):
-            if _inputs(before) != _inputs(call):
-                yield from _scripts_with_two_calls(tree, before, call, trace, options)
+    tree, calls, won = search.tree, [*named, *_with_values(named)], False
+    while calls:
+        for call in calls:
+            scripts = _scripts_with_earlier_call(tree, call, trace, options)
+            if any(len(search.interestingness.requested) < last and search.attempt(script) for script in scripts):
+                calls, won = [inside for inside in _calls_inside(trace, call) if inside.compiled], True
+                break
+        else:
+            return won
+    return won
+
+
+def _scripts_with_earlier_call(
+    tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword]
+) -> Iterator[ast.Module]:
+    """Return scripts that make a call after an earlier one: the first, which compiled it, or the one just before."""
+    same = [one for one in trace.calls if one.compiled and (one.function, one.line) == (call.function, call.line)]
+    earlier = [one for one in same if one.number < call.number]
+    others = dict.fromkeys((*earlier[:1], *earlier[-1:]))
+    for before in sorted(others, key=lambda one: _inputs(one) == _inputs(call)):
+        yield from _scripts_with_two_calls(tree, before, call, trace, options)
 
 
 def _scripts_with_two_calls(

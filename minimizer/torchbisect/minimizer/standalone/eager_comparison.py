@@ -19,10 +19,10 @@ _COPIES = (("other = {}.clone()",), ("import copy", "other = copy.deepcopy({})")
 def with_eager_comparisons(tree: ast.Module, mismatch: ObservedMismatch) -> Iterator[ast.Module]:
     """Yield the script with a comparison of a compiled call and the eager one, in several forms."""
     for changed, call, eager in _compiled_calls(tree):
-        yield from _with_comparison(changed, call, eager, mismatch)
         for gradient in gradients(changed, mismatch.place):
             check = _close("compiled", ast.unparse(gradient), mismatch)
             yield _with_gradient_comparison(changed, call, eager, ast.unparse(gradient), check)
+        yield from _with_comparison(changed, call, eager, mismatch)
     yield from _with_forced_eager(tree, mismatch)
 
 

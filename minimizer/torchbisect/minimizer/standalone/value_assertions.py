@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.held_values import closure_values, object_values
@@ -39,6 +39,10 @@ class ObservedMismatch(Protocol):
     @property
     def compiled(self) -> str:
         """The value of the compiled run, in a few words."""
+
+    @property
+    def detail(self) -> Mapping[str, Any]:
+        """More about the values; of tensors the ``index`` of the element that differs, and ``numel``."""
 
 
 def read_flag(text: str, flag: str) -> str:
@@ -138,8 +142,17 @@ def _checks(subject: ast.expr, mismatch: ObservedMismatch) -> Iterator[ast.stmt]
         elif eager.isidentifier():
             yield statement(f"assert type({text}).__name__ == {eager!r}")
     else:
+        subject = _differing_element(subject, mismatch)
         yield from _is_close_to_eager(subject, mismatch)
-        yield from _equals_eager(text, eager)
+        yield from _equals_eager(ast.unparse(subject), eager)
+
+
+def _differing_element(subject: ast.expr, mismatch: ObservedMismatch) -> ast.expr:
+    """Return the element of a tensor that differs; the tensor itself if it has no other."""
+    index = mismatch.detail.get("index")
+    if not index or mismatch.detail.get("numel") == 1:
+        return subject
+    return ast.Subscript(subject, expression(", ".join(map(str, index))), ast.Load())
 
 
 def _is_close_to_eager(subject: ast.expr, mismatch: ObservedMismatch) -> Iterator[ast.stmt]:
@@ -159,6 +172,10 @@ def _is_close_to_eager(subject: ast.expr, mismatch: ObservedMismatch) -> Iterato
 def _equals_eager(text: str, eager: str) -> Iterator[ast.stmt]:
     if eager in ("True", "False"):
         yield statement(f"assert {text}" if eager == "True" else f"assert not {text}")
+    elif eager == "nan":
+        yield statement(f"assert {text}.isnan()")
+    elif eager.strip("-") == "inf":
+        yield statement(f"assert {text} == float({eager!r})")
     elif _is_comparable(eager):
         yield statement(f"assert {text} == {eager}")
 

@@ -156,7 +156,8 @@ _ROLES = (
     ("hook", re.compile(r"\bhooks?\b")),
     ("printed", re.compile(r"\bprinted\b|\bstd(?:out|err)\b|\bwarning")),
     ("output", re.compile(r"\boutput\b|\breturn")),
-    ("argument", re.compile(r"\bargument\b|\bself\b|\bparameter\b|\bbuffer\b|\binput\b")),
+    ("argument", re.compile(r"\bargument\b|\bparameter\b|\bbuffer\b|\binput\b")),
+    ("object", re.compile(r"\bself\b")),
     ("global", re.compile(r"\bglobal\b|\bclosure\b|\bnonlocal\b|\battribute\b")),
 )
 _SEEN_AFTERWARDS = frozenset({"global", "printed"})
@@ -166,14 +167,22 @@ _DIGITS = re.compile(r"\d+")
 
 
 def role(place: str) -> str:
-    """Return a place's role: ``output``, ``argument``, ``gradient``, ``hook``, ``global``, ``printed``, ``other``."""
+    """Return a place's role.
+
+    That is ``output``, ``argument``, ``object``, ``gradient``, ``hook``, ``global``, ``printed`` or ``other``.
+    """
     return next((name for name, pattern in _ROLES if pattern.search(place)), "other")
 
 
 def same_role(left: str, right: str) -> bool:
-    """Return True if two roles can belong to one bug: once a script is shorter, a global may be seen in an output."""
+    """Return True if two roles can belong to one bug.
+
+    Once a script is shorter, a global may be seen in an output, and an object's attribute be an argument or a global.
+    """
     if left == right:
         return True
+    if "object" in (left, right):
+        return {left, right} <= {"object", "argument", "global"}
     if left in _SEEN_AFTERWARDS or right in _SEEN_AFTERWARDS:
         return {left, right} <= _SEEN_AFTERWARDS | {"output"}
     return False

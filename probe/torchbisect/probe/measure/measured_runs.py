@@ -8,6 +8,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from torchbisect.containers.store.removal import remove_tree
 from torchbisect.containers.store.run_folder import unique_folder
 from torchbisect.core.decode import DecodeError, JsonLimits, decode, read_object
 from torchbisect.core.errors import DiskFull
-from torchbisect.core.repro import Repro
+from torchbisect.core.repro import Repro, Settings
+from torchbisect.probe.agent.run.compiler_cache import is_known
+from torchbisect.probe.agent_client import Agent, AgentFailed, AgentForged, AgentLost, AgentRefused
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.localize.compiler_flags import Flag
 from torchbisect.probe.measure.comparison import Reading
@@ -31,6 +34,7 @@ _LIMITS = JsonLimits(size=1 << 20)
 _TOOL, _SERVER = "measured_run.py", "measured_server.py"
 #: Inductor's folders of whole graphs, and of what dynamo learned; from a graph in there a run would compile nothing.
 _GRAPH_CACHES = ("fxgraph", "aotautograd", "dynamo", "locks")
+_ANY_KERNEL = "import torch\ntorch.compile(lambda x: x + 1)(torch.ones(1))\n"
 #: Runs that are forked from one process. How a process lies in memory makes it a little faster or slower.
 FORKS = 10
 #: One thread, and no workers of inductor: what a run costs must not depend on what else runs here.
@@ -80,6 +84,7 @@ class MeasuredRuns:
         self._folder: Path | None = None
         self._variables: dict[str, str] = {}
         self._warm: WarmProcess | None = None
+        self._knows_compiler = False
         self.modules: list[str] = [] if modules is None else modules
         self._flags = flags
         self._forks = 0
@@ -113,7 +118,25 @@ class MeasuredRuns:
         elif cold:
             for name in _GRAPH_CACHES:
                 remove_tree(kept / "inductor" / name)
-        return self._run_script(repro, self._folder, turns, timeout)
+        reading = self._run_script(repro, self._folder, turns, timeout)
+        if turns is None and reading.values.get("kernel-count") and self._learn_compiler():
+            remove_tree(kept)
+            reading = self._run_script(repro, self._folder, turns, timeout)
+        return reading
+
+    def _learn_compiler(self) -> bool:
+        """Have an agent find what inductor has to know about this machine; return ``False`` if that was known.
+
+        A process that does not know it tries instruction sets and compiles headers for 5 to 15 seconds. They would be
+        in the compile time of a build, but not in that of another one for which some agent has found it.
+        """
+        cache = self.environment.compiler_cache
+        if cache is None or self._measure.counted or self._knows_compiler or is_known(cache):
+            return False
+        self._knows_compiler = True
+        with closing(Agent(self.environment)) as agent, suppress(AgentFailed, AgentLost, AgentRefused, AgentForged):
+            agent.observe(Repro(_ANY_KERNEL), Settings(), prewarm=True)
+        return is_known(cache)
 
     def generated_code(self, repro: Repro) -> Reading:
         """Run a script once, for the code that inductor generates; this run's folder is named by a dot in it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dis
+import functools
 import inspect
 import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
@@ -26,17 +27,32 @@ def call_inputs(
     target: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_own: IsOwn = is_in_main
 ) -> Iterator[Tuple[str, Any]]:
     """Yield everything that a call can read, by name: arguments, ``self``, cells, globals, and what classes hold."""
+    while isinstance(target, functools.partial):
+        target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
     is_module = isinstance(target, torch.nn.Module)
     function = target.forward if is_module else target
-    yield from _named_arguments(function, args, kwargs)
+    if not hasattr(function, "__code__") and isinstance(getattr(function, "__call__", None), types.MethodType):
+        function = function.__call__  # an object of a class with this method
+    arguments = list(_named_arguments(function, args, kwargs))
+    yield from arguments
     found = {"self": target} if is_module else {}
     for name, value in reachable_values(function, 0, is_own):
         found.setdefault(name, value)
-    for value in list(found.values()):
+    for value in [*found.values(), *(value for _, value in arguments)]:
         parts = value.modules() if isinstance(value, torch.nn.Module) else (value,)
         for kind in dict.fromkeys(map(type, parts)):
             found.update(_containers_of_class(kind, is_own))
+            for name, state in _state_of_methods(kind, is_own):
+                found.setdefault(name, state)
     yield from found.items()
+
+
+def _state_of_methods(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:
+    """Yield the globals that the methods of a script's class can change in place."""
+    for function in _functions_of(kind, is_own) or ():
+        for name, value in reachable_values(function, 1, is_own):
+            if name.startswith("global ") and isinstance(value, _CONTAINERS):
+                yield name, value
 
 
 def _containers_of_class(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:

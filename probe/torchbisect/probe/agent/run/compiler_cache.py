@@ -51,6 +51,11 @@ def keep_headers(kept: str) -> None:
         _copy_missing(headers, os.path.join(kept, HEADERS))
 
 
+def is_known(kept: str) -> bool:
+    """Return True if the instruction sets are in a folder that ``install`` was given."""
+    return os.path.isdir(os.path.join(kept, INSTRUCTION_SETS))
+
+
 def _isa_module() -> Any:
     try:
         import torch._inductor.cpu_vec_isa as module
