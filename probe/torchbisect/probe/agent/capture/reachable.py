@@ -31,8 +31,9 @@ def call_inputs(
         target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
     is_module = isinstance(target, torch.nn.Module)
     function = target.forward if is_module else target
-    if not hasattr(function, "__code__") and isinstance(getattr(function, "__call__", None), types.MethodType):
-        function = function.__call__  # an object of a class with this method
+    method = inspect.getattr_static(function, "__call__", None)
+    if isinstance(method, types.FunctionType):  # an object of a class that defines it
+        function = types.MethodType(method, function)
     arguments = list(_named_arguments(function, args, kwargs))
     yield from arguments
     found = {"self": target} if is_module else {}

@@ -31,7 +31,7 @@ def install(kept: str, cache: str) -> None:
 
     Args:
         kept: the folder that outlives this process; empty for none.
-        cache: inductor's cache folder of this process, which must not exist yet.
+        cache: inductor's cache folder of this process, which must not exist yet; of no use without ``kept``.
     """
     headers = _header_folder()
     if kept:

@@ -1,9 +1,10 @@
 """Start measured runs of one script in a moment: each is a fork of this process, which has imported torch.
 
-This file is sent with ``measured_run.py`` beside it. It reads a JSON line for each run from standard input, and answers
+This file is sent with ``measured_run.py`` and ``compiler_cache.py`` beside it. It reads a JSON line for each run from standard input, and answers
 with a JSON line when the run has ended. What the script itself does, and what it compiles, happens in the fork alone.
 The modules of torch that a run imported come back in the answer. The next request has them, and they are imported
-before the fork, so that no later run pays for the import of the compiler.
+before the fork, so that no later run pays for the import of the compiler. Nor does it look for the instruction sets
+that work, which takes seconds in each process.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ import sys
 import traceback
 from typing import Any, Dict, List, Set, Tuple
 
-#: The file beside this one; neither is part of a package where they run.
+#: The files beside this one; none is part of a package where they run.
 measured_run: Any = importlib.import_module("measured_run")
+compiler_cache: Any = importlib.import_module("compiler_cache")
 
+#: A run that imported this module has compiled with inductor.
+_GENERATES_CPP = "torch._inductor.codegen.cpp"
 #: Bytes by which the memory of a fork is moved, at most: a lucky place of the data must not last for all runs.
 _MOST_MOVED = 1 << 20
 
@@ -33,6 +37,9 @@ def import_modules(names: List[str]) -> None:
     for name in new:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    if _GENERATES_CPP in new:
+        with contextlib.suppress(Exception):
+            compiler_cache.install("", "")
     if new or not gc.get_freeze_count():
         gc.collect()
         gc.freeze()
