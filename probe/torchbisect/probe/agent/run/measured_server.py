@@ -1,10 +1,10 @@
 """Start measured runs of one script in a moment: each is a fork of this process, which has imported torch.
 
 This file is sent with ``measured_run.py`` and ``compiler_cache.py`` beside it. It reads a JSON line for each run from
-standard input, and answers with a JSON line when the run has ended. What the script itself does, and what it compiles, happens in the fork alone.
-The modules of torch that a run imported come back in the answer. The next request has them, and they are imported
-before the fork, so that no later run pays for the import of the compiler. Nor does it look for the instruction sets
-that work, which takes seconds in each process.
+standard input, and answers with a JSON line when the run has ended. What the script itself does, and what it compiles,
+happens in the fork alone. The modules of torch that a run imported come back in the answer. The next request has them,
+and they are imported before the fork, so that no later run pays for the import of the compiler. Nor does one look for
+the instruction sets that work, which takes seconds in each process.
 """
 
 from __future__ import annotations
