@@ -118,9 +118,7 @@ def _on_cores(count: int, measure: Callable[[Path], Row], scripts: Iterable[Path
             threads.shutdown(cancel_futures=True)
 
 
-def _measured(
-    script: Path, oldest: Environment, newer: Environment, modules: list[str], cold: int, warm: int
-) -> Row:
+def _measured(script: Path, oldest: Environment, newer: Environment, modules: list[str], cold: int, warm: int) -> Row:
     """Run a script on both releases; ``modules`` grows by those that are imported before the runs of later scripts."""
     repro, measure = Repro(script.read_text(), name=script.name), Measure.parsed("time")
     made = partial(Row, script.stem, newer.build.name, oldest.build.name)
