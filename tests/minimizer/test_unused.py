@@ -73,3 +73,15 @@ class Other:
 {rest}
 """
     assert ("class Sharp(Depth)" in text_of(without_unused(parse(program)))) is stays
+
+
+@pytest.mark.parametrize(
+    ("read", "stays"),
+    [("return locals()", True), ("return eval('a')", True), ("return locals(b)", False), ("return vars(b)", False)],
+)
+def test_a_function_may_read_its_names_by_none_of_them(read: str, stays: bool) -> None:
+    program = f"def f(b):\n    a = 1\n    {read}\nc = 1\nf(2)"
+    changed = text_of(without_unused(parse(program)))
+    assert ("a = 1" in changed) is stays
+    assert ("c = 1" in changed) is ("eval" in read)
+    assert text_of(without_unused(parse("c = 1\nkeep(globals())"))) == "c = 1\nkeep(globals())"

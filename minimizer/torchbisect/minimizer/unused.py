@@ -157,9 +157,25 @@ class UsedNames:
     def _read_in(self, tree: ast.AST) -> set[str]:
         """Return the names that a tree reads; ``x += 1`` changes an object in place, so it reads an ``x`` of others."""
         nodes = walk(tree)
-        found = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+        whole = _reads_every_name(tree, nodes)
+        found = {
+            node.id for node in nodes if isinstance(node, ast.Name) and (whole or not isinstance(node.ctx, ast.Store))
+        }
         changed = (node.target for node in nodes if isinstance(node, ast.AugAssign))
         return found | ({target.id for target in changed if isinstance(target, ast.Name)} & self._aliases)
+
+
+def _reads_every_name(tree: ast.AST, nodes: Sequence[ast.AST]) -> bool:
+    """Tell whether a function or module reads its names by none of them: by ``locals()``, ``eval`` and the like."""
+    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    own = {id(node) for statement in getattr(tree, "body", ()) for node in in_own_scope(statement)}
+    for call in calls:
+        name = ast.unparse(call.func)
+        if name in ("eval", "exec") or (name == "globals" and isinstance(tree, ast.Module)):
+            return True
+        if name in ("locals", "vars", "dir") and not call.args and id(call) in own:
+            return True
+    return False
 
 
 def _aliases(tree: ast.Module) -> set[str]:
