@@ -36,6 +36,23 @@ from pass_runner import after
         ),
         ("def f(a):\n    return a + 1\nkeep([f(x) for x in b])", ["keep", "for"], "keep([x + 1 for x in b])"),
         ("def f(a):\n    g()\n    return a\nwhile f(b):\n    keep()", ["keep", "while"], "while f(b):"),
+        ("def f(**a):\n    h(a)\nf(b=1)\nkeep()", ["keep", "h"], "a = {'b': 1}\nh(a)"),
+        (
+            "class A:\n    def step(self):\n        self.n = self.m\na[0].b['c'].step()\nkeep()",
+            ["keep", ".m"],
+            "a[0].b['c'].n = a[0].b['c'].m",
+        ),
+        (
+            "class A:\n    def step(self):\n        self.n = self.m\ng().step()\nkeep()",
+            ["keep", ".m", "g"],
+            "self = g()\nself.n = self.m",
+        ),
+        (
+            "@contextmanager\ndef f(n):\n    g(n)\n    try:\n        yield n\n    finally:\n        h()\n"
+            "with f(1) as m:\n    keep(m)",
+            ["keep", "g", "h"],
+            "g(1)\ntry:\n    m = 1\n    keep(m)\nfinally:\n    h()",
+        ),
         ("def f(a):\n    return a + 1\nwhile f(g()):\n    keep()", ["keep", "while"], "while f(g()):"),
     ],
 )

@@ -143,6 +143,19 @@ def test_two_bugs_with_the_same_class_stay_two(shown) -> None:
     assert "another message" in explain(first, second, TOLERANT)
 
 
+@pytest.mark.parametrize("strictness", Strictness)
+def test_a_name_in_a_message_may_be_one_that_only_one_script_binds(shown, strictness: Strictness) -> None:
+    frame, text = "torch/_dynamo/variables/base.py:call_method", "'int' object has no attribute '{}'"
+    binding = of(shown.raised("AttributeError", text.format("scale"), frame), "scale = 1\n")
+    assert binding.message == text.format("<name>")
+    assert matches(binding, of(shown.raised("AttributeError", text.format("scale"), frame)), strictness)
+    assert not matches(binding, of(shown.raised("AttributeError", "'str' object has no keys", frame)), STRICT)
+    special = of(
+        shown.raised("AttributeError", text.format("__iter__"), frame), "class A:\n    def __iter__(self): ..."
+    )
+    assert special.message == text.format("__iter__")
+
+
 def test_messages_about_one_wrong_shape_match_with_tolerance(shown) -> None:
     """As torch 2.2 and 2.4 have it, of one output that is not resized."""
     text = "The size of tensor a (0) must match the size of tensor b (3) at non-singleton dimension 0"

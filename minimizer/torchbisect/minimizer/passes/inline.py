@@ -15,7 +15,8 @@ the text does not tell whose object it is called on.
 
 Inlining may make the script larger at first, so each step may be finished by another pass before it is judged.
 Functions that are called in several places stay, and those that return early, unless the caller returns what they
-return. A generator first becomes a function that returns its first item, which is what a loop over it gets first.
+return. A generator first becomes a function that returns its first item, which is what a loop over it gets first. One
+that is a context manager gives way together with the ``with``, whose body stands where it yields.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def _first_items(tree: ast.Module) -> Iterator[Edit]:
 def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
     """Return each function that can be inlined, with the tree in which it is."""
     for function in [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]:
+        yield from ((function.name, changed) for changed in _context_inlined(tree, function))
         site = _call_site(tree, function)
         if site is None:
             continue
@@ -160,23 +162,30 @@ def _call_site(tree: ast.Module, function: ast.FunctionDef) -> _CallSite | None:
 
 
 def _method_mentions(tree: ast.Module, method: ast.FunctionDef) -> Sequence[ast.expr]:
-    """Return where a method is named, if no other can be meant and its object may be written several times."""
+    """Return where a method is named, if no other can be meant."""
     name, nodes = method.name, walk(tree)
     others = [node for node in nodes if isinstance(node, Function) and node.name == name and node is not method]
     own = any(isinstance(node, ast.Name) and node.id in ("super", "__class__") for node in walk(method))
-    if others or own or name.startswith("__") or name == "forward" or not (method.args.posonlyargs or method.args.args):
+    entered = name == "__enter__" and not any(isinstance(node, ast.With) for node in nodes)
+    special = (name.startswith("__") and not entered) or name == "forward"
+    if others or own or special or not (method.args.posonlyargs or method.args.args):
         return []
-    found = [node for node in object_attributes(nodes) if node.attr == name]
-    owners: list[ast.expr] = [node.value for node in found]
-    while any(isinstance(owner, ast.Attribute) for owner in owners):
-        owners = [owner.value if isinstance(owner, ast.Attribute) else owner for owner in owners]
-    return found if all(isinstance(owner, ast.Name) for owner in owners) else []
+    return [node for node in object_attributes(nodes) if node.attr == name]
+
+
+def _may_be_repeated(owner: ast.expr) -> bool:
+    """Tell whether an object may be written several times: it is a name, or an attribute or element of one."""
+    while isinstance(owner, ast.Attribute) or (
+        isinstance(owner, ast.Subscript) and isinstance(owner.slice, (ast.Constant, ast.Name))
+    ):
+        owner = owner.value
+    return isinstance(owner, ast.Name)
 
 
 def _may_stand_elsewhere(function: ast.FunctionDef) -> bool:
     """Tell whether a function is no generator, and declares no names global or nonlocal."""
     kept = (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)
-    return function.args.kwarg is None and not any(isinstance(node, kept) for node in walk(function))
+    return not any(isinstance(node, kept) for node in walk(function))
 
 
 def _returns_only_at_end(function: ast.FunctionDef) -> bool:
@@ -206,24 +215,10 @@ def _is_own_return(function: ast.FunctionDef, wanted: ast.Return) -> bool:
 
 def _inlining_edit(tree: ast.Module, function: ast.FunctionDef, site: _CallSite) -> Edit | None:
     """Return the edit that puts the body in the place of the call, or ``None`` where the arguments are unclear."""
-    bound = arguments_of(function, site.call, skip=site.owner is not None)
-    if bound is None:
+    found = _body_at(tree, function, site)
+    if found is None or (site.repeated and found[0]):
         return None
-    if site.owner is not None:
-        bound = {parameters(function.args)[0].arg: site.owner, **bound}
-    assigned = bound_names(function.body)
-    names = all_names(site.scope if not isinstance(site.scope, ast.Module) else tree, but=function)
-    renames = {name: fresh_name(name, names) for name in sorted((assigned | set(bound)) & names)}
-    before: list[ast.AST] = []
-    direct: dict[str, ast.expr] = {}
-    for name, value in bound.items():
-        if (value is site.owner or isinstance(value, (ast.Name, ast.Constant))) and name not in assigned:
-            direct[name] = value
-        else:
-            before.append(ast.Assign(targets=[ast.Name(id=renames.get(name, name), ctx=ast.Store())], value=value))
-    if site.repeated and before:
-        return None
-    body = [substituted(statement, renames, direct) for statement in function.body]
+    before, body = found
     if _returns_call(site.statement, site.call):
         ended = body and isinstance(body[-1], ast.Return)
         return Edit.of(site.statement, [*before, *body, *([] if ended else [ast.Return(None)])])
@@ -236,3 +231,67 @@ def _inlining_edit(tree: ast.Module, function: ast.FunctionDef, site: _CallSite)
     if isinstance(site.statement, ast.Expr) and site.statement.value is site.call:
         return Edit.of(site.statement, [*statements, ast.Expr(result)])
     return Edit(((site.statement, [*statements, site.statement]), (site.call, result)))
+
+
+def _body_at(
+    tree: ast.Module, function: ast.FunctionDef, site: _CallSite
+) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
+    """Return the assignments of a call's arguments, and the body with names that do not clash there."""
+    bound = arguments_of(function, site.call, skip=site.owner is not None)
+    if bound is None:
+        return None
+    if site.owner is not None:
+        bound = {parameters(function.args)[0].arg: site.owner, **bound}
+    assigned = bound_names(function.body)
+    names = all_names(site.scope if not isinstance(site.scope, ast.Module) else tree, but=function)
+    renames = {name: fresh_name(name, names) for name in sorted((assigned | set(bound)) & names)}
+    before: list[ast.stmt] = []
+    direct: dict[str, ast.expr] = {}
+    for name, value in bound.items():
+        plain = _may_be_repeated(value) if value is site.owner else isinstance(value, (ast.Name, ast.Constant))
+        if plain and name not in assigned:
+            direct[name] = value
+        else:
+            before.append(ast.Assign(targets=[ast.Name(id=renames.get(name, name), ctx=ast.Store())], value=value))
+    return before, [substituted(statement, renames, direct) for statement in function.body]
+
+
+def _context_inlined(tree: ast.Module, function: ast.FunctionDef) -> Iterator[ast.Module]:
+    """Return the tree in which the body of a ``with`` stands where its context manager, a generator, yields."""
+    own = [node for part in function.body for node in in_own_scope(part)]
+    yields = [node for node in own if isinstance(node, (ast.Yield, ast.YieldFrom))]
+    stated = [node for node in own if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)]
+    decorators = [ast.unparse(item).rpartition(".")[2] for item in function.decorator_list]
+    above = parents(tree)
+    named = references(enclosing(above, function), function.name)
+    if decorators != ["contextmanager"] or len(yields) != 1 or len(stated) != 1:
+        return
+    for name in named:
+        call = above[id(name)]
+        item = above[id(call)]
+        block = above[id(item)]
+        if not isinstance(call, ast.Call) or not isinstance(block, ast.With) or len(block.items) != 1:
+            continue
+        scope: ast.AST = block
+        while not isinstance(scope, (ast.Module, *Function, ast.ClassDef)):
+            scope = above[id(scope)]
+        found = _body_at(tree, function, _CallSite(call, block, scope))
+        if found is not None:
+            body = [part for statement in found[1] for part in _with_block(statement, block)]
+            removed = [Edit.remove(function)] if len(named) == 1 else []
+            yield apply(tree, [Edit.of(block, [*found[0], *body]), *removed])
+
+
+def _with_block(statement: ast.stmt, block: ast.With) -> list[ast.stmt]:
+    """Return a statement in which the body of a ``with`` has taken the place of the ``yield``."""
+
+    class Yielding(ast.NodeTransformer):
+        def visit_Expr(self, node: ast.Expr) -> ast.AST | list[ast.stmt]:
+            if not isinstance(node.value, ast.Yield):
+                return node
+            target = block.items[0].optional_vars
+            value = node.value.value or ast.Constant(None)
+            return [*([ast.Assign(targets=[target], value=value)] if target is not None else []), *block.body]
+
+    changed = Yielding().visit(statement)
+    return changed if isinstance(changed, list) else [changed]

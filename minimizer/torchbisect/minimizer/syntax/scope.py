@@ -155,7 +155,13 @@ def arguments_of(
         found[function.args.vararg.arg] = ast.Tuple(elts=call.args[len(positional) :], ctx=ast.Load())
     elif len(call.args) > len(positional):
         return None
-    found |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    if function.args.kwarg is not None:
+        own = {item.arg for item in [*positional, *function.args.kwonlyargs]}
+        others = {name: value for name, value in given.items() if name not in own}
+        given = {name: value for name, value in given.items() if name in own}
+        found[function.args.kwarg.arg] = ast.Dict([ast.Constant(name) for name in others], [*others.values()])
+    found |= given
     defaults = dict(
         zip([item.arg for item in positional][len(positional) - len(function.args.defaults) :], function.args.defaults)
     )

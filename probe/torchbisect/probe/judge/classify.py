@@ -39,7 +39,8 @@ class Mismatch:
 
     Attributes:
         signature: what makes another mismatch the same bug.
-        place: where it is seen: ``call 0 output[1]``; for an ending ``the script's end``.
+        place: where it is seen: ``call 0 output[1]``; for an ending ``call 0 ending``, or ``the script's end``
+            if no call raised.
         attribute: what differs there.
         detail: figures of a difference in values.
         others: the signatures of every other difference.
@@ -186,11 +187,19 @@ def _ended(kind: MismatchKind, signature: Signature, observation: Observation, s
         kind=kind,
         summary=f"compiled {compiled}, eager {eager}",
         signature=signature,
-        place="the script's end",
+        place=_place_of_ending(observation),
         attribute="ending",
         eager=eager,
         compiled=compiled,
     )
+
+
+def _place_of_ending(observation: Observation) -> str:
+    """Return the call out of which the exception came that ended one of the runs, the compiled one if it failed."""
+    ending = observation.compiled if observation.compiled.raised is not None else observation.eager
+    if ending.raised_in_call and ending.call_seconds:
+        return f"call {len(ending.call_seconds) - 1} ending"
+    return "the script's end"
 
 
 def _ending_text(ending: Ending, source: str = "") -> str:

@@ -43,7 +43,10 @@ def _parsed(source: str) -> ast.Module | None:
 
 @lru_cache(maxsize=256)
 def bound_names(source: str) -> frozenset[str]:
-    """Return every name that the script itself binds, without those of imported modules; none if it can't be parsed."""
+    """Return every name that the script itself binds; none if it can't be parsed.
+
+    Left out are those of imported modules, and of special methods, which messages name for other reasons.
+    """
     tree = _parsed(source)
     if tree is None:
         return frozenset()
@@ -57,7 +60,8 @@ def bound_names(source: str) -> frozenset[str]:
             names.add(node.arg)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(node.name)
-    return frozenset(names - {"self", "forward", "backward", "requires_grad", "grad"})
+    names -= {"self", "forward", "backward", "requires_grad", "grad"}
+    return frozenset(name for name in names if not (name.startswith("__") and name.endswith("__")))
 
 
 def statement_at(source: str, line: int) -> FailingStatement | None:

@@ -7,6 +7,7 @@ another torch, where functions were renamed and messages reworded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torchbisect.core.text_enum import TextEnum
@@ -114,7 +115,7 @@ def _exception_difference(left: Signature, right: Signature, strictness: Strictn
         return _frame_difference(left, right) or _message_difference(left, right)
     if not _related_classes(left, right):
         return f"{right.exception}, not {left.exception}"
-    if _messages_overlap(left, right):
+    if _messages_overlap(left, right) or _fits(left.message, right.message) or _fits(right.message, left.message):
         return None
     if _has_few_words(left) and _has_few_words(right) and _frame_difference(left, right) is None:
         return None
@@ -138,9 +139,18 @@ def _message_difference(left: Signature, right: Signature) -> str | None:
     if (
         left.message == right.message
         or jaccard(keywords(left.message), keywords(right.message)) >= _LEAST_JACCARD_STRICT
+        or _fits(left.message, right.message)
+        or _fits(right.message, left.message)
     ):
         return None
     return f"another message: {right.message or '(none)'}"
+
+
+def _fits(message: str, other: str) -> bool:
+    """Return True if a message is the other one where it has a name of its script: another may not bind that name."""
+    parts = message.split("<name>")
+    says_more = len(parts) > 1 and bool(keywords(message))
+    return says_more and bool(re.fullmatch(r"[\w.<>]+".join(map(re.escape, parts)), other))
 
 
 def _statement_difference(left: Signature, right: Signature, strictness: Strictness) -> str | None:
