@@ -35,6 +35,7 @@ from torchbisect.minimizer.passes import (
     replace_by_value,
     shrink_constants,
     shrink_literals,
+    split_containers,
     substitute,
     torch_by_name,
 )
@@ -132,6 +133,7 @@ SCHEDULE = Schedule(
         ("flatten_classes.classes", flatten_classes.classes),
         ("flatten_classes.objects", _take_apart),
         ("flatten_classes.layers", flatten_classes.layers),
+        ("split_containers", split_containers.run),
         ("delete_parameters.functions", delete_parameters.functions),
         ("delete_parameters.autograd_functions", delete_parameters.autograd_functions),
         ("delete.optional_parts", delete.optional_parts),

@@ -13,6 +13,11 @@ from torchbisect.minimizer.syntax.tree import parse
     ("program", "words", "left"),
     [
         ("def f(x, y, z):\n    return x + y\nkeep(f(a, 1, b))", ["keep"], "def f(x):\n    return x + 1"),
+        (
+            "class A:\n    pass\ndef f(x, y):\n    return x.n + y.n\na = A()\nkeep(f(a, b), f(a, c))",
+            ["keep", "a.n"],
+            "def f(y):\n    return a.n + y.n\na = A()",
+        ),
         ("def f():\n    return a, b\nx, y = f()\nkeep(x)", ["keep", "a"], "return a\nx = f()"),
         (
             "class N(Module):\n    def forward(self, x, y):\n        return 1\nclass M:\n    def __init__(self, x):\n"

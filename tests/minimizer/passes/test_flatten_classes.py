@@ -152,3 +152,14 @@ last(found.model)
 """
     text = after("flatten_classes.objects", program, "keep", "last")
     assert text == "def attach():\n    keep(model)\nmodel = net\nattach()\nlast(model)"
+
+
+def test_special_methods_of_an_object_that_is_taken_apart_are_called_by_name() -> None:
+    program = (
+        "class A:\n    def __init__(self, x):\n        self.x = x\n"
+        "    def __getitem__(self, k):\n        return self.x[k]\n"
+        "    def __len__(self):\n        return 2\n    def __contains__(self, k):\n        return k in self.x\n"
+        "a = A(f())\nkeep(a['b'], len(a), 1 in a, len(b))\n"
+    )
+    (apart,) = flatten_classes.taken_apart(parse(program))
+    assert text_of(apart).endswith("keep(__getitem__('b'), __len__(), __contains__(1), len(b))")

@@ -11,6 +11,12 @@ from pass_runner import after
     [
         ("class C:\n    n: int = 4\nkeep(C().n, [a, b][0] if True else c)", ["keep"], "keep(4, a)"),
         ("keep(next(iter({'a': 'b'}.items())))", ["keep"], "keep(('a', 'b'))"),
+        (
+            "try:\n    f()\n    raise E(1)\nexcept E as e:\n    keep(e)\nfinally:\n    g()",
+            ["keep", "f", "g"],
+            "f()\ne = E(1)\nkeep(e)\ng()",
+        ),
+        ("try:\n    raise E(1)\nexcept F as e:\n    keep(e)", ["keep"], "try:"),
         ("keep(1, *(a, b))", ["keep"], "keep(1, a, b)"),
         ("keep(getattr(a, 'forward')(x))", ["keep"], "keep(a.forward(x))"),
         ("class A:\n    names: tuple = ('a', 'b')\nkeep(A().names)", ["keep"], "keep(('a', 'b'))"),

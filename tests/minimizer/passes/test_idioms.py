@@ -21,6 +21,12 @@ from pass_runner import after
             ["keep", "nan"],
             "keep(torch.full((2, 2), float('nan'), dtype=d))",
         ),
+        (
+            "idioms.short_forms",
+            "def f(x):\n    if x > 1:\n        return a\n    return keep(x)\nf(1)\nf(2)",
+            ["keep", "a"],
+            "def f(x):\n    return a if x > 1 else keep(x)",
+        ),
         ("idioms.names", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
         ("idioms.names_together", "def k(y):\n    return y\nx = k(keep)", ["keep"], "def f(x):\n    return x\ny = f"),
         (

@@ -7,7 +7,7 @@ Before and after::
     y, z = f(a, 2, b)                 y = f(a)
 
 No deletion in one place can do this, because definition and calls have to agree. A parameter goes when its function
-does not read it, or when every call binds it to the same constant or function, which then takes its place.
+does not read it, or when every call binds it to the same constant, function or object, which then takes its place.
 
 An autograd function has more places that have to agree: its calls, ``forward``, the result of ``backward``,
 ``save_for_backward`` and the names that ``saved_tensors`` is unpacked to. A change of one alone fails in eager.
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, copied
-from torchbisect.minimizer.syntax.names import substituted
+from torchbisect.minimizer.syntax.names import called_name, substituted
 from torchbisect.minimizer.syntax.scope import bound_names, parameters, without_parameter
 from torchbisect.minimizer.syntax.tree import Function, walk
 
@@ -47,7 +47,7 @@ def _unread_parameters(tree: ast.Module) -> Iterator[Edit]:
 
 def _parameter_edits(tree: ast.Module) -> Iterator[Edit]:
     """Return edits for each parameter, from the last of each function back."""
-    definitions = {node.name for node in walk(tree) if isinstance(node, (*Function, ast.ClassDef))}
+    definitions = {node.name for node in walk(tree) if isinstance(node, (*Function, ast.ClassDef))} | _objects(tree)
     for function in walk(tree):
         if not isinstance(function, Function):
             continue
@@ -62,6 +62,18 @@ def _parameter_edits(tree: ast.Module) -> Iterator[Edit]:
             yield from _edits_without(
                 function, number, given, definitions, _overrides(tree, function) if method else []
             )
+
+
+def _objects(tree: ast.Module) -> set[str]:
+    """Return the names at module level that are bound once, to an object of a class of the script."""
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    stored = [node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    found = {
+        ast.unparse(node.targets[0])
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called_name(node.value.func) in classes
+    }
+    return {name for name in found if stored.count(name) == 1}
 
 
 def _implicit_parameters(tree: ast.Module, function: ast.AST) -> int:

@@ -275,18 +275,35 @@ class _WithoutSelf(ast.NodeTransformer):
 
 
 def _members_as_names(tree: ast.Module, name: str) -> ast.Module:
-    """Return the tree with ``model.lin`` as ``lin``, now that there is no object."""
-    bound = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    bound |= {node.name for node in walk(tree) if isinstance(node, Function)}
-    edits = [
-        Edit.of(node, ast.Name(id=node.attr, ctx=node.ctx))
-        for node in walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-        and node.attr in bound
-    ]
+    """Return the tree with ``model.lin`` as ``lin``, ``len(model)`` as ``__len__()``, now that there is no object."""
+    nodes = walk(tree)
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.name for node in nodes if isinstance(node, Function)}
+    edits = []
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and _is_name(node.value, name) and node.attr in bound:
+            edits.append(Edit.of(node, ast.Name(id=node.attr, ctx=node.ctx)))
+        else:
+            special, args = _special_call(node, name)
+            if special in bound:
+                edits.append(Edit.of(node, ast.Call(ast.Name(special, ast.Load()), args, [])))
     return apply(tree, edits)
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _special_call(node: ast.AST, name: str) -> tuple[str, list[ast.expr]]:
+    """Return the special method of an object that an expression calls, with its arguments; an empty name for none."""
+    if isinstance(node, ast.Subscript) and _is_name(node.value, name) and isinstance(node.ctx, ast.Load):
+        return "__getitem__", [node.slice]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+        if _is_name(node.args[0], name):
+            return f"__{node.func.id}__", []
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In) and _is_name(node.comparators[0], name):
+        return "__contains__", [node.left]
+    return "", []
 
 
 def layers(search: ReductionSearch) -> None:
@@ -309,12 +326,15 @@ def _layer_edits(tree: ast.Module) -> Iterator[Edit]:
 
 
 def _edits_of_layer(tree: ast.Module, assign: ast.Assign, call: ast.Call, called: str) -> Iterator[Edit]:
-    """Return the edits that replace a layer's calls by their input, or a linear layer's by a product."""
+    """Return the edits that replace a layer's calls by their input, by a product with 1, or a linear layer's by one."""
     target = assign.targets[0]
     name = ast.unparse(target)
     calls = [node for node in walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name and node.args]
     if calls and len(_reads_of(tree, name)) == len(calls):
         yield Edit(((assign, None), *((node, node.args[0]) for node in calls)))
+        # A function that only returns what it is given is not compiled.
+        plain = [(node, ast.BinOp(left=node.args[0], op=ast.Mult(), right=ast.Constant(1))) for node in calls]
+        yield Edit(((assign, None), *plain))
         if called.endswith("Linear") and len(call.args) >= 2:
             weight = _with_gradient(_dotted("torch", "ones"), list(call.args[:2]), [])
             products = [

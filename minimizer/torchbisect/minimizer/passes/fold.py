@@ -43,6 +43,8 @@ def _foldings(tree: ast.Module) -> Iterator[Edit]:
             if truth is not None:
                 taken = node.body if truth else node.orelse
                 yield Edit.of(node, list[ast.AST](taken) if isinstance(taken, list) else taken)
+        elif isinstance(node, ast.Try):
+            yield from _caught_at_once(node)
         elif isinstance(node, ast.While) and _truth_of(node.test) is False:
             yield Edit.of(node, list[ast.AST](node.orelse))
         elif isinstance(node, ast.Call):
@@ -132,6 +134,17 @@ def _truth_of(test: ast.expr) -> bool | None:
         if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
             return (left.value == right.value) is isinstance(test.ops[0], (ast.Eq, ast.Is))
     return None
+
+
+def _caught_at_once(node: ast.Try) -> Iterator[Edit]:
+    """Return the edit from ``try: raise E(x)`` and ``except E as e: ...`` to ``e = E(x)`` and what the handler does."""
+    raised, handler = node.body[-1], node.handlers[0] if node.handlers else None
+    if not isinstance(raised, ast.Raise) or raised.exc is None or handler is None or handler.type is None:
+        return
+    made = raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc
+    if handler.name is not None and ast.unparse(made) == ast.unparse(handler.type):
+        bound = ast.Assign(targets=[ast.Name(id=handler.name, ctx=ast.Store())], value=raised.exc)
+        yield Edit.of(node, [*node.body[:-1], bound, *handler.body, *node.finalbody])
 
 
 def _call_result(node: ast.Call) -> Iterator[Edit]:

@@ -7,11 +7,12 @@ Before and after::
         return values + weights           return x + torch.ones(2)
     torch.compile(helper)(data)       f(y)
 
-``short_forms`` writes ``torch.ones`` where random numbers do not matter, and ``torch.compile(f)`` as a decorator where
-``f`` is only compiled. A function of one expression becomes a lambda, or the function that it calls. ``inputs`` turns a
-tensor that is made inside a compiled function into its argument. Cutting a data flow leaves constructors there. They
-are traced like any operation, and a maintainer would look for the input. ``names`` gives conventional short names: a
-name that says what a tensor meant in a program says nothing in a bug report.
+``short_forms`` writes ``torch.ones`` where random numbers do not matter, ``torch.compile(f)`` as a decorator where
+``f`` is only compiled, and a conditional expression for two ``return``. A function of one expression becomes a lambda,
+or the function that it calls. ``inputs`` turns a tensor that is made inside a compiled function into its argument.
+Cutting a data flow leaves constructors there. They are traced like any operation, and a maintainer would look for the
+input. ``names`` gives conventional short names: a name that says what a tensor meant in a program says nothing in a bug
+report.
 
 ``inputs`` may cost a few nodes. So it runs last, and no other pass undoes it. Names of imports and attributes
 stay, and functions that are called in several places keep their tensors.
@@ -36,6 +37,7 @@ def short_forms(search: ReductionSearch) -> None:
     if len(edits) > 1:
         search.delta_debug(edits)
     search.scan(_constructor_edits)
+    search.scan(_conditional_results)
     search.scan(_compile_edits)
 
 
@@ -78,6 +80,17 @@ def _size_and_value(literal: ast.expr) -> list[ast.expr]:
         items = [item for row in rows for item in row]
     same = len({ast.dump(item) for item in items}) == 1
     return [ast.Tuple(sizes, ast.Load()), items[0]] if sizes and same else []
+
+
+def _conditional_results(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits from ``if a: return b`` and ``return c`` at a function's end to ``return b if a else c``."""
+    for function in walk(tree):
+        *_, branch, last = [None, *function.body] if isinstance(function, ast.FunctionDef) else [None, None]
+        if isinstance(branch, ast.If) and isinstance(last, ast.Return) and last.value is not None and not branch.orelse:
+            (first, *more) = branch.body
+            if isinstance(first, ast.Return) and first.value is not None and not more:
+                chosen = ast.IfExp(test=branch.test, body=first.value, orelse=last.value)
+                yield Edit(((branch, ast.Return(value=chosen)), (last, None)))
 
 
 def _compile_edits(tree: ast.Module) -> Iterator[Edit]:

@@ -66,8 +66,14 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     others = _with_other_arguments((call for call in reversed(trace.calls) if call.root), roots)
     roots = [call for call in [*roots, *others] if call not in named]
     inner = next((call for call in [*named, *_with_values(named), *roots, *_with_values(roots)] if shows(call)), None)
-    if inner is None and _isolate_second_call(search, named, trace, options, last):
-        return
+    if inner is None:
+        # Dynamo makes sizes and numbers that differ from those of an earlier call dynamic.
+        dynamic = [ast.keyword(arg="dynamic", value=ast.Constant(True)), *options]
+        once = (script for call in named for script in scripts_with_call(tree, call, trace, dynamic))
+        if all(item.arg != "dynamic" for item in options) and any(map(search.attempt, once)):
+            return
+        if _isolate_second_call(search, named, trace, options, last):
+            return
     if inner is None:
         others = _with_other_arguments((call for call in reversed(trace.calls) if call.compiled), calls)
         any(shows(call) for call in [*calls, *others])
