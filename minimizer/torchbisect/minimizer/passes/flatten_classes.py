@@ -298,9 +298,8 @@ def _special_call(node: ast.AST, name: str) -> tuple[str, list[ast.expr]]:
     """Return the special method of an object that an expression calls, with its arguments; an empty name for none."""
     if isinstance(node, ast.Subscript) and _is_name(node.value, name) and isinstance(node.ctx, ast.Load):
         return "__getitem__", [node.slice]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-        if _is_name(node.args[0], name):
-            return f"__{node.func.id}__", []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and [*map(ast.unparse, node.args)] == [name]:
+        return f"__{node.func.id}__", []
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In) and _is_name(node.comparators[0], name):
         return "__contains__", [node.left]
     return "", []

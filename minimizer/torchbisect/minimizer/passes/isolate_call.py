@@ -51,38 +51,40 @@ def run(search: ReductionSearch, backend: str | None = None) -> None:
     tree, trace, last = search.tree, search.trace, len(search.interestingness.requested) + MOST_QUESTIONS
     options = _compile_options(tree, backend)
 
-    def shows(call: Call, *, outermost: bool = True) -> bool:
+    place, calls = search.interestingness.place, calls_to_try(trace)
+    # What a call raises needs no backward pass, and what shows the mismatch without one needs none further inside.
+    backward = not place.endswith(" ending")
+
+    def shows(call: Call) -> bool:
         for candidate in scripts_with_call(tree, call, trace, options):
-            # What shows the mismatch without a backward pass needs none further inside either.
-            if not outermost and not backward and _has_backward(candidate):
-                continue
-            if len(search.interestingness.requested) < last and search.attempt(candidate):
+            needed = backward or not _has_backward(candidate)
+            if needed and len(search.interestingness.requested) < last and search.attempt(candidate):
                 return True
         return False
 
-    calls, backward = calls_to_try(trace), True
-    named = _root_at(trace, search.interestingness.place)
-    roots = [call for call in calls if call.root]
-    others = _with_other_arguments((call for call in reversed(trace.calls) if call.root), roots)
-    roots = [call for call in [*roots, *others] if call not in named]
-    inner = next((call for call in [*named, *_with_values(named), *roots, *_with_values(roots)] if shows(call)), None)
+    named = _root_at(trace, place)
+    inner = next((call for call in [*named, *_with_values(named)] if shows(call)), None)
+    if inner is None and _isolate_second_call(search, named, trace, options, last):
+        return
+    if inner is None and all(item.arg != "dynamic" for item in options):
+        # Dynamo makes sizes and numbers dynamic that differ from those of an earlier call.
+        given, options = options, [ast.keyword(arg="dynamic", value=ast.Constant(True)), *options]
+        inner = next((call for call in named if shows(call)), None)
+        options = options if inner is not None else given
     if inner is None:
-        # Dynamo makes sizes and numbers that differ from those of an earlier call dynamic.
-        dynamic = [ast.keyword(arg="dynamic", value=ast.Constant(True)), *options]
-        once = (script for call in named for script in scripts_with_call(tree, call, trace, dynamic))
-        if all(item.arg != "dynamic" for item in options) and any(map(search.attempt, once)):
-            return
-        if _isolate_second_call(search, named, trace, options, last):
-            return
+        roots = [call for call in calls if call.root]
+        others = _with_other_arguments((call for call in reversed(trace.calls) if call.root), roots)
+        roots = [call for call in [*roots, *others] if call not in named]
+        inner = next((call for call in [*roots, *_with_values(roots)] if shows(call)), None)
     if inner is None:
         others = _with_other_arguments((call for call in reversed(trace.calls) if call.compiled), calls)
         any(shows(call) for call in [*calls, *others])
-    backward = _has_backward(search.tree)
+    backward = backward and _has_backward(search.tree)
     while inner is not None:
         inside = [call for call in _calls_inside(trace, inner) if call.compiled]
         first = [call for call in inside if call in calls]
         inside = [*first, *_with_other_arguments(inside, first)]
-        inner = next((call for call in inside if shows(call, outermost=False)), None)
+        inner = next((call for call in inside if shows(call)), None)
 
 
 def _root_at(trace: Trace, place: str) -> list[Call]:
