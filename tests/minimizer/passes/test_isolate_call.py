@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from pass_runner import after
 
@@ -423,3 +425,45 @@ for lean in legs():
     text = after("isolate_call", program, " 0.0)", "-0.0)", "compile", trace=Trace(calls, ()), place="call 2 output")
     made = "compiled = torch.compile(turn)\ncompiled(torch.ones(2), 0.0)\ncompiled(torch.ones(2), -0.0)"
     assert text.endswith(made)
+
+
+def recorded(function: str, line: int, parents: tuple[int | None, ...], arguments: tuple[str, ...]) -> tuple[Call, ...]:
+    """Calls of a function of one argument ``x`` that ran compiled, the roots being those without a parent."""
+    return tuple(
+        Call(number, parent, function, line, (Argument("x", text, True),), None, None, True, parent is None, 0.1)
+        for number, (parent, text) in enumerate(zip(parents, arguments))
+    )
+
+
+def test_a_second_call_with_the_same_arguments_is_isolated_and_the_one_inside_it() -> None:
+    program = """
+import torch
+def count(x):
+    count.n = getattr(count, "n", 0) + 1
+    return x + count.n
+def step(x):
+    return count(x) * 2
+for _ in range(3):
+    torch.compile(step)(torch.ones(1))
+print([torch.zeros(3, 4), torch.ones(5, 6), torch.full((7, 8), 9.0)])
+"""
+    roots = recorded("step", 6, (None,) * 6, ("torch.ones(1)",) * 6)[::2]
+    inner = [dataclasses.replace(root, number=root.number + 1, parent=root.number, root=False) for root in roots]
+    inner = [dataclasses.replace(call, function="count", line=3) for call in inner]
+    trace = Trace(tuple(sorted((*roots, *inner), key=lambda call: call.number)), ())
+    text = after("isolate_call", program, "count.n", "compiled = ", trace=trace, place="call 1 output")
+    assert text.endswith("compiled = torch.compile(count)\ncompiled(torch.ones(1))\ncompiled(torch.ones(1))")
+
+
+def test_what_an_earlier_call_makes_dynamic_is_compiled_so() -> None:
+    program = """
+import torch
+def step(x):
+    loss = (x * 2).sum()
+    loss.backward()
+for size in (2, 3):
+    torch.compile(step)(torch.ones(size, requires_grad=True))
+"""
+    calls = recorded("step", 3, (None, None), ("torch.ones(2)", "torch.ones(3)"))
+    text = after("isolate_call", program, "dynamic=True", trace=Trace(calls, ()), place="call 1 ending")
+    assert text.endswith("torch.compile(step, dynamic=True)(torch.ones(3))")

@@ -133,6 +133,15 @@ def test_the_expected_exception_in_both_runs(shown, compiled: str) -> None:
         assert not same_exception_in_both(shown.both(eager, eager), dataclasses.replace(found.signature, kind=kind))
 
 
+def test_an_exception_is_placed_at_the_call_that_it_came_out_of(shown) -> None:
+    raised = shown.ends(shown.raised("KeyError", "k", "torch/x.py:g"))
+    out_of_call = dataclasses.replace(raised, raised_in_call=True, call_seconds=(0.1, 0.2), compiled=1)
+    for compiled, place in ((out_of_call, "call 1 ending"), (raised, "the script's end")):
+        found = find_mismatch(shown.compiled(compiled))
+        assert found is not None
+        assert found.place == place
+
+
 def test_an_exception_of_the_compiled_call_in_both_runs_is_agreement(shown) -> None:
     raised = shown.raised("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", "repro.py:f:3")
     inside = dataclasses.replace(shown.ends(raised), raised_in_call=True)
