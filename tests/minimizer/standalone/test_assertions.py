@@ -87,6 +87,12 @@ CASES = {
         Seen(MismatchKind.VALUES, place="call 1 output", eager="1.84743", compiled="1.13436"),
         "lambda f: lambda *a: torch.tensor([1.13436])",
     ),
+    "an element of a gradient": (
+        "import torch\n\n@torch.compile\ndef f(x, y):\n    return x * y\n"
+        "f(torch.ones(1, 2, requires_grad=True), torch.ones(2)).sum().backward()\n",
+        Seen(MismatchKind.GRADIENTS, "backward 0 argument x.grad", "value", "1", "2", {"index": [0, 1], "numel": 2}),
+        TWICE_THE_GRADIENT,
+    ),
     "a gradient without a graph": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return x.sigmoid()\nx = torch.ones(1, requires_grad=True)\n"
         "torch.autograd.grad(f(x), x, create_graph=True)\n",
@@ -258,6 +264,12 @@ def test_one_of_the_candidates_fails_with_the_bug_and_passes_without(name: str, 
         if ends(text, "lambda f: f", tmp_path) == 0 and ends(text, wrong, tmp_path) != 0:
             return
     pytest.fail("none stands alone:\n" + "\n---\n".join(standalone_candidates(source, seen)))
+
+
+def test_the_element_that_differs_is_asserted_before_results_are_compared() -> None:
+    source, seen, _ = CASES["an element of a gradient"]
+    texts = [text for text in standalone_candidates(source, seen) if "assert " in text and ".grad" in text]
+    assert texts[0].endswith("(z, torch.ones(2)).sum().backward()\nassert z.grad[0, 1] == 1  # eager: 1, compiled: 2\n")
 
 
 @pytest.mark.torch

@@ -70,7 +70,10 @@ def _asserting(source: str, mismatch: ObservedMismatch) -> Iterator[str]:
     if mismatch.place.startswith("printed"):
         yield _must_print(tree, mismatch)
         return
-    for version in dict.fromkeys((tree, with_named_inputs(tree))):
+    forms = [tree, with_named_inputs(tree)]
+    if mismatch.kind is MismatchKind.GRADIENTS:
+        forms.insert(1, with_named_inputs(tree, only_leaves=True))
+    for version in dict.fromkeys(forms):
         yield from map(format_script, with_value_assertions(version, mismatch))
         yield from map(format_script, with_eager_comparisons(version, mismatch))
 

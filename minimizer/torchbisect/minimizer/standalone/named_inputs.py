@@ -18,11 +18,11 @@ _ARGUMENT_CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.keyword, ast.Starred)
 """Nodes in which an element of an argument lies; the element is passed to the function too."""
 
 
-def with_named_inputs(tree: ast.Module) -> ast.Module:
+def with_named_inputs(tree: ast.Module, *, only_leaves: bool = False) -> ast.Module:
     """Return the script with a statement of its own for each tensor that no name refers to after its use.
 
-    These tensors are leaves that require a gradient, and arguments of functions that are not torch's own. Only
-    statements at module level are changed.
+    These tensors are leaves that require a gradient and, unless ``only_leaves``, arguments of functions that are not
+    torch's own. Only statements at module level are changed.
     """
     taken, torch_names = all_names(tree), TorchNames.of(tree)
     edits: list[Edit] = []
@@ -32,6 +32,8 @@ def with_named_inputs(tree: ast.Module) -> ast.Module:
             continue
         made: list[ast.stmt] = []
         for call in _inline_tensors(statement.value, torch_names, named=isinstance(statement, ast.Assign)):
+            if only_leaves and not (isinstance(call, ast.Call) and _requires_grad(call)):
+                continue
             name = short_name(taken)
             taken.add(name)
             made.append(ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=copied(call), lineno=0))
