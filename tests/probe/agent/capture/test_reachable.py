@@ -51,3 +51,12 @@ def test_a_partial_call_reaches_what_the_whole_call_does(partial: Any) -> None:
 def test_a_method_of_an_object_reaches_the_containers_that_it_names() -> None:
     assert reached(Writer().write)["global journal"] is journal
     assert reached(lambda writer: writer.write(), Writer())["global journal"] is journal
+
+
+@pytest.mark.parametrize("content", [[0] * 100, [torch.zeros(100, 100)]])
+def test_a_large_container_is_reached_only_by_what_names_it(
+    content: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "journal", content)
+    assert "global journal" in reached(Writer().write)
+    assert "global journal" not in reached(lambda writer: writer, Writer())

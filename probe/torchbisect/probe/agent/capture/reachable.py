@@ -16,6 +16,7 @@ from .snapshot import class_name
 
 IsOwn = Callable[[type], bool]
 _CONTAINERS = (list, dict, set, collections.deque)
+_MOST_ITEMS, _MOST_ELEMENTS = 64, 4096
 
 
 def is_in_main(kind: type) -> bool:
@@ -49,11 +50,16 @@ def call_inputs(
 
 
 def _state_of_methods(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:
-    """Yield the globals that the methods of a script's class can change in place."""
+    """Yield the small containers among the globals that the methods of a script's class can change in place.
+
+    A call need not use them at all, so a data set among them must not be recorded with each call.
+    """
     for function in _functions_of(kind, is_own) or ():
         for name, value in reachable_values(function, 1, is_own):
-            if name.startswith("global ") and isinstance(value, _CONTAINERS):
-                yield name, value
+            if name.startswith("global ") and isinstance(value, _CONTAINERS) and len(value) <= _MOST_ITEMS:
+                items = list(value.values() if isinstance(value, dict) else value)
+                if sum(item.numel() for item in items if isinstance(item, torch.Tensor)) <= _MOST_ELEMENTS:
+                    yield name, value
 
 
 def _containers_of_class(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:
