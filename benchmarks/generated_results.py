@@ -33,6 +33,7 @@ class Result:
     Attributes:
         before, nodes: of the program's and the result's syntax trees.
         times: ``nodes`` divided by those of the script that a person wrote.
+        whole_times: the nodes of ``alone``, with the assertion that is added, divided by the same.
         alone: the text that fails under plain Python, and only with ``torch.compile``; empty if none was found.
         about: the result shows the mismatch of the program.
         peer: the peer with the smallest result after as long a time; empty if there was none.
@@ -48,6 +49,7 @@ class Result:
     text: str
     alone: str
     about: bool
+    whole_times: float
     peer: str = ""
     peer_times: float = 0.0
 
@@ -82,7 +84,7 @@ def print_table(probes: list[Probe], programs: Iterable[Case], reduce: Reduce, p
             keep.mkdir(parents=True, exist_ok=True)
             (keep / f"{case.name}.large.py").write_text(case.large)
             (keep / f"{case.name}.py").write_text(result.alone or result.text)
-    for name in ("times", "asked", *(["peer_times"] if peers else [])) if results else ():
+    for name in ("times", "whole_times", "asked", *(["peer_times"] if peers else [])) if results else ():
         values = sorted(float(getattr(result, name)) for result in results)
         high = values[min(len(values) - 1, int(0.95 * len(values)))]
         print(f"{name}: median {statistics.median(values):.2f}, 95th percentile {high:.2f}, most {values[-1]:.2f}")
@@ -112,8 +114,8 @@ def measured(begin: StartingPoint, case: Case, reduce: Reduce, peers: Peers) -> 
     about = begin.probe.ask(begin.question(text)).same
     alone = _standing_alone(begin.probe, text)
     least, peer = min(((count_nodes(run(begin, seconds)), name) for name, run in peers.items()), default=(0, ""))
-    before, times, peer_times = count_nodes(case.large), size / by_hand, least / by_hand
-    return Result(case.name, before, size, times, asked, seconds, text, alone, about, peer, peer_times)
+    before, times, whole = count_nodes(case.large), size / by_hand, count_nodes(alone or text) / by_hand
+    return Result(case.name, before, size, times, asked, seconds, text, alone, about, whole, peer, least / by_hand)
 
 
 def _standing_alone(probe: Probe, text: str) -> str:

@@ -15,9 +15,10 @@ long" divides the time until its best result by the time after which torchbisect
 ``--keep`` writes each result to a folder as ``NAME.TOOL.py``.
 
 ``--check`` prints if each result of torchbisect stands alone and shows the mismatch of its script, and the median and
-95th percentile of all. ``--generated`` does so with programs that ``generate.py`` grows from these seeds. Each peer
-that ``--tools`` names then has as long as torchbisect took, and the best one is named beside it. ``--journal`` keeps
-torchbisect's answers in a file, so that a second run only asks what is new, in less time than the peers would need.
+95th percentile of all; ``whole_times`` counts the assertion with which it stands alone. ``--generated`` does so with
+programs that ``generate.py`` grows from these seeds. Each peer that ``--tools`` names then has as long as torchbisect
+took, and the best one is named beside it. ``--journal`` keeps torchbisect's answers in a file, so that a second run
+only asks what is new, in less time than the peers would need.
 """
 
 from __future__ import annotations
