@@ -83,7 +83,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cache = Cache(options.cache_dir, limit=options.cache_limit)
     venvs = VenvEnvironments(cache, Interpreter.of(Path(sys.executable)), Indexes.from_configuration())
     oldest, *others = options.releases
-    modules: list[str] = []
     with closing(venvs):
         done = {(row.script, row.torch, row.against) for row in rows}
         for release in others:
@@ -92,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             first, second = (venvs.environment(Build(version, Channel.RELEASE)) for version in (oldest, release))
             pairs = {"cold": options.cold, "warm": options.warm}
-            measure = partial(_measured, oldest=first, newer=second, modules=modules, **pairs)
+            measure = partial(_measured, oldest=first, newer=second, **pairs)
             for row in _on_cores(options.cores, measure, missing):
                 rows.append(row)
                 print(json.dumps(asdict(row)), file=sys.stderr, flush=True)
@@ -118,14 +117,13 @@ def _on_cores(count: int, measure: Callable[[Path], Row], scripts: Iterable[Path
             threads.shutdown(cancel_futures=True)
 
 
-def _measured(script: Path, oldest: Environment, newer: Environment, modules: list[str], cold: int, warm: int) -> Row:
-    """Run a script on both releases; ``modules`` grows by those that are imported before the runs of later scripts."""
+def _measured(script: Path, oldest: Environment, newer: Environment, cold: int, warm: int) -> Row:
+    """Run a script on both releases; the first run of each only shows what to import before the others."""
     repro, measure = Repro(script.read_text(), name=script.name), Measure.parsed("time")
     made = partial(Row, script.stem, newer.build.name, oldest.build.name)
-    first, second = (MeasuredRuns(one, measure, timeout=TIMEOUT, modules=modules) for one in (oldest, newer))
+    first, second = (MeasuredRuns(one, measure, timeout=TIMEOUT) for one in (oldest, newer))
     with closing(first), closing(second):
-        if not modules:
-            first.run(repro, True)
+        first.run(repro, True), second.run(repro, True)
         unwarmed = [(first.run(repro, True), second.run(repro, True)) for _ in range(cold)]
         for reading in (one for pair in unwarmed for one in pair):
             if reading.failure:

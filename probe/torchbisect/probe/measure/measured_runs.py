@@ -63,7 +63,6 @@ class MeasuredRuns:
         timeout: seconds that a run may take.
         command: the user's own test, which is run instead of the script.
         directory: the working directory of that test.
-        modules: the modules of torch that the script imports, as far as another build's runs have shown.
         flags: compiler flags that are set before the script; a run fails if this torch lacks one.
     """
 
@@ -75,7 +74,6 @@ class MeasuredRuns:
         timeout: float,
         command: str | None = None,
         directory: str | None = None,
-        modules: list[str] | None = None,
         flags: Sequence[Flag] = (),
     ) -> None:
         self.environment = environment
@@ -85,7 +83,8 @@ class MeasuredRuns:
         self._variables: dict[str, str] = {}
         self._warm: WarmProcess | None = None
         self._knows_compiler = False
-        self.modules: list[str] = [] if modules is None else modules
+        # In the order of this build: another one's order may leave a module half imported, or register things twice.
+        self._modules: list[str] = []
         self._flags = flags
         self._forks = 0
 
@@ -192,7 +191,7 @@ class MeasuredRuns:
         self._forks += 1
         if self._warm is None:
             named = dict(repro.files.variables) if repro.files is not None and repro.files.folder else {}
-            self._warm = WarmProcess(self.environment, tool / _SERVER, {**variables, **named}, self.modules)
+            self._warm = WarmProcess(self.environment, tool / _SERVER, {**variables, **named}, self._modules)
         return self._warm
 
     def _compiler_folders(self, folder: Path) -> dict[str, str]:

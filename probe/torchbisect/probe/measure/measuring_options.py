@@ -48,17 +48,14 @@ class MeasuringOptions:
         return fingerprint(__version__, "measured", how, repro_identity(repro), *self.flags)
 
 
-def measured_runs(
-    environment: Environment, options: MeasuringOptions, modules: list[str] | None = None
-) -> MeasuredRuns:
-    """Return the runs of an environment; ``modules`` as in ``MeasuredRuns``."""
+def measured_runs(environment: Environment, options: MeasuringOptions) -> MeasuredRuns:
+    """Return the runs of an environment."""
     return MeasuredRuns(
         environment,
         options.measure,
         timeout=options.timeout or DEFAULT_TIMEOUT,
         command=options.command,
         directory=options.directory,
-        modules=modules,
         flags=options.flags,
     )
 

@@ -94,7 +94,7 @@ class MeasuringProbe(SeparateRuns):
         self._same = _is_same(environment, reference)
         self._shared = reference_runs
         self._reference = reference_runs or measured_runs(reference, replace(options, flags=()))
-        self._asked = measured_runs(environment, options, self._reference.modules)
+        self._asked = measured_runs(environment, options)
         self._number = 0
         self._takes_turns = False
         self._runs = self._stopped = False
