@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from torchbisect.core.verdict import MismatchKind
@@ -76,6 +76,10 @@ def test_matching_is_symmetric(left: Signature, right: Signature, strictness: St
 
 
 @given(signatures(), signatures())
+@example(
+    Signature(MismatchKind.RAISES, exception="RuntimeError"),
+    Signature(MismatchKind.RAISES, exception="RuntimeError", causes=("stride shape missing",)),
+)
 def test_a_strict_match_is_a_tolerant_match(left: Signature, right: Signature) -> None:
     if matches(left, right, STRICT):
         assert matches(left, right, TOLERANT)

@@ -109,13 +109,13 @@ def _equally_wrong(left: float | None, right: float | None) -> bool:
 def _exception_difference(left: Signature, right: Signature, strictness: Strictness) -> str | None:
     if left.subjects is not None or right.subjects is not None:
         return _statement_difference(left, right, strictness)
-    if strictness is Strictness.STRICT:
-        if left.exception != right.exception:
-            return f"{right.exception}, not {left.exception}"
-        return _frame_difference(left, right) or _message_difference(left, right)
+    strict = f"{right.exception}, not {left.exception}" if left.exception != right.exception else None
+    strict = strict or _frame_difference(left, right) or _message_difference(left, right)
+    if strictness is Strictness.STRICT or strict is None:
+        return strict
     if not _related_classes(left, right):
         return f"{right.exception}, not {left.exception}"
-    if _messages_overlap(left, right) or _fits(left.message, right.message) or _fits(right.message, left.message):
+    if _messages_overlap(left, right):
         return None
     if _has_few_words(left) and _has_few_words(right) and _frame_difference(left, right) is None:
         return None
