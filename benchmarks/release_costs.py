@@ -90,8 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not missing:
                 continue
             first, second = (venvs.environment(Build(version, Channel.RELEASE)) for version in (oldest, release))
-            pairs = {"cold": options.cold, "warm": options.warm}
-            measure = partial(_measured, oldest=first, newer=second, **pairs)
+            measure = partial(_measured, oldest=first, newer=second, cold=options.cold, warm=options.warm)
             for row in _on_cores(options.cores, measure, missing):
                 rows.append(row)
                 print(json.dumps(asdict(row)), file=sys.stderr, flush=True)
@@ -123,7 +122,8 @@ def _measured(script: Path, oldest: Environment, newer: Environment, cold: int, 
     made = partial(Row, script.stem, newer.build.name, oldest.build.name)
     first, second = (MeasuredRuns(one, measure, timeout=TIMEOUT) for one in (oldest, newer))
     with closing(first), closing(second):
-        first.run(repro, True), second.run(repro, True)
+        for runs in (first, second):
+            runs.run(repro, True)
         unwarmed = [(first.run(repro, True), second.run(repro, True)) for _ in range(cold)]
         for reading in (one for pair in unwarmed for one in pair):
             if reading.failure:

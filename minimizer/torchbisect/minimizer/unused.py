@@ -167,15 +167,13 @@ class UsedNames:
 
 def _reads_every_name(tree: ast.AST, nodes: Sequence[ast.AST]) -> bool:
     """Tell whether a function or module reads its names by none of them: by ``locals()``, ``eval`` and the like."""
-    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    own = {id(node) for statement in getattr(tree, "body", ()) for node in in_own_scope(statement)}
-    for call in calls:
-        name = ast.unparse(call.func)
-        if name in ("eval", "exec") or (name == "globals" and isinstance(tree, ast.Module)):
-            return True
-        if name in ("locals", "vars", "dir") and not call.args and id(call) in own:
-            return True
-    return False
+    calls = [(node.func.id, node) for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    anywhere = ("eval", "exec", "globals") if isinstance(tree, ast.Module) else ("eval", "exec")
+    if any(name in anywhere for name, _ in calls):
+        return True
+    plain = {id(node) for name, node in calls if name in ("locals", "vars", "dir") and not node.args}
+    body = getattr(tree, "body", ()) if plain else ()
+    return any(id(node) in plain for statement in body for node in in_own_scope(statement))
 
 
 def _aliases(tree: ast.Module) -> set[str]:

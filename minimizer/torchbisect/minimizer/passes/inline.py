@@ -272,10 +272,7 @@ def _context_inlined(tree: ast.Module, function: ast.FunctionDef) -> Iterator[as
         block = above[id(item)]
         if not isinstance(call, ast.Call) or not isinstance(block, ast.With) or len(block.items) != 1:
             continue
-        scope: ast.AST = block
-        while not isinstance(scope, (ast.Module, *Function, ast.ClassDef)):
-            scope = above[id(scope)]
-        found = _body_at(tree, function, _CallSite(call, block, scope))
+        found = _body_at(tree, function, _CallSite(call, block, enclosing(above, block)))
         if found is not None:
             body = [part for statement in found[1] for part in _with_block(statement, block)]
             removed = [Edit.remove(function)] if len(named) == 1 else []

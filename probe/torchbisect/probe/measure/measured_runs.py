@@ -82,7 +82,7 @@ class MeasuredRuns:
         self._folder: Path | None = None
         self._variables: dict[str, str] = {}
         self._warm: WarmProcess | None = None
-        self._knows_compiler = False
+        self._asked_agent = False
         # In the order of this build: another one's order may leave a module half imported, or register things twice.
         self._modules: list[str] = []
         self._flags = flags
@@ -130,9 +130,9 @@ class MeasuredRuns:
         in the compile time of a build, but not in that of another one for which some agent has found it.
         """
         cache = self.environment.compiler_cache
-        if cache is None or self._measure.counted or self._knows_compiler or is_known(cache):
+        if cache is None or self._measure.counted or self._asked_agent or is_known(cache):
             return False
-        self._knows_compiler = True
+        self._asked_agent = True
         with closing(Agent(self.environment)) as agent, suppress(AgentFailed, AgentLost, AgentRefused, AgentForged):
             agent.observe(Repro(_ANY_KERNEL), Settings(), prewarm=True)
         return is_known(cache)
