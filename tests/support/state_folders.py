@@ -20,7 +20,7 @@ _BEFORE = {
     "log = os.open('log.txt', os.O_WRONLY | os.O_CREAT)\nos.dup2(log, 1)\nprint('in the log')\nsys.stdout.flush()\n"
     "os.dup2(saved, 1)\nassert open('log.txt').read() == 'in the log\\n'\nassert not sys.stdout.isatty()\n",
     "hooks for exceptions": "import sys, threading\nsys.excepthook = lambda *args: None\nthreading.excepthook = print\n"
-    "threading.Thread(target=lambda: 1 / 0).start()\n",
+    "thread = threading.Thread(target=lambda: 1 / 0)\nthread.start()\nthread.join()\n",
     "a trace function and a profile": "import sys, cProfile\nprofile = cProfile.Profile()\nprofile.enable()\n"
     "sum(range(10))\nprofile.disable()\nsys.settrace(lambda *args: None)\nsys.settrace(None)\n",
     "a child of its own": "import os\npid = os.fork()\nif pid == 0:\n    os._exit(3)\n"
