@@ -22,6 +22,7 @@ from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.passes import (
     cut_data_flow,
     delete,
+    delete_fields,
     delete_parameters,
     fix_random_inputs,
     flatten_classes,
@@ -135,6 +136,7 @@ SCHEDULE = Schedule(
         ("flatten_classes.layers", flatten_classes.layers),
         ("split_containers", split_containers.run),
         ("delete_parameters.functions", delete_parameters.functions),
+        ("delete_fields", delete_fields.run),
         ("delete_parameters.autograd_functions", delete_parameters.autograd_functions),
         ("delete.optional_parts", delete.optional_parts),
         ("remove_unused", remove_unused.run),

@@ -58,7 +58,7 @@ def _parameter_edits(tree: ast.Module) -> Iterator[Edit]:
             # A callback: its callers are not in the script and keep giving all arguments.
             continue
         for number in reversed(range(method, len(names))):
-            given = [_argument_for(call, number - method, names[number]) for call in calls]
+            given = [argument_for(call, number - method, names[number]) for call in calls]
             yield from _edits_without(
                 function, number, given, definitions, _overrides(tree, function) if method else []
             )
@@ -98,15 +98,15 @@ def _calls_of(tree: ast.Module, function: Definition) -> list[ast.Call]:
     """Return the calls of a function; for ``__init__`` those of its class, for ``forward`` those of its objects."""
     owner = next((item for item in walk(tree) if isinstance(item, ast.ClassDef) and function in item.body), None)
     if owner is None or function.name not in ("__init__", "forward", "__call__"):
-        return _calls(tree, function.name)
+        return calls_of_name(tree, function.name)
     if function.name == "__init__":
-        return _calls(tree, owner.name)
+        return calls_of_name(tree, owner.name)
     assigned = [node for node in walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
     made = {ast.unparse(item.targets[0]) for item in assigned if ast.unparse(item.value).startswith(f"{owner.name}(")}
     return [node for node in walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in made]
 
 
-def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
+def calls_of_name(tree: ast.Module, name: str) -> list[ast.Call]:
     """Return the calls of a name, also as ``torch.compile(name, ...)(...)`` and ``make()(...)``, which returns it."""
     found = []
     makers = {
@@ -139,7 +139,8 @@ def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
     return found
 
 
-def _argument_for(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyword | None:
+def argument_for(call: ast.Call, number: int, name: str) -> ast.expr | ast.keyword | None:
+    """Return what a call gives for a parameter by its place or its name; ``None`` for nothing that can be told."""
     if any(isinstance(item, ast.Starred) for item in call.args):
         return None
     if number < len(call.args):
@@ -217,7 +218,7 @@ def _returned_elements(tree: ast.Module) -> Iterator[Edit]:
             if isinstance(node, ast.Assign)
             and isinstance(node.targets[0], (ast.Tuple, ast.List))
             and isinstance(node.value, ast.Call)
-            and node.value in _calls(tree, "__call__" if function.name == "forward" else function.name)
+            and node.value in calls_of_name(tree, "__call__" if function.name == "forward" else function.name)
         ]
         for number in reversed(range(len(elements))):
             owners = [owner for owner in [returned[0].value, *unpacked] if isinstance(owner, (ast.Tuple, ast.List))]
