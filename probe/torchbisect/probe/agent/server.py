@@ -42,11 +42,15 @@ _CUT_SHORT = ("timed-out", "out-of-memory", "over-limit", "lost")
 
 
 class ScriptToRun(NamedTuple):
-    """A script (``repro.Repro`` as JSON) and its limits (``agent_client.Limits``); ``key`` names its kept runs."""
+    """A script (``repro.Repro`` as JSON) and its limits (``agent_client.Limits``).
+
+    ``key`` names its kept runs. ``timed`` is true if the times of its calls count.
+    """
 
     repro: Dict[str, Any]
     limits: Dict[str, Any]
     key: Optional[str]
+    timed: bool
 
 
 class EagerRuns:
@@ -106,7 +110,7 @@ class Server:
     def _answer(self, question: Dict[str, Any]) -> Any:
         if question["ask"] == "files":
             return self._workplaces.receive(question["key"], question["items"])
-        script = ScriptToRun(question["repro"], question["limits"], question.get("key"))
+        script = ScriptToRun(question["repro"], question["limits"], question.get("key"), bool(question.get("warm")))
         if question["ask"] == "observe":
             return self._observe(script, question)
         if question["ask"] == "repeat":
@@ -139,7 +143,9 @@ class Server:
         if self._must_end:
             sys.exit("processes of an earlier run can't be ended")
         try:
-            run = run_in_child(role, script.repro, place, settings, limits, self._watched, shared_caches)
+            run = run_in_child(
+                role, script.repro, place, settings, limits, self._watched, shared_caches, timed=script.timed
+            )
             self._must_end = not run.is_ended
             return run
         finally:
@@ -190,7 +196,7 @@ class Server:
             return observation(eager.ending, eager.ending, [], [*eager.notes, *further])
         backends = [settings["backend"]] if settings.get("backend") else eager.backends
         many = self._compiled_runs >= COLD_RUNS
-        self._prewarm(backends, include_cheap=bool(question.get("warm")) or many)
+        self._prewarm(backends, include_cheap=script.timed or many)
         self._compiled_runs += 1
         allowed = max(script.limits["compiled_floor"], eager.ending["seconds"] * script.limits["compiled_factor"])
         seconds = min(allowed, script.limits["compiled_cap"])

@@ -16,6 +16,7 @@ from ..capture.tape import Entry, Tape
 from . import inductor_cache, protection, script_processes
 from .child import Job, run_child
 from .cleaning import remove
+from .mapped_pages import map_pages, mapped_pages
 from .workplace import Place
 from .written_files import Watched, WrittenFiles
 
@@ -146,6 +147,8 @@ def run_in_child(
     limits: RunLimits,
     watched: Watched,
     shared_caches: str = "",
+    *,
+    timed: bool = False,
 ) -> Run:
     """Run a script in a forked child, and wait until it ends or exceeds a limit.
 
@@ -158,6 +161,7 @@ def run_in_child(
         watched: the folders in which its files are counted.
         shared_caches: a folder with the inductor caches of earlier runs, which this run extends. If it is empty, the
             run has caches of its own, which are deleted with it.
+        timed: the times of its calls count.
     """
     # A short name, as the sockets of a data loader's workers lie there: their paths have at most 107 bytes.
     scratch = tempfile.mkdtemp(prefix="r-")
@@ -167,7 +171,7 @@ def run_in_child(
         job = Job(role, repro, place, settings, scratch, caches, limits)
         began = time.monotonic()
         written = WrittenFiles(watched, limits.files, limits.bytes)
-        child, out, err = _fork(job, tape, limits)
+        child, out, err = _fork(job, tape, limits, mapped_pages() if timed else [])
         status, limit, is_ended = _watch(child, out, err, began, limits, written)
         seconds = time.monotonic() - began
         entries = tape.entries()
@@ -184,8 +188,11 @@ def run_in_child(
         remove(scratch)
 
 
-def _fork(job: Job, tape: Tape, limits: RunLimits) -> Tuple[int, OutputCapture, OutputCapture]:
-    """Start the child; return its process id and the captures of its standard output and standard error."""
+def _fork(job: Job, tape: Tape, limits: RunLimits, pages: List[range]) -> Tuple[int, OutputCapture, OutputCapture]:
+    """Start the child, which maps some pages first.
+
+    Return its process id and the captures of its standard output and standard error.
+    """
     out_reader, out_writer = os.pipe()
     err_reader, err_writer = os.pipe()
     gc.collect(0)
@@ -202,6 +209,7 @@ def _fork(job: Job, tape: Tape, limits: RunLimits) -> Tuple[int, OutputCapture, 
             # Close every descriptor of the agent: its own streams and the pipes of other runs.
             os.closerange(3, 4096)
             protection.open_memory()
+            map_pages(pages)
         finally:
             run_child(job, tape)
     os.close(out_writer)

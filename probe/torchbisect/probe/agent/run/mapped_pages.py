@@ -24,12 +24,12 @@ _MAPPED = re.compile(b"\x01+")
 
 
 def mapped_pages() -> List[range]:
-    """Return the addresses of the pages of files that are mapped for reading only, a range of them for each run."""
+    """Return the addresses of the pages of files that are mapped for reading alone, a range of them for each run."""
     found: List[range] = []
     with contextlib.suppress(OSError), open("/proc/self/maps") as areas, open("/proc/self/pagemap", "rb", 0) as table:
         for area in areas:
             place, rights, _, _, inode = area.split()[:5]
-            if not rights.startswith("r-") or inode == "0":
+            if not rights.startswith("r--") or inode == "0":
                 continue
             start, end = (int(address, 16) for address in place.split("-"))
             table.seek(start // mmap.PAGESIZE * _ENTRY)
