@@ -163,3 +163,34 @@ def test_special_methods_of_an_object_that_is_taken_apart_are_called_by_name() -
     )
     (apart,) = flatten_classes.taken_apart(parse(program))
     assert text_of(apart).endswith("keep(__getitem__('b'), __len__(), __contains__(1), len(b))")
+
+
+@pytest.mark.parametrize(
+    ("program", "left"),
+    [
+        (
+            "class A:\n    @torch.compile(backend='eager')\n    def f(self, x):\n        return x + self.n\n"
+            "a = A()\nkeep(a.f(1))",
+            "@torch.compile(backend='eager')\ndef f(x):\n    return x + n\nkeep(f(1))",
+        ),
+        (
+            "class A:\n    n = 1\n    @cached_property\n    def f(self):\n        return self.g + 1\n"
+            "    @property\n    def g(self):\n        return self.n\na = A()\nkeep(a.f)",
+            "n = 1\n\ndef f():\n    return g() + 1\n\ndef g():\n    return n\nkeep(f())",
+        ),
+        (
+            "class A:\n    n = 1\n    @staticmethod\n    def f(x):\n        return x\n    @classmethod\n"
+            "    def g(cls, x):\n        return cls.f(x) + cls.n\na = A()\nkeep(a.g(2))",
+            "def f(x):\n    return x\n\ndef g(x):\n    return f(x) + n\nn = 1\nkeep(g(2))",
+        ),
+    ],
+)
+def test_methods_with_decorators_become_functions(program: str, left: str) -> None:
+    (apart,) = flatten_classes.taken_apart(parse(program))
+    text = text_of(apart)
+    assert all(line in text.splitlines() for line in left.splitlines()), text
+
+
+def test_a_property_that_is_set_stays_one() -> None:
+    program = "class A:\n    @property\n    def f(self):\n        return 1\n    @f.setter\n    def f(self, x):\n        pass\na = A()"
+    assert not list(flatten_classes.taken_apart(parse(program)))

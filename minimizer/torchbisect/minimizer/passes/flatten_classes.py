@@ -40,6 +40,9 @@ from torchbisect.minimizer.syntax.scope import (
 )
 from torchbisect.minimizer.syntax.tree import Comprehension, Function, count_nodes, expression, parents, walk
 
+_GETTERS = {"property", "cached_property"}
+_BINDING = {"staticmethod", "classmethod"}
+
 
 def classes(search: ReductionSearch) -> None:
     """Move out or replace many classes in one question, then fewer."""
@@ -170,31 +173,47 @@ def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
 def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast.stmt) -> ast.Module | None:
     """Return the tree in which the object gives way to its ``__init__`` and its methods as functions."""
     methods = {item.name: item for item in owner.body if isinstance(item, ast.FunctionDef)}
+    getters = {name for name, method in methods.items() if _decorators(method) & _GETTERS}
     target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is made else None
     name = target.id if isinstance(target, ast.Name) else _free_name("model", tree)
-    prepared = _initialization(tree, owner, made, methods.pop("__init__", None))
-    if prepared is None:
-        return None
+    prepared = _initialization(tree, owner, made, methods.pop("__init__", None), getters)
     result: list[ast.AST] = []
-    for method_name, method in methods.items():
-        if method.decorator_list or not method.args.args:
+    for method in methods.values():
+        function = _as_function(method, set(methods), getters)
+        if function is None or prepared is None:
             return None
-        new = copied(method)
-        me = new.args.args.pop(0).arg
-        new.name = name if method_name in ("forward", "__call__") else method_name
-        new.body = [_without_self(item, me) for item in new.body if not returns_name(item, me)] or [ast.Pass()]
-        result.append(new)
+        function.name = name if method.name in ("forward", "__call__") else method.name
+        result.append(function)
     # ``__init__`` may call the methods, so they come first. The names that they read are looked up when they run.
-    result += prepared
+    result += prepared or []
     if isinstance(target, ast.Name):
         edit = Edit.of(statement, result)
     else:
         edit = Edit(((statement, [*result, statement]), (made, ast.Name(id=name, ctx=ast.Load()))))
-    return _members_as_names(apply(tree, [edit, Edit.remove(owner)]), name)
+    return _members_as_names(apply(tree, [edit, Edit.remove(owner)]), name, getters)
+
+
+def _as_function(method: ast.FunctionDef, methods: set[str], getters: set[str]) -> ast.FunctionDef | None:
+    """Return a method as a function without ``self``; ``None`` where a decorator belongs to the class."""
+    decorators, new = _decorators(method), copied(method)
+    new.decorator_list = [item for item in new.decorator_list if not _decorators(item) & (_BINDING | _GETTERS)]
+    if decorators & {"staticmethod"}:
+        return new
+    named = {node.id for item in new.decorator_list for node in walk(item) if isinstance(node, ast.Name)}
+    if not new.args.args or named & methods:
+        return None
+    me = new.args.args.pop(0).arg
+    new.body = [_without_self(item, me, getters) for item in new.body if not returns_name(item, me)] or [ast.Pass()]
+    return new
+
+
+def _decorators(node: ast.AST) -> set[str]:
+    """Return the last names of a method's decorators, or that of one decorator."""
+    return {ast.unparse(item).rsplit(".", 1)[-1] for item in getattr(node, "decorator_list", [node])}
 
 
 def _initialization(
-    tree: ast.Module, owner: ast.ClassDef, made: ast.Call, init: ast.FunctionDef | None
+    tree: ast.Module, owner: ast.ClassDef, made: ast.Call, init: ast.FunctionDef | None, getters: set[str]
 ) -> list[ast.AST] | None:
     """Return the class's own values, then what its ``__init__`` does with the arguments it is given."""
     result: list[ast.AST] = [
@@ -222,7 +241,7 @@ def _initialization(
         if name not in simple
     ]
     own = [statement for statement in init.body if "super()" not in ast.unparse(statement)]
-    result += [_without_self(substituted(statement, renames, simple), me) for statement in own]
+    result += [_without_self(substituted(statement, renames, simple), me, getters) for statement in own]
     return result
 
 
@@ -238,9 +257,9 @@ def _free_name(name: str, tree: ast.Module) -> str:
     return name
 
 
-def _without_self(statement: ast.stmt, me: str) -> ast.stmt:
-    """Return ``self.x`` as ``x``, and ``self.register_buffer('x', value)`` as ``x = value``."""
-    new = _WithoutSelf(me).visit(copied(statement))
+def _without_self(statement: ast.stmt, me: str, getters: set[str]) -> ast.stmt:
+    """Return ``self.x`` as ``x``, or ``x()``, and ``self.register_buffer('x', value)`` as ``x = value``."""
+    new = _WithoutSelf(me, getters).visit(copied(statement))
     assert isinstance(new, ast.stmt)
     return new
 
@@ -248,14 +267,12 @@ def _without_self(statement: ast.stmt, me: str) -> ast.stmt:
 class _WithoutSelf(ast.NodeTransformer):
     """Rewriter of attributes of ``self`` to names."""
 
-    def __init__(self, me: str) -> None:
-        self.me = me
+    def __init__(self, me: str, getters: set[str]) -> None:
+        self.me, self.getters = me, getters
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id == self.me:
-            return ast.Name(id=node.attr, ctx=node.ctx)
-        return node
+        return _member(node, self.getters) if _is_name(node.value, self.me) else node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         # A method of an inner class has a ``self`` of its own.
@@ -274,7 +291,13 @@ class _WithoutSelf(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _members_as_names(tree: ast.Module, name: str) -> ast.Module:
+def _member(node: ast.Attribute, getters: set[str]) -> ast.expr:
+    """Return an attribute of the object as a name, called if it was a property."""
+    name = ast.Name(id=node.attr, ctx=node.ctx)
+    return ast.Call(func=name, args=[], keywords=[]) if node.attr in getters else name
+
+
+def _members_as_names(tree: ast.Module, name: str, getters: set[str]) -> ast.Module:
     """Return the tree with ``model.lin`` as ``lin``, ``len(model)`` as ``__len__()``, now that there is no object."""
     nodes = walk(tree)
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -282,7 +305,7 @@ def _members_as_names(tree: ast.Module, name: str) -> ast.Module:
     edits = []
     for node in nodes:
         if isinstance(node, ast.Attribute) and _is_name(node.value, name) and node.attr in bound:
-            edits.append(Edit.of(node, ast.Name(id=node.attr, ctx=node.ctx)))
+            edits.append(Edit.of(node, _member(node, getters)))
         else:
             special, args = _special_call(node, name)
             if special in bound:
