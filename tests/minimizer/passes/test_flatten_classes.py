@@ -192,5 +192,6 @@ def test_methods_with_decorators_become_functions(program: str, left: str) -> No
 
 
 def test_a_property_that_is_set_stays_one() -> None:
-    program = "class A:\n    @property\n    def f(self):\n        return 1\n    @f.setter\n    def f(self, x):\n        pass\na = A()"
-    assert not list(flatten_classes.taken_apart(parse(program)))
+    getter = "    @property\n    def f(self):\n        return 1\n"
+    setter = "    @f.setter\n    def f(self, x):\n        pass\n"
+    assert not list(flatten_classes.taken_apart(parse(f"class A:\n{getter}{setter}a = A()")))
