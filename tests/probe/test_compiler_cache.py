@@ -13,6 +13,7 @@ import pytest
 
 from torchbisect.containers.environment import Venv
 from torchbisect.core.repro import Repro
+from torchbisect.probe.agent.run import compiler_cache
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.standalone_run import compiler_folders
@@ -96,3 +97,10 @@ def test_scripts_leave_nothing_in_the_compiler_cache(
     lent = [path for path in Path(variables["TORCHINDUCTOR_CACHE_DIR"]).rglob("*.so") if path.is_file()]
     assert lent
     assert all(path.stat().st_nlink == 1 for path in lent)
+
+
+def test_a_library_that_is_there_is_not_built_again(tmp_path: Path) -> None:
+    built, commands = tmp_path / "library.so", compiler_cache._ForkingSubprocess()
+    build = [sys.executable, "-c", "import sys; open(sys.argv[2], 'w').close(); print('built')", "-o", str(built)]
+    assert commands.check_output(build).split() == [b"built"]
+    assert commands.check_output(build) == b""

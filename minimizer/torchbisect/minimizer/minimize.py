@@ -27,6 +27,7 @@ from torchbisect.minimizer.passes import (
     fix_random_inputs,
     flatten_classes,
     fold,
+    hoist,
     idioms,
     inline,
     isolate_call,
@@ -109,6 +110,7 @@ SCHEDULE = Schedule(
     opening=(
         ("torch_by_name", torch_by_name.run),
         ("isolate_call", isolate_call.run),
+        ("hoist", hoist.run),
         ("shrink_literals", shrink_literals.run),
         ("replace_by_value.iterations", _iterations),
         ("cut_data_flow.attributes", cut_data_flow.attributes),

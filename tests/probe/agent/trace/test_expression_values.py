@@ -65,3 +65,11 @@ def test_loops_have_the_iterations_that_ran_most(probe: Probe) -> None:
     found = [item for item in probe.trace(Repro(SCRIPT)).iterations if item.line == 16]
     assert found[0].names == ("name", "part")
     assert found[0].texts == ("'body.1'", "net.body[1]")
+
+
+def test_a_function_that_its_decorator_replaced_has_its_own_name(probe: Probe) -> None:
+    script = (
+        "table = {}\n\ndef enter(f):\n    table['f'] = (f, 1)\n\n@enter\ndef f():\n    pass\n\nfound = table['f']\n"
+    )
+    values = probe.trace(Repro(script)).expressions
+    assert "(f, 1)" in [value.text for value in values]

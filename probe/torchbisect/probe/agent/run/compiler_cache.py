@@ -92,13 +92,20 @@ def _copy_missing(source: str, target: str) -> None:
 
 
 class _ForkingSubprocess:
-    """The module ``subprocess``, but a new Python that only loads a library is a fork of this process."""
+    """The module ``subprocess``, but a new Python that only loads a library is a fork of this process.
+
+    A library that is there already is not built again, as torch does before 2.4: its name tells its content.
+    """
 
     def __getattr__(self, name: str) -> Any:
         return getattr(subprocess, name)
 
     def check_call(self, command: Sequence[str], **options: Any) -> int:
         return int(self.run(command, check=True, **options).returncode)
+
+    def check_output(self, command: Sequence[str], **options: Any) -> Any:
+        built = list(command)[list(command).index("-o") + 1 :][:1] if "-o" in command else []
+        return b"" if built and os.path.exists(built[0]) else subprocess.check_output(command, **options)
 
     def run(self, command: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[Any]":
         if list(command[:2]) != [sys.executable, "-c"] or "LoadLibrary" not in command[2]:

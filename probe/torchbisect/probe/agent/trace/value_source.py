@@ -284,12 +284,19 @@ class ExpressionWriter:
         return None
 
     def _definition(self, value: Any) -> Optional[Expression]:
-        """Return the name of a class or function, or the call that made it."""
+        """Return the name of a class or function, or the call that made it.
+
+        One of the script that a decorator replaced has its own name again where that decorator is removed.
+        """
         name = self._name_of(value)
         if name:
             return Expression(name, True)
         held = self._constructed.get(id(value))
-        return held[1] if held is not None and held[0] is value else None
+        if held is not None and held[0] is value:
+            return held[1]
+        own = str(getattr(value, "__qualname__", ""))
+        is_replaced = own in self._namespace and getattr(value, "__module__", "") == "__main__"
+        return Expression(own, False) if is_replaced else None
 
     def _constructor_call(self, kind: type, arguments: Dict[str, Any]) -> Optional[Expression]:
         owner = self._definition(kind)
