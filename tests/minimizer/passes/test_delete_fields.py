@@ -27,3 +27,14 @@ def test_a_field_that_is_not_read_goes(program: str, left: str) -> None:
 def test_a_field_that_is_read_stays() -> None:
     program = DATACLASS + "keep(A(1, 'z').x, a.y)"
     assert "'z'" in after("delete_fields", program, "keep", "x")
+
+
+def test_a_field_that_is_only_carried_along_goes() -> None:
+    program = (
+        "class A:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = y\n"
+        "    def __add__(self, z):\n        return A(self.x + 1, self.y)\n"
+        "class B(A):\n    pass\nkeep((A(1, 2) + B(3, 4)).x)"
+    )
+    text = after("delete_fields", program, "keep", ".x)")
+    assert "self.y" not in text
+    assert text.endswith("keep((A(1) + B(3)).x)")

@@ -71,3 +71,10 @@ def test_a_parameter_that_an_override_reads_stays_without_a_question() -> None:
     text = after("delete_parameters.functions", program.replace("keep(x)", "keep(1)"), "keep", "b.f", "class A", "A)")
     assert "def f(self):\n        keep(1)\nb.f()" in text
     assert "(self, x)" not in text
+
+
+def test_further_arguments_that_are_only_passed_on_go() -> None:
+    program = "def f(*x, **y):\n    return g(1, *x, **y)\nkeep(f())\ndef h(*x):\n    keep(x)"
+    text = after("delete_parameters.functions", program, "keep(f", "keep(x)")
+    assert "def f():\n    return g(1)" in text
+    assert "def h(*x)" in text

@@ -33,6 +33,7 @@ def functions(search: ReductionSearch) -> None:
     """Delete what no function reads in one question, then one by one from the last parameter of each function back."""
     search.scan_in_batches(_unread_parameters)
     search.scan(_parameter_edits)
+    search.scan(_passed_on)
     search.scan(_returned_elements)
 
 
@@ -201,6 +202,27 @@ def _reads_parameter(function: Definition, name: str) -> bool:
 def _default_of(arguments: ast.arguments, number: int) -> ast.expr | None:
     first = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     return arguments.defaults[number - first] if number >= first else None
+
+
+def _passed_on(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits that delete ``*args`` or ``**kwargs`` of a function that only passes them on."""
+    for function in walk(tree):
+        if isinstance(function, Function):
+            nodes = [node for statement in function.body for node in walk(statement)]
+            for field in ("kwarg", "vararg"):
+                extra = getattr(function.args, field)
+                reads = [node for node in nodes if isinstance(node, ast.Name) and extra and node.id == extra.arg]
+                passed = [
+                    node
+                    for node in nodes
+                    if isinstance(node, (ast.Starred, ast.keyword))
+                    and node.value in reads
+                    and getattr(node, "arg", None) is None
+                ]
+                if extra and len(passed) == len(reads):
+                    given = copied(function.args)
+                    setattr(given, field, None)
+                    yield Edit(((function.args, given), *((node, None) for node in passed)))
 
 
 def _returned_elements(tree: ast.Module) -> Iterator[Edit]:
