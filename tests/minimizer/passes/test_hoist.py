@@ -10,8 +10,8 @@ from torchbisect.minimizer.passes.hoist import _hoisted
 from torchbisect.minimizer.syntax.tree import parse, text_of
 
 
-def hoisted(program: str) -> list[str]:
-    return [text_of(tree) for tree in _hoisted(parse(program), "f")]
+def hoisted(program: str, function: str | int = "f") -> list[str]:
+    return [text_of(tree) for tree in _hoisted(parse(program), function)]
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,9 @@ def test_what_the_call_does_not_know_stays(program: str) -> None:
 def test_the_result_has_a_name_of_its_own() -> None:
     (tree,) = _hoisted(parse("def f(x):\n    return acosh(x * z)\nz = 1\nf(a)"), "f")
     assert "z2" in {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def test_a_lambda_is_a_function_where_it_is_compiled() -> None:
+    program = "keep(torch.compile(lambda x, y: (x * y).exp(), dynamic=True)(a, b))"
+    assert hoisted(program, 0) == ["keep(torch.compile(lambda z: z.exp(), dynamic=True)(a * b))"]
+    assert hoisted("keep(map(lambda x: (x * 2).exp(), a))", 0) == []

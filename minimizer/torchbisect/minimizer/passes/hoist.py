@@ -14,7 +14,7 @@ knows them. The script may grow by a few nodes; where its result is an argument,
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply_or_none, copied
@@ -25,19 +25,28 @@ from torchbisect.minimizer.unused import without_unused
 
 MOST_QUESTIONS = 4
 """The most computations of one function that are tried."""
+_AnyFunction = ast.FunctionDef | ast.Lambda
 _COMPUTATIONS = (ast.Call, ast.BinOp, ast.Subscript)
 
 
 def run(search: ReductionSearch) -> None:
     """Move out the largest computation that may go, of each function that is called in one place."""
-    for name in [item.name for item in search.tree.body if isinstance(item, ast.FunctionDef)]:
-        for candidate in list(_hoisted(search.tree, name))[:MOST_QUESTIONS]:
+    names = [item.name for item in search.tree.body if isinstance(item, ast.FunctionDef)]
+    for function in (*names, *range(len(_lambdas(search.tree)))):
+        for candidate in list(_hoisted(search.tree, function))[:MOST_QUESTIONS]:
             if search.attempt(candidate) or search.attempt_rewrite(candidate):
                 break
 
 
-def _hoisted(tree: ast.Module, name: str) -> Iterator[ast.Module]:
-    """Yield the tree with each computation of a function moved out that is an operand of another, the largest first."""
+def _lambdas(tree: ast.Module) -> list[ast.Lambda]:
+    return [node for node in walk(tree) if isinstance(node, ast.Lambda)]
+
+
+def _hoisted(tree: ast.Module, name: str | int) -> Iterator[ast.Module]:
+    """Yield the tree with each computation of a function moved out that is an operand of another, the largest first.
+
+    A function has a name, or a number among the lambdas.
+    """
     function, call = _function_and_call(tree, name)
     if function is None or call is None or not _is_plain(function, call):
         return
@@ -54,12 +63,17 @@ def _hoisted(tree: ast.Module, name: str) -> Iterator[ast.Module]:
                 yield changed
 
 
-def _function_and_call(tree: ast.Module, name: str) -> tuple[ast.FunctionDef | None, ast.Call | None]:
-    function = next((item for item in tree.body if isinstance(item, ast.FunctionDef) and item.name == name), None)
-    return function, None if function is None else only_call(tree, function)
+def _function_and_call(tree: ast.Module, name: str | int) -> tuple[_AnyFunction | None, ast.Call | None]:
+    """Return a function and its only call; a lambda is called where it stands, through ``torch.compile``."""
+    if isinstance(name, str):
+        found = next((item for item in tree.body if isinstance(item, ast.FunctionDef) and item.name == name), None)
+        return found, None if found is None else only_call(tree, found)
+    function = _lambdas(tree)[name]
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Call)]
+    return function, next((node for node in calls if function in getattr(node.func, "args", [])), None)
 
 
-def _is_plain(function: ast.FunctionDef, call: ast.Call) -> bool:
+def _is_plain(function: _AnyFunction, call: ast.Call) -> bool:
     """Tell whether a call gives each parameter of a function by its place."""
     given = function.args
     extra = [given.vararg, given.kwarg, *given.kwonlyargs, *given.posonlyargs, *given.defaults]
@@ -67,19 +81,19 @@ def _is_plain(function: ast.FunctionDef, call: ast.Call) -> bool:
     return not any(extra) and not call.keywords and not starred and len(call.args) == len(given.args)
 
 
-def _single_values(function: ast.FunctionDef) -> dict[str, ast.expr]:
+def _single_values(function: _AnyFunction) -> dict[str, ast.expr]:
     """Return the values of the local names that one assignment of the body binds and nothing else."""
     stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     return {
         item.targets[0].id: item.value
-        for item in function.body
+        for item in _body(function)
         if isinstance(item, ast.Assign)
         and isinstance(item.targets[0], ast.Name)
         and stored.count(item.targets[0].id) == 1
     }
 
 
-def _operands(function: ast.FunctionDef) -> Iterator[ast.expr]:
+def _operands(function: _AnyFunction) -> Iterator[ast.expr]:
     """Yield the computations of a function that others of it take."""
     above = parents(function)
     for node in walk(function):
@@ -103,7 +117,11 @@ def _with_values(node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
     return new.value
 
 
-def _with_argument(tree: ast.Module, name: str, node: ast.expr, whole: ast.expr) -> ast.Module | None:
+def _body(function: _AnyFunction) -> Sequence[ast.AST]:
+    return [function.body] if isinstance(function, ast.Lambda) else function.body
+
+
+def _with_argument(tree: ast.Module, name: str | int, node: ast.expr, whole: ast.expr) -> ast.Module | None:
     """Return the tree in which a function has the result of a computation by a new first parameter."""
     parameter = fresh_name("z", all_names(tree))
     changed = apply_or_none(tree, [Edit.of(node, ast.Name(id=parameter, ctx=ast.Load()))])
@@ -113,7 +131,7 @@ def _with_argument(tree: ast.Module, name: str, node: ast.expr, whole: ast.expr)
     function, call = _function_and_call(changed, name)
     if function is None or call is None:
         return None
-    read = {part.id for item in function.body for part in walk(item) if isinstance(part, ast.Name)}
+    read = {part.id for item in _body(function) for part in walk(item) if isinstance(part, ast.Name)}
     bound = {item.arg: value for item, value in zip(function.args.args, call.args, strict=True)}
     kept = [item for item in function.args.args if item.arg in read]
     given = copied(function.args)
