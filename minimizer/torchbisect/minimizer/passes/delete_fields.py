@@ -17,8 +17,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.passes.delete_parameters import argument_for, calls_of_name
 from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.calls import argument_for, calls_of_name
 from torchbisect.minimizer.syntax.edits import Edit
 from torchbisect.minimizer.syntax.names import called_name
 from torchbisect.minimizer.syntax.scope import without_parameter
