@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from torchbisect.core.repro import Repro
 from torchbisect.minimizer.standalone.assertions import standalone_candidates
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.probe import Probe
-from torchbisect.probe.standalone_run import run_plain_side_by_side
+from torchbisect.probe.standalone_run import plain_runs_side_by_side
 
 Reduce = Callable[[StartingPoint], tuple[str, int]]
 """Reduces from a starting point; returns the result and the number of questions."""
@@ -123,8 +122,7 @@ def _standing_alone(probe: Probe, text: str) -> str:
     for candidate in standalone_candidates(text, seen) if seen is not None else ():
         observed = probe.observe(Repro(candidate))
         if ended_badly(observed.compiled) and not ended_badly(observed.eager):
-            runs = run_plain_side_by_side(probe.environment, candidate, (True, False), timeout=120)
-            with closing(runs):
+            with plain_runs_side_by_side(probe.environment, candidate, (True, False), timeout=120) as runs:
                 if [run.failed for run in runs] == [False, True]:
                     return candidate
     return ""

@@ -173,7 +173,7 @@ class Pipeline:
         if known:
             self._notify("this mismatch is known already, so the script was neither shrunk nor searched for")
             return Exit.FINISHED
-        subject = Subject(self._repro, observed.certain_mismatch, localized.settings)
+        subject = Subject(self._repro, observed.certain_mismatch, localized.settings, localized.localization)
         bisection = stack.enter_context(self._opened_bisection(failing, localized)) if self._stages.bisect else None
         if bisection is not None and self._stages.minimize:
             bisection.prepare(Question(self._repro, subject.mismatch.signature, subject.settings))

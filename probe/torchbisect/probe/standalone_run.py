@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -165,25 +165,25 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def run_plain_side_by_side(
+@contextlib.contextmanager
+def plain_runs_side_by_side(
     environment: Environment,
     source: str,
     switched_off: Sequence[bool],
     *,
     timeout: float,
     files: Files | None = None,
-) -> Generator[PlainRun, None, None]:
-    """Run a script several times at once under plain ``python``, and yield the runs in order.
+) -> Iterator[Iterator[PlainRun]]:
+    """Run a script several times at once under plain ``python``; as a context manager it gives the runs in order.
 
-    ``switched_off`` says for each run if ``torch.compile`` is switched off. Closing the iterator ends the others.
+    ``switched_off`` says for each run if ``torch.compile`` is switched off. At the end, runs that go on are ended.
     """
     cancel = threading.Event()
     pool = ThreadPoolExecutor(len(switched_off), thread_name_prefix="plain")
     try:
         run = partial(run_plain, environment, source, timeout=timeout, cancel=cancel, files=files)
         runs = [pool.submit(run, settings=None if off else Settings()) for off in switched_off]
-        for future in runs:
-            yield future.result()
+        yield (future.result() for future in runs)
     finally:
         cancel.set()
         pool.shutdown(cancel_futures=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 
 from torchbisect.core.build import Build
@@ -11,15 +11,17 @@ from torchbisect.core.errors import InstallFailed
 from torchbisect.core.repro import Repro
 from torchbisect.pipeline.session import Session
 from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.standalone_run import PlainRun, run_plain, run_plain_side_by_side
+from torchbisect.probe.standalone_run import PlainRun, plain_runs_side_by_side, run_plain
 
 #: The runs in fresh processes that must fail before a script is said to stand alone.
 RUNS = 2
 CONFIRMING = "confirming under plain python"
 
 
-def confirm_standalone(session: Session, oracle: Oracle, repro: Repro) -> tuple[tuple[PlainRun, bool], ...] | None:
-    """Run a script under plain Python on the failing build.
+def confirm_standalone(
+    session: Session, oracle: Oracle, repro: Repro, meanwhile: Callable[[], object] = lambda: None
+) -> tuple[tuple[PlainRun, bool], ...] | None:
+    """Run a script under plain Python on the failing build; ``meanwhile`` is called once the runs have begun.
 
     Return the runs, each with True if ``torch.compile`` was switched off; ``None`` unless the script passes without it
     and fails every time with it.
@@ -27,9 +29,10 @@ def confirm_standalone(session: Session, oracle: Oracle, repro: Repro) -> tuple[
     limit = oracle.limits.longest
     switched_off = (True, *[False] * RUNS)
     runs: list[tuple[PlainRun, bool]] = []
-    with closing(
-        run_plain_side_by_side(oracle.environment, repro.source, switched_off, timeout=limit, files=repro.files)
+    with plain_runs_side_by_side(
+        oracle.environment, repro.source, switched_off, timeout=limit, files=repro.files
     ) as plain_runs:
+        meanwhile()
         for number, (run, off) in enumerate(zip(plain_runs, switched_off), 1):
             session.display.status(f"{CONFIRMING}, {number} of {len(switched_off)} runs", number, len(switched_off))
             if run.failed == off:

@@ -102,12 +102,13 @@ class _KeptPass:
     found: PassFound | None
 
 
-def find_compiler_pass(session: Session, oracle: Oracle, localization: Localization, repro: Repro) -> PassFound | None:
-    """Ask torch's own bisector for the pass at fault in a script that fails only when compiled, or return ``None``.
+def ask_for_pass(session: Session, oracle: Oracle, localization: Localization | None, repro: Repro) -> PassFound | None:
+    """Ask torch's own bisector for the pass at fault in a script that fails only when compiled, unless it was asked.
 
-    An answer for another backend than the measured one is dropped: the script failed there for another reason.
+    Return ``None`` if it names none, or one on another backend than the measured one: the script failed there for
+    another reason.
     """
-    if localization.backend not in _BACKENDS_WITH_PASSES:
+    if localization is None or localization.backend not in _BACKENDS_WITH_PASSES:
         return None
     environment = oracle.environment
     facts = asdict(environment.facts)
@@ -118,7 +119,12 @@ def find_compiler_pass(session: Session, oracle: Oracle, localization: Localizat
         known = _KeptPass(read_pass(oracle.run_tool("find-pass", repro)))
         session.journal.put(key, asdict(known))
     found = known.found
-    if found is None or not found.backend.startswith(localization.backend):
-        return None
-    session.display.result(f"torch's compiler_bisector: {found.text}")
+    return found if found is not None and found.backend.startswith(localization.backend) else None
+
+
+def find_compiler_pass(session: Session, oracle: Oracle, localization: Localization, repro: Repro) -> PassFound | None:
+    """Return the pass at fault, as ``ask_for_pass`` does, and show it."""
+    found = ask_for_pass(session, oracle, localization, repro)
+    if found is not None:
+        session.display.result(f"torch's compiler_bisector: {found.text}")
     return found

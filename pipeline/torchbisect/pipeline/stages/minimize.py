@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from torchbisect.bisect.search.evidence import BuildStatus
 from torchbisect.core.repro import Repro, Settings
@@ -18,12 +19,14 @@ from torchbisect.minimizer.syntax.backend import with_backend
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.bundle import with_local_modules, without_libraries
 from torchbisect.pipeline.stages.confirm import CONFIRMING, confirm_standalone
+from torchbisect.pipeline.stages.localize import ask_for_pass
 from torchbisect.pipeline.stages.measured_form import MeasuredForm
 from torchbisect.pipeline.typed_input import reads_input
 from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.limits import Limits
+from torchbisect.probe.localize.backends import Localization
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.script_files import named_files
@@ -64,11 +67,15 @@ class _Clock:
 
 @dataclass(frozen=True)
 class Subject:
-    """The script that is shrunk, the mismatch that has to stay, and the cheapest settings that show it."""
+    """The script that is shrunk, the mismatch that has to stay, and the cheapest settings that show it.
+
+    With its ``localization`` the pass at fault is asked for while the result runs under plain Python.
+    """
 
     repro: Repro
     mismatch: Mismatch
     settings: Settings
+    localization: Localization | None = None
 
 
 @dataclass(frozen=True)
@@ -304,7 +311,9 @@ def _make_standalone(
         if number > 1 and clock.is_over:
             break
         session.display.status(f"{CONFIRMING}: form {number} of at most {len(texts)}")
-        runs = confirm_standalone(session, oracle, home.with_source(text))
+        form = home.with_source(text)
+        meanwhile = partial(ask_for_pass, session, oracle, subject.localization if number == 1 else None, form)
+        runs = confirm_standalone(session, oracle, form, meanwhile)
         if runs is not None:
             session.workspace.save_minimal(text)
             return ShrunkScript(reduction, settings, text, True, runs, home, seen, log)
