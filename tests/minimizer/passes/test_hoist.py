@@ -55,3 +55,4 @@ def test_a_lambda_is_a_function_where_it_is_compiled() -> None:
     program = "keep(torch.compile(lambda x, y: (x * y).exp(), dynamic=True)(a, b))"
     assert hoisted(program, 0) == ["keep(torch.compile(lambda z: z.exp(), dynamic=True)(a * b))"]
     assert hoisted("keep(map(lambda x: (x * 2).exp(), a))", 0) == []
+    assert hoisted("keep(1)", 0) == []

@@ -68,7 +68,7 @@ def _function_and_call(tree: ast.Module, name: str | int) -> tuple[_AnyFunction 
     if isinstance(name, str):
         found = next((item for item in tree.body if isinstance(item, ast.FunctionDef) and item.name == name), None)
         return found, None if found is None else only_call(tree, found)
-    function = _lambdas(tree)[name]
+    function = next(iter(_lambdas(tree)[name:]), None)  # there are fewer once one was moved out
     calls = [node for node in walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Call)]
     return function, next((node for node in calls if function in getattr(node.func, "args", [])), None)
 
@@ -129,7 +129,7 @@ def _with_argument(tree: ast.Module, name: str | int, node: ast.expr, whole: ast
         return None
     changed = without_unused(changed, since=tree)
     function, call = _function_and_call(changed, name)
-    if function is None or call is None:
+    if function is None or call is None or not _is_plain(function, call):
         return None
     read = {part.id for item in _body(function) for part in walk(item) if isinstance(part, ast.Name)}
     bound = {item.arg: value for item, value in zip(function.args.args, call.args, strict=True)}
