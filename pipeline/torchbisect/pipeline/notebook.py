@@ -11,6 +11,7 @@ from typing import Any
 from torchbisect.core.decode import DecodeError, JsonLimits, decode, read_json
 from torchbisect.core.errors import InputError
 from torchbisect.core.printable import one_line
+from torchbisect.core.python_text import parse_python
 from torchbisect.pipeline.notebook_magics import cell_as_python, line_as_python, with_awaits_run
 
 # A line of IPython: a magic, a shell command, a help request. Those that only time or capture keep their code.
@@ -73,7 +74,7 @@ def _with_names_of_ipython(source: str) -> str:
     """Define the names of IPython that a notebook uses; ``__future__`` imports stay first."""
     used = [line for name, line in _OF_IPYTHON.items() if re.search(rf"\b{name}\s*\(", source)]
     try:
-        statements = ast.parse(source).body if used else []
+        statements = parse_python(source).body if used else []
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
     if not used:
@@ -95,7 +96,7 @@ def _code_cells(notebook: Any) -> list[str]:
 def _without_magics(cell: str, dropped: list[str]) -> str:
     """Return the Python of a cell; what is left out is added to ``dropped``."""
     try:
-        ast.parse(cell)
+        parse_python(cell)
         return cell
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass

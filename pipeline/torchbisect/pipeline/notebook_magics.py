@@ -6,6 +6,8 @@ import ast
 import itertools
 import re
 
+from torchbisect.core.python_text import parse_python
+
 # Values with one of these are expanded by IPython.
 _EXPANDED = re.compile(r"[${}]")
 _MOST_NESTED = 10
@@ -49,7 +51,7 @@ def with_awaits_run(source: str) -> str:
         if "await" not in source:
             break
         try:
-            found = _awaits(ast.parse(source))
+            found = _awaits(parse_python(source))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             break
         if not found:

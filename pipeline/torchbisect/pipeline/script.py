@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchbisect.core.errors import InputError
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Files, Repro
 from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
@@ -217,7 +218,7 @@ def with_default_device(source: str, device: str | None) -> str:
     """
     if device in (None, "cpu"):
         return source
-    body = ast.parse(source).body
+    body = parse_python(source).body
     at = next((number for number, statement in enumerate(body) if imports_torch(statement)), 0)
     if at and body[at].lineno == body[at - 1].end_lineno:
         at = 0
@@ -342,7 +343,7 @@ def _decoded(data: bytes, name: str) -> str:
 def check_syntax(name: str, source: str) -> None:
     """Check that this Python can parse the script: the minimizer works on its syntax tree."""
     try:
-        ast.parse(source, name)
+        parse_python(source, name)
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno else ""
         raise InputError(f"{name}{line}: {error.msg}; correct the script") from None
@@ -360,7 +361,7 @@ def _with_beginning(source: str, beginning: str, statements: int = 0) -> str:
     """
     first = 0
     following: ast.stmt | None = None
-    for number, statement in enumerate(ast.parse(source).body):
+    for number, statement in enumerate(parse_python(source).body):
         is_docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
         if number >= statements and not is_docstring and not is_future:
@@ -379,7 +380,7 @@ def _with_beginning(source: str, beginning: str, statements: int = 0) -> str:
 
 
 def _imports_relatively(source: str) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(source)))
+    return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(parse_python(source)))
 
 
 def _dotted(folder: Path, stem: str) -> tuple[str, Path]:
@@ -394,7 +395,7 @@ def _dotted(folder: Path, stem: str) -> tuple[str, Path]:
 def _absolute_imports(source: str, module: str) -> str:
     """Return the text of a module with every relative import written as an absolute one, on the same lines."""
     lines = source.encode("utf-8", "surrogatepass").splitlines(keepends=True)
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse_python(source)):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         package = module.split(".")[: -node.level]

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Repro
 from torchbisect.core.requirement import requirement_name
 from torchbisect.pipeline.options import AUTO, Options, is_test
@@ -74,7 +75,7 @@ def outside_imports(repro: Repro) -> tuple[str, ...]:
     if any(_CHANGES_IMPORTS.search(text) for text in (repro.source, *modules.values())):
         return ()
     names: list[str] = []
-    for node in ast.parse(repro.source).body:  # those in a try, an if or a function may never be reached
+    for node in parse_python(repro.source).body:  # those in a try, an if or a function may never be reached
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:

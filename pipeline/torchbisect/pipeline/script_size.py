@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Repro
 from torchbisect.probe.module_sources import siblings
 from torchbisect.reports.model.report import ScriptSize
@@ -21,5 +22,5 @@ def repro_size(repro: Repro) -> ScriptSize:
 
 def script_size(source: str) -> ScriptSize:
     """Return the size of a script."""
-    nodes = sum(1 for _ in ast.walk(ast.parse(source)))
+    nodes = sum(1 for _ in ast.walk(parse_python(source)))
     return ScriptSize(len(source.encode()), len(source.splitlines()), nodes)

@@ -6,6 +6,7 @@ import ast
 
 from torchbisect.core.errors import InputError
 from torchbisect.core.printable import one_line
+from torchbisect.core.python_text import parse_python
 
 _MOST_SHOWN = 5
 
@@ -19,7 +20,7 @@ def check_test_name(file: str, node: str, source: str) -> None:
     names = node.removeprefix("::").split("::")
     if not all(name.strip() for name in names):
         raise InputError(f"{file}{one_line(node)}: a test's name is missing behind ::; write {file}::test_step, say")
-    tests, is_fixed = _tests(ast.parse(source))
+    tests, is_fixed = _tests(parse_python(source))
     wanted = names[0].partition("[")[0]
     if not is_fixed or wanted in tests or "." in wanted:  # a doctest has a dotted name
         return

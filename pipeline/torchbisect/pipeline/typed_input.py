@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from torchbisect.containers.store.disk import format_bytes
+from torchbisect.core.python_text import parse_python
 
 #: The most bytes of data; they are copied for each run, as the files of the script are.
 MOST_BYTES = 64 << 20
@@ -22,7 +23,7 @@ def _reads_input(text: str) -> bool:
     if not any(word in text for word in ("stdin", "fileinput", "input", "open(0", "fd/0", "read(0")):
         return False
     try:
-        nodes = list(ast.walk(ast.parse(text)))
+        nodes = list(ast.walk(parse_python(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return any(_names_input(node) for node in nodes)

@@ -14,6 +14,7 @@ from types import TracebackType
 from torchbisect.containers.environment import Environment, Process
 from torchbisect.containers.process.processes import LineTooLong
 from torchbisect.core.decode import DecodeError, decode, read_json
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Repro
 from torchbisect.probe.inside import open_inside
 
@@ -114,7 +115,7 @@ def _text(root: Path, path: Path, changed: int, size: int) -> str:
 def _imports(source: str) -> tuple[tuple[int, str], ...]:
     """Return the imports of a text, as the number of leading dots and the dotted name."""
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     names: list[tuple[int, str]] = []

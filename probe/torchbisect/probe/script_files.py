@@ -20,6 +20,7 @@ from torchbisect.containers.store.cache import CACHE_TAG
 from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.folders import MOST_DEPTH, walk_folder
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Files
 from torchbisect.probe.home_files import mentions_home, named_in_home
 from torchbisect.probe.module_sources import modules_of_paths, siblings
@@ -234,7 +235,7 @@ def _words(texts: Sequence[str], arguments: Sequence[str]) -> frozenset[str]:
         if "load_dotenv" in text or "dotenv_values" in text:
             found.add(".env")
         try:
-            nodes = ast.walk(ast.parse(text))
+            nodes = ast.walk(parse_python(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for node in nodes:

@@ -10,6 +10,8 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
+from torchbisect.core.python_text import parse_python
+
 _NAME = re.compile(r"(?:TORCH|PYTORCH|INDUCTOR|TRITON|AOT)[A-Z0-9_]{0,60}")
 # Variables of torch's libraries. Others of them load a library or a tool.
 _OF_LIBRARIES = """
@@ -52,7 +54,7 @@ def variables_of(source: str) -> Mapping[str, str]:
     if "environ" not in source:
         return {}
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     found: dict[str, str] = {}

@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.labels import suggest
 
@@ -142,7 +143,7 @@ def called_operators(source: str) -> tuple[str, ...]:
     that is not Python.
     """
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found = set()

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from torchbisect.core.python_text import parse_python
+
 _INSTALLED = tuple(
     {os.path.realpath(path) + os.sep for name, path in sysconfig.get_paths().items() if "lib" in name}
     | {os.path.realpath(path) + os.sep for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
@@ -109,7 +111,7 @@ def _parsed(item: Any, name: str) -> ast.Module:
         raise NotWritable(f"the source of {name} can't be read: {error}") from None
     for shortened in _shortened(text):
         try:
-            return ast.parse(shortened)
+            return parse_python(shortened)
         except SyntaxError:
             continue
     raise NotWritable(f"the source of {name} is no statement by itself")

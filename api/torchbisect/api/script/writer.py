@@ -22,6 +22,7 @@ from torchbisect.api.script.definitions import (
     function_definition,
     is_installed,
 )
+from torchbisect.core.python_text import parse_expression
 from torchbisect.probe.agent.capture import raw_tensor
 from torchbisect.probe.agent.trace.tensor_source import tensor_expression
 
@@ -234,11 +235,11 @@ class ScriptWriter:
         """Replace the default of each parameter by the value that it has."""
         for index, value in enumerate(function.__defaults__ or ()):
             if not isinstance(node.args.defaults[index], ast.Constant):
-                node.args.defaults[index] = ast.parse(self.expression(value, "default"), mode="eval").body
+                node.args.defaults[index] = parse_expression(self.expression(value, "default"))
         for index, argument in enumerate(node.args.kwonlyargs):
             if argument.arg in (function.__kwdefaults__ or {}):
                 text = self.expression((function.__kwdefaults__ or {})[argument.arg], "default")
-                node.args.kw_defaults[index] = ast.parse(text, mode="eval").body
+                node.args.kw_defaults[index] = parse_expression(text)
 
     def _container(self, value: Any, name: str) -> str | None:
         kind = type(value)

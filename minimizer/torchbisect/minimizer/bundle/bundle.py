@@ -13,6 +13,7 @@ import builtins
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.bundle.module_parts import (
     EXTERNAL,
     SCRIPT,
@@ -212,7 +213,7 @@ class _Bundler:
         tree = apply(tree, edits)
         # A module used as an object, or for a name that it does not bind itself, stays an import.
         left = sorted(name for name in made.modules if name not in made.bound and references(tree, name))
-        kept = [ast.parse(_import_module_as(made.modules[name], name)).body[0] for name in left]
+        kept = [parse_python(_import_module_as(made.modules[name], name)).body[0] for name in left]
         return [*kept, *tree.body]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.syntax.scope import bound_names, parameters
 from torchbisect.minimizer.syntax.tree import Comprehension, Function, text_of, walk
 
@@ -111,7 +112,7 @@ class ModuleLoader:
         if module.name in self.loaded:
             return self.loaded[module.name]
         package = module.name if module.package else module.name.rpartition(".")[0]
-        tree = ast.parse(module.text)
+        tree = parse_python(module.text)
         made = self.loaded[module.name] = ParsedModule(module.name, package, tree)
         self._left -= len(walk(tree))
         if self._left < 0:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
+from torchbisect.core.python_text import parse_expression, parse_python
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import walk
 
@@ -38,7 +39,7 @@ class Property:
 
 def properties(source: str) -> tuple[Property, ...]:
     """Return the properties that can be changed in a script, in the order of its tree."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
     torch_names = TorchNames.of(tree)
     found: list[Property] = []
     seen: Counter[str] = Counter()
@@ -61,7 +62,7 @@ def properties(source: str) -> tuple[Property, ...]:
 
 def changed(source: str, changes: Iterable[Change]) -> str:
     """Return the script with changes made; those of one tensor must come in the order of its properties."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
     nodes = list(walk(tree))
     for change in changes:
         change(nodes)
@@ -124,7 +125,7 @@ def _set_keyword(position: int, name: str, text: str) -> Change:
     def change(nodes: Sequence[ast.AST]) -> None:
         node = nodes[position]
         assert isinstance(node, ast.Call)
-        value = ast.parse(text, mode="eval").body
+        value = parse_expression(text)
         kept = [keyword for keyword in node.keywords if keyword.arg != name]
         node.keywords = [*kept, ast.keyword(name, value)]
 
@@ -156,7 +157,7 @@ def _make_strided(position: int) -> Change:
         node = nodes[position]
         assert isinstance(node, ast.Call)
         inner = ast.Call(node.func, node.args, node.keywords)
-        made = ast.parse("torch.stack([0, 0], -1).select(-1, 0)", mode="eval").body
+        made = parse_expression("torch.stack([0, 0], -1).select(-1, 0)")
         assert isinstance(made, ast.Call)
         assert isinstance(made.func, ast.Attribute)
         assert isinstance(made.func.value, ast.Call)
@@ -171,4 +172,4 @@ def _disable_gradients(nodes: Sequence[ast.AST]) -> None:
     tree = nodes[0]
     assert isinstance(tree, ast.Module)
     last = max((n for n, one in enumerate(tree.body) if isinstance(one, (ast.Import, ast.ImportFrom))), default=-1)
-    tree.body[last + 1 : last + 1] = ast.parse("torch.set_grad_enabled(False)").body
+    tree.body[last + 1 : last + 1] = parse_python("torch.set_grad_enabled(False)").body

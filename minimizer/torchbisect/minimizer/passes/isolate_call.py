@@ -25,6 +25,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.trace import Call, Trace
 from torchbisect.minimizer.callees import Callee, callees
 from torchbisect.minimizer.global_statements import global_statements
@@ -319,7 +320,7 @@ def _with_tensor_operation(
     heading = ", ".join([tensor, *names, *given])
     passed = ", ".join([*names, *(f"{name}={name}" for name in given)])
     lines = f"def {fresh_name('beside', taken)}({heading}):\n    return {ast.unparse(called)}({passed}), {tensor} + 1"
-    function = ast.parse(lines).body[0]
+    function = parse_python(lines).body[0]
     assert isinstance(function, ast.FunctionDef)
     return function
 
@@ -390,7 +391,7 @@ def _endings(invocation: ast.expr, raised: str, differentiable: tuple[str, ...])
     yield [ast.Expr(invocation)]
     for path in differentiable:
         out = ast.Assign(targets=[ast.Name(id="out", ctx=ast.Store())], value=invocation)
-        yield [out, *ast.parse(f"out{path}.sum().backward()").body]
+        yield [out, *parse_python(f"out{path}.sum().backward()").body]
 
 
 def _has_backward(tree: ast.Module) -> bool:

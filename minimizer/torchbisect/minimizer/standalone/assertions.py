@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.eager_comparison import with_eager_comparisons
 from torchbisect.minimizer.standalone.exception_assertions import with_expected_exceptions, with_required_exceptions
@@ -55,7 +56,7 @@ def with_comment(source: str, eager: str, compiled: str) -> str:
         return source
     comment = f"  # eager: {words[0]}, compiled: {words[1]}"
     lines = source.rstrip("\n").split("\n")
-    last = ast.parse(source).body[-1]
+    last = parse_python(source).body[-1]
     if last.end_lineno != last.lineno:
         return "\n".join([*lines[: last.lineno - 1], comment.strip(), *lines[last.lineno - 1 :]]) + "\n"
     return "\n".join([*lines[:-1], lines[-1] + comment]) + "\n"

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchbisect.core.python_text import parse_expression
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.value_assertions import ObservedMismatch, statement
 from torchbisect.minimizer.syntax.edits import Edit, apply
@@ -65,5 +66,5 @@ def _attempt(
 
 
 def _handler(name: str, text: str = "pass", *, bind: str | None = None) -> ast.ExceptHandler:
-    kind = ast.parse(name, mode="eval").body
+    kind = parse_expression(name)
     return ast.ExceptHandler(type=kind, name=bind, body=[statement(text)])

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.syntax.edits import Edit, apply
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
 from torchbisect.minimizer.syntax.scope import in_own_scope
@@ -54,7 +55,7 @@ def object_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.
                 yield expression(made.id + path), tree
             elif isinstance(made, ast.Call):
                 name = fresh_name("model", all_names(tree))
-                before = ast.parse(f"{name} = {ast.unparse(made)}").body[0]
+                before = parse_python(f"{name} = {ast.unparse(made)}").body[0]
                 edit = Edit(((statement, [before, statement]), (made, ast.Name(name, ast.Load()))))
                 yield expression(name + path), apply(tree, [edit])
 
@@ -72,13 +73,13 @@ def _returning(tree: ast.Module, function: ast.FunctionDef, name: str) -> tuple[
     kept, result = fresh_name(name, taken := all_names(tree, but=function)), fresh_name("function", taken)
     call = ast.unparse(calls[0])
     if isinstance(end, ast.Return) and end.value is not None:
-        ending = [ast.parse(f"return {ast.unparse(end.value)}, {name}").body[0]]
-        before = ast.parse(f"{result}, {kept} = {call}").body[0]
+        ending = [parse_python(f"return {ast.unparse(end.value)}, {name}").body[0]]
+        before = parse_python(f"{result}, {kept} = {call}").body[0]
         (used,) = apply(ast.Module([last], []), [Edit.of(calls[0], ast.Name(result, ast.Load()))]).body
         after: list[ast.AST] = [before, used]
     elif isinstance(last, ast.Expr) and last.value is calls[0]:
-        ending = [end, ast.parse(f"return {name}").body[0]]
-        after = [ast.parse(f"{kept} = {call}").body[0]]
+        ending = [end, parse_python(f"return {name}").body[0]]
+        after = [parse_python(f"{kept} = {call}").body[0]]
     else:
         return None
     return kept, apply(tree, [Edit.of(end, [*ending]), Edit.of(last, after)])

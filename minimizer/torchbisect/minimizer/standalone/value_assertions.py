@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.minimizer.standalone.held_values import closure_values, object_values
 from torchbisect.minimizer.syntax.tree import expression, walk
@@ -195,4 +196,4 @@ def _is_comparable(text: str) -> bool:
 
 def statement(text: str) -> ast.stmt:
     """Return the tree of one statement."""
-    return ast.parse(text).body[0]
+    return parse_python(text).body[0]

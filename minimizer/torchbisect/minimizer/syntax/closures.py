@@ -6,6 +6,7 @@ import ast
 import itertools
 from dataclasses import dataclass, field
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.trace import Trace
 from torchbisect.minimizer.syntax.edits import copied
 from torchbisect.minimizer.syntax.scope import bound_names, local_names
@@ -35,7 +36,7 @@ def extract_function(
 
 def wrap_in_factory(statements: list[ast.stmt], name: str, factory_name: str) -> ast.FunctionDef:
     """Return a function that runs the statements and returns the value of ``name``, so that a closure stays one."""
-    factory = ast.parse(f"def {factory_name}():\n    return {name}").body[0]
+    factory = parse_python(f"def {factory_name}():\n    return {name}").body[0]
     assert isinstance(factory, ast.FunctionDef)
     factory.body[:0] = statements
     return factory

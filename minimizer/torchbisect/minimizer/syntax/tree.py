@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchbisect.core.python_text import parse_expression, parse_python
+
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 Comprehension = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 WIDTH = 100
@@ -16,7 +18,7 @@ WIDTH = 100
 
 def parse(text: str) -> ast.Module:
     """Return the tree of a script's text. Raises ``SyntaxError`` or, for null bytes, ``ValueError``."""
-    return ast.parse(text)
+    return parse_python(text)
 
 
 def text_of(tree: ast.AST) -> str:
@@ -29,7 +31,7 @@ def expression(text: str) -> ast.expr:
 
     Raises ``SyntaxError`` if the text is not an expression.
     """
-    body = ast.parse(text, mode="eval").body
+    body = parse_expression(text)
     for node in walk(body):
         for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
             if hasattr(node, name):
@@ -108,7 +110,7 @@ def format_script(tree: ast.Module) -> str:
         previous = statement
     whole = "\n".join(parts) + "\n"
     try:
-        same = ast.dump(ast.parse(whole)) == ast.dump(ast.parse(ast.unparse(tree)))
+        same = ast.dump(parse_python(whole)) == ast.dump(parse_python(ast.unparse(tree)))
     except (SyntaxError, ValueError):
         same = False
     return whole if same else ast.unparse(tree) + "\n"
@@ -138,7 +140,7 @@ def _break_long_call(text: str) -> str:
     """Break a statement that is one long call: one argument of the outermost call a line."""
     if all(len(line) <= WIDTH for line in text.splitlines()) or "\n" in text:
         return text
-    node = ast.parse(text).body[0]
+    node = parse_python(text).body[0]
     value = getattr(node, "value", None)
     if not isinstance(value, ast.Call) or not (value.args or value.keywords):
         return text

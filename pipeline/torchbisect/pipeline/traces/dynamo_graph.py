@@ -12,6 +12,7 @@ import builtins
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+from torchbisect.core.python_text import parse_expression, parse_python
 from torchbisect.pipeline.traces.graph_inputs import (
     GraphInputs,
     NotInTrace,
@@ -56,7 +57,7 @@ def read_dynamo_graph(
         SyntaxError: the text is no Python.
         NotInTrace: a size, a module or a name of the graph is nowhere in the text.
     """
-    top = ast.parse(text).body[0]
+    top = parse_python(text).body[0]
     assert isinstance(top, ast.ClassDef)
     modules = list(_separate_modules(top, _NAME))
     squeezed = {_letters(source) for source in grads}
@@ -84,7 +85,7 @@ def _separate_modules(module: ast.ClassDef, name: str) -> Iterator[ast.ClassDef]
             raise NotInTrace(ast.unparse(read))
     made = "".join(f"        self.{short} = {full}()\n" for short, full in inner.items())
     source = f"class {name}(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n{made}"
-    separate = ast.parse(source).body[0]
+    separate = parse_python(source).body[0]
     assert isinstance(separate, ast.ClassDef)
     separate.body = [*(separate.body if made else []), forward]
     yield separate
@@ -107,7 +108,7 @@ def _inputs(forward: ast.FunctionDef, sizes: Mapping[str, int], grads: Collectio
         stated = parameter.annotation.value if isinstance(parameter.annotation, ast.Constant) else None
         symbol = _SYMBOL.fullmatch(str(stated))
         if symbol is not None:
-            value = size_value(ast.parse(symbol[1], mode="eval").body, sizes)
+            value = size_value(parse_expression(symbol[1]), sizes)
             symbolic = symbolic or symbol[1] != str(value)
             words.append(repr(value))
             continue
@@ -131,7 +132,7 @@ def _tensor(name: str, stated: str, sizes: Mapping[str, int], needs_grad: bool) 
 
 
 def _numbers(listed: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    elements = ast.parse(f"[{listed}]", mode="eval").body
+    elements = parse_expression(f"[{listed}]")
     return tuple(size_value(item, sizes) for item in getattr(elements, "elts", []))
 
 
@@ -150,7 +151,7 @@ def _imports(modules: list[ast.ClassDef]) -> list[ast.stmt]:
             lines.append(f"import {name}")
         else:
             raise NotInTrace(name)
-    return ast.parse("\n".join(lines)).body
+    return parse_python("\n".join(lines)).body
 
 
 class _Untyped(ast.NodeTransformer):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from torchbisect.core.python_text import parse_expression, parse_python
 from torchbisect.pipeline.traces.dynamo_graph import read_dynamo_graph
 from torchbisect.pipeline.traces.find import Graph
 from torchbisect.pipeline.traces.graph_inputs import GraphInputs, graph_inputs
@@ -35,7 +36,7 @@ def graph_script(graph: Graph) -> str:
         statements, inputs = read_dynamo_graph(graph.text, graph.sizes, graph.grads)
         backend, before_autograd = "", True
     else:
-        tree = ast.parse(graph.text)
+        tree = parse_python(graph.text)
         statements, inputs = _kept(tree), _read_inputs(tree, graph)
         # The minifier's graphs of dynamo stand before autograd, those of AOTAutograd behind it.
         before_autograd = any(
@@ -146,7 +147,7 @@ class _Readable(ast.NodeTransformer):
 
 
 def _expression(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+    return parse_expression(text)
 
 
 def _readable(node: ast.stmt) -> ast.stmt:

@@ -11,6 +11,8 @@ import ast
 from dataclasses import dataclass
 from functools import lru_cache
 
+from torchbisect.core.python_text import parse_python
+
 # How far a name in an assertion is followed back through the assignments before it.
 _MAX_ASSIGNMENT_DEPTH = 4
 
@@ -36,7 +38,7 @@ class FailingStatement:
 @lru_cache(maxsize=256)
 def _parsed(source: str) -> ast.Module | None:
     try:
-        return ast.parse(source)
+        return parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from torchbisect.core.python_text import parse_python
+
 #: The file of PyTorch's suite for a component, and the label of its owners.
 _PLACES = {
     "dynamo": ("test/dynamo/test_repros.py", "module: dynamo"),
@@ -49,7 +51,7 @@ def pytorch_tests(source: str, *, name: str, summary: str, component: str | None
         summary: a line about the bug.
         component: the part of the compiler, as in ``LocalizationReport``.
     """
-    body = ast.parse(source).body
+    body = parse_python(source).body
     if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         body = body[1:]
     imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -67,7 +69,7 @@ def _only_backend(source: str) -> str | None:
     """Return the backend of a script that compiles once and names it."""
     named = [
         keyword.value
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parse_python(source))
         if isinstance(node, ast.Call)
         for keyword in node.keywords
         if keyword.arg == "backend"
@@ -148,7 +150,7 @@ class _ParametrizedBackend(ast.NodeTransformer):
 
 
 def _asserting(node: ast.stmt) -> ast.stmt:
-    made: ast.stmt = _Asserting().visit(ast.parse(ast.unparse(node)).body[0])
+    made: ast.stmt = _Asserting().visit(parse_python(ast.unparse(node)).body[0])
     return made
 
 

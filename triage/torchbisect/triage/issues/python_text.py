@@ -9,6 +9,8 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 
+from torchbisect.core.python_text import parse_python
+
 #: The most syntax errors at which a text is cut to find the part that is Python.
 _CUTS = 8
 _PROMPT = re.compile(r"[ \t]{0,12}(?:>>>|In ?\[[\d ]{0,6}\]:)(?: |$)")
@@ -25,7 +27,7 @@ def parsed(text: str) -> ast.Module | SyntaxError | ValueError:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return parse_python(text)
     except (SyntaxError, ValueError) as error:
         return error
     except (RecursionError, MemoryError):

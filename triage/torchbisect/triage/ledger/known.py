@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from torchbisect.core.printable import one_line
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import fingerprint
 from torchbisect.triage.duplicate_groups import SPECIFIC_KINDS
 from torchbisect.triage.issue_row import IssueRow
@@ -52,7 +53,7 @@ class KnownBugs:
 def script_identity(source: str) -> str:
     """Return a fingerprint of a script's code; of its text where it is not Python."""
     try:
-        return fingerprint(ast.unparse(ast.parse(source)))
+        return fingerprint(ast.unparse(parse_python(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return fingerprint(source.strip())
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from torchbisect.core.python_text import parse_python
+
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -15,7 +17,7 @@ def reached_source(source: str, node: str) -> str:
         node: the test's name in it, as pytest writes it: ``TestHead::test_window[3]``.
     """
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
     defined: dict[str, ast.stmt] = {one.name: one for one in tree.body if isinstance(one, _Definition)}
