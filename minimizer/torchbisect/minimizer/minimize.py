@@ -39,7 +39,6 @@ from torchbisect.minimizer.passes import (
     shrink_literals,
     split_containers,
     substitute,
-    torch_by_name,
 )
 from torchbisect.minimizer.search import ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
@@ -108,7 +107,6 @@ _iterations = partial(replace_by_value.iterations, finish=_shrink_body)
 
 SCHEDULE = Schedule(
     opening=(
-        ("torch_by_name", torch_by_name.run),
         ("isolate_call", isolate_call.run),
         ("hoist", hoist.run),
         ("shrink_literals", shrink_literals.run),
