@@ -191,6 +191,10 @@ def test_methods_with_decorators_become_functions(program: str, left: str) -> No
     assert all(line in text.splitlines() for line in left.splitlines()), text
 
 
+def test_a_class_that_takes_no_arguments_stays_where_it_is_given_one() -> None:
+    assert not list(flatten_classes.taken_apart(parse("class A(B):\n    pass\na = A(1)")))
+
+
 def test_a_property_that_is_set_stays_one() -> None:
     getter = "    @property\n    def f(self):\n        return 1\n"
     setter = "    @f.setter\n    def f(self, x):\n        pass\n"

@@ -166,22 +166,20 @@ def _default_of(arguments: ast.arguments, number: int) -> ast.expr | None:
 def _passed_on(tree: ast.Module) -> Iterator[Edit]:
     """Return edits that delete ``*args`` or ``**kwargs`` of a function that only passes them on."""
     for function in walk(tree):
-        if isinstance(function, Function):
-            nodes = [node for statement in function.body for node in walk(statement)]
-            for field in ("kwarg", "vararg"):
-                extra = getattr(function.args, field)
-                reads = [node for node in nodes if isinstance(node, ast.Name) and extra and node.id == extra.arg]
-                passed = [
-                    node
-                    for node in nodes
-                    if isinstance(node, (ast.Starred, ast.keyword))
-                    and node.value in reads
-                    and getattr(node, "arg", None) is None
-                ]
-                if extra and len(passed) == len(reads):
-                    given = copied(function.args)
-                    setattr(given, field, None)
-                    yield Edit(((function.args, given), *((node, None) for node in passed)))
+        if not isinstance(function, Function):
+            continue
+        nodes = [node for statement in function.body for node in walk(statement)]
+        for field in ("kwarg", "vararg"):
+            extra = getattr(function.args, field)
+            if extra is None:
+                continue
+            reads = [node for node in nodes if isinstance(node, ast.Name) and node.id == extra.arg]
+            stars = [node for node in nodes if isinstance(node, (ast.Starred, ast.keyword)) and node.value in reads]
+            passed = [node for node in stars if getattr(node, "arg", None) is None]
+            if len(passed) == len(reads):
+                given = copied(function.args)
+                setattr(given, field, None)
+                yield Edit(((function.args, given), *((node, None) for node in passed)))
 
 
 def _returned_elements(tree: ast.Module) -> Iterator[Edit]:

@@ -177,15 +177,17 @@ def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement
     target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is made else None
     name = target.id if isinstance(target, ast.Name) else _free_name("model", tree)
     prepared = _initialization(tree, owner, made, methods.pop("__init__", None), getters)
+    if prepared is None:
+        return None
     result: list[ast.AST] = []
     for method in methods.values():
         function = _as_function(method, set(methods), getters)
-        if function is None or prepared is None:
+        if function is None:
             return None
         function.name = name if method.name in ("forward", "__call__") else method.name
         result.append(function)
     # ``__init__`` may call the methods, so they come first. The names that they read are looked up when they run.
-    result += prepared or []
+    result += prepared
     if isinstance(target, ast.Name):
         edit = Edit.of(statement, result)
     else:

@@ -14,12 +14,13 @@ knows them. The script may grow by a few nodes; where its result is an argument,
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import islice
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply_or_none, copied
 from torchbisect.minimizer.syntax.names import all_names, fresh_name, substituted
-from torchbisect.minimizer.syntax.scope import bound_names, imported_names, only_call
+from torchbisect.minimizer.syntax.scope import body_of, bound_names, imported_names, only_call
 from torchbisect.minimizer.syntax.tree import count_nodes, parents, walk
 from torchbisect.minimizer.unused import without_unused
 
@@ -33,9 +34,7 @@ def run(search: ReductionSearch) -> None:
     """Move out the largest computation that may go, of each function that is called in one place."""
     names = [item.name for item in search.tree.body if isinstance(item, ast.FunctionDef)]
     for function in (*names, *range(len(_lambdas(search.tree)))):
-        for candidate in list(_hoisted(search.tree, function))[:MOST_QUESTIONS]:
-            if search.attempt(candidate) or search.attempt_rewrite(candidate):
-                break
+        any(map(search.attempt_rewrite, islice(_hoisted(search.tree, function), MOST_QUESTIONS)))
 
 
 def _lambdas(tree: ast.Module) -> list[ast.Lambda]:
@@ -86,7 +85,7 @@ def _single_values(function: _AnyFunction) -> dict[str, ast.expr]:
     stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     return {
         item.targets[0].id: item.value
-        for item in _body(function)
+        for item in body_of(function)
         if isinstance(item, ast.Assign)
         and isinstance(item.targets[0], ast.Name)
         and stored.count(item.targets[0].id) == 1
@@ -117,10 +116,6 @@ def _with_values(node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
     return new.value
 
 
-def _body(function: _AnyFunction) -> Sequence[ast.AST]:
-    return [function.body] if isinstance(function, ast.Lambda) else function.body
-
-
 def _with_argument(tree: ast.Module, name: str | int, node: ast.expr, whole: ast.expr) -> ast.Module | None:
     """Return the tree in which a function has the result of a computation by a new first parameter."""
     parameter = fresh_name("z", all_names(tree))
@@ -131,7 +126,7 @@ def _with_argument(tree: ast.Module, name: str | int, node: ast.expr, whole: ast
     function, call = _function_and_call(changed, name)
     if function is None or call is None or not _is_plain(function, call):
         return None
-    read = {part.id for item in _body(function) for part in walk(item) if isinstance(part, ast.Name)}
+    read = {part.id for item in body_of(function) for part in walk(item) if isinstance(part, ast.Name)}
     bound = {item.arg: value for item, value in zip(function.args.args, call.args, strict=True)}
     kept = [item for item in function.args.args if item.arg in read]
     given = copied(function.args)

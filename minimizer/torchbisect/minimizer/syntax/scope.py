@@ -71,14 +71,15 @@ def references(scope: ast.AST, name: str) -> list[ast.Name]:
 
 def local_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
     """Return the parameters of a function and the names that its body binds."""
-    return {item.arg for item in parameters(function.args)} | bound_names(_body_of(function))
+    return {item.arg for item in parameters(function.args)} | bound_names(body_of(function))
 
 
 def _binds(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> bool:
-    return name in local_names(function) and name not in released_names(_body_of(function))
+    return name in local_names(function) and name not in released_names(body_of(function))
 
 
-def _body_of(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Sequence[ast.AST]:
+def body_of(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Sequence[ast.AST]:
+    """Return the statements of a function; a lambda has its expression."""
     return [function.body] if isinstance(function, ast.Lambda) else function.body
 
 

@@ -136,18 +136,14 @@ class _Readable(ast.NodeTransformer):
         name = ast.unparse(node.func)
         words = [ast.unparse(word) for word in node.args]
         if name == "torch.ops.prims.inductor_seeds.default":
-            return _expression(f"torch.zeros([{words[0]}], dtype=torch.int64, device={words[1]})")
+            return parse_expression(f"torch.zeros([{words[0]}], dtype=torch.int64, device={words[1]})")
         if name == "torch.ops.prims.inductor_lookup_seed.default":
-            return _expression(f"{words[0]}[{words[1]}]")
+            return parse_expression(f"{words[0]}[{words[1]}]")
         if name == "torch.ops.prims.inductor_random.default" and words[2] in ("'rand'", "'randn'"):
-            return _expression(f"torch.{words[2][1:-1]}({words[0]}, device={words[1]}.device)")
+            return parse_expression(f"torch.{words[2][1:-1]}({words[0]}, device={words[1]}.device)")
         if name == "torch.ops.prims.inductor_randint.default":
-            return _expression(f"torch.randint({words[0]}, {words[1]}, {words[2]}, device={words[3]}.device)")
+            return parse_expression(f"torch.randint({words[0]}, {words[1]}, {words[2]}, device={words[3]}.device)")
         return node
-
-
-def _expression(text: str) -> ast.expr:
-    return parse_expression(text)
 
 
 def _readable(node: ast.stmt) -> ast.stmt:
