@@ -16,7 +16,7 @@ from ..capture.tape import Entry, Tape
 from . import inductor_cache, protection, script_processes
 from .child import Job, run_child
 from .cleaning import remove
-from .mapped_pages import map_pages, mapped_pages
+from .library_pages import map_library_pages
 from .workplace import Place
 from .written_files import Watched, WrittenFiles
 
@@ -171,7 +171,7 @@ def run_in_child(
         job = Job(role, repro, place, settings, scratch, caches, limits)
         began = time.monotonic()
         written = WrittenFiles(watched, limits.files, limits.bytes)
-        child, out, err = _fork(job, tape, limits, mapped_pages() if timed else [])
+        child, out, err = _fork(job, tape, limits, timed=timed)
         status, limit, is_ended = _watch(child, out, err, began, limits, written)
         seconds = time.monotonic() - began
         entries = tape.entries()
@@ -188,11 +188,8 @@ def run_in_child(
         remove(scratch)
 
 
-def _fork(job: Job, tape: Tape, limits: RunLimits, pages: List[range]) -> Tuple[int, OutputCapture, OutputCapture]:
-    """Start the child, which maps some pages first.
-
-    Return its process id and the captures of its standard output and standard error.
-    """
+def _fork(job: Job, tape: Tape, limits: RunLimits, *, timed: bool) -> Tuple[int, OutputCapture, OutputCapture]:
+    """Start the child; return its process id and the captures of its standard output and standard error."""
     out_reader, out_writer = os.pipe()
     err_reader, err_writer = os.pipe()
     gc.collect(0)
@@ -209,7 +206,8 @@ def _fork(job: Job, tape: Tape, limits: RunLimits, pages: List[range]) -> Tuple[
             # Close every descriptor of the agent: its own streams and the pipes of other runs.
             os.closerange(3, 4096)
             protection.open_memory()
-            map_pages(pages)
+            if timed:
+                map_library_pages()
         finally:
             run_child(job, tape)
     os.close(out_writer)

@@ -1,9 +1,9 @@
 """Run one script under plain Python, and measure what it costs.
 
-This file is sent with ``compile_metrics.py`` beside it, and started as ``python measured_run.py PLAN SCRIPT ARGUMENTS``
-or by ``measured_server.py``. It pins the process to one core, imports torch, and runs the script as ``__main__``. The
-figures are the last line of standard error, behind a word that the caller made up for this run, so that no script
-prints it by chance.
+This file is sent with ``compile_metrics.py`` and ``library_pages.py`` beside it, and started by ``measured_server.py``
+or as ``python measured_run.py PLAN SCRIPT ARGUMENTS``. It pins the process to one core, imports torch, and runs the
+script as ``__main__``. The figures are the last line of standard error, behind a word that the caller made up for this
+run, so that no script prints it by chance.
 
 A script that only uses eager torch never imports the compiler here. Whatever a torch lacks is left out of the figures.
 """
@@ -224,16 +224,21 @@ def compile_seconds(sites: List[List[Call]]) -> Optional[float]:
     return sum(found) if found else None
 
 
+def module_beside(folder: str, name: str) -> Any:
+    """Import a file of this folder, which no script can reach by its name."""
+    spec: Any = importlib.util.spec_from_file_location(name, os.path.join(folder, name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def compiler_counts(folder: str) -> Dict[str, float]:
     """Return the exact counts of the compiler; empty if the script never used it."""
     if "torch._dynamo" not in sys.modules or not compiled_frames():
         return {}
-    spec: Any = importlib.util.spec_from_file_location("compile_metrics", os.path.join(folder, "compile_metrics.py"))
-    metrics = importlib.util.module_from_spec(spec)
     found: Dict[str, float] = {}
     with contextlib.suppress(Exception):
-        spec.loader.exec_module(metrics)
-        found.update(metrics.counts())
+        found.update(module_beside(folder, "compile_metrics").counts())
     kernels = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
     if isinstance(kernels, int):
         found["kernel-count"] = kernels
@@ -299,6 +304,7 @@ def main(plan: Dict[str, Any], path: str, arguments: List[str]) -> None:
     watch = Watch(torch)
     watch.install()
     code = watch_generated_code() if plan.get("code") else []
+    module_beside(folder, "library_pages").map_library_pages()
     before = memory_status("VmRSS")
     reset_peak(torch)
     processor, wall = processor_seconds(), time.perf_counter()

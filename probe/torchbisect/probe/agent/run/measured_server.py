@@ -1,6 +1,6 @@
 """Start measured runs of one script in a moment: each is a fork of this process, which has imported torch.
 
-This file is sent with the three that it imports beside it. It reads a JSON line for each run from standard input, and
+This file is sent with the two that it imports beside it. It reads a JSON line for each run from standard input, and
 answers with a JSON line when the run has ended. What the script itself does, and what it compiles, happens in the fork
 alone. The modules of torch that a run imported come back in the answer. The next request has them, and they are
 imported before the fork, so that no later run pays for the import of the compiler. Nor does one look for the
@@ -24,7 +24,6 @@ from typing import Any, Dict, List, Set, Tuple
 #: The files beside this one; none is part of a package where they run.
 measured_run: Any = importlib.import_module("measured_run")
 compiler_cache: Any = importlib.import_module("compiler_cache")
-mapped_pages: Any = importlib.import_module("mapped_pages")
 
 #: A run that imported this module has compiled with inductor.
 _GENERATES_CPP = "torch._inductor.codegen.cpp"
@@ -48,10 +47,9 @@ def import_modules(names: List[str]) -> None:
 
 def fork_run(request: Dict[str, Any], kept: Tuple[int, ...]) -> Dict[str, Any]:
     """Run a script in a fork; return its status, and the modules of torch that it imported."""
-    before, pages = set(sys.modules), mapped_pages.mapped_pages()
+    before = set(sys.modules)
     process = os.fork()
     if not process:
-        mapped_pages.map_pages(pages)
         for number in kept:
             os.close(number)
         os._exit(_run(request, before))
