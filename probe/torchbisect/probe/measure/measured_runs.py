@@ -244,7 +244,7 @@ def _write_tool(folder: Path) -> Path:
     if not place.exists():
         place.mkdir()
         agent = importlib.resources.files("torchbisect.probe.agent.run")
-        for name in (_TOOL, _SERVER, "compile_metrics.py", "compiler_cache.py", "library_pages.py"):
+        for name in (_TOOL, _SERVER, "compile_metrics.py", "compiler_cache.py", "steady_memory.py"):
             (place / name).write_text((agent / name).read_text(encoding="utf-8"), encoding="utf-8")
     return place
 

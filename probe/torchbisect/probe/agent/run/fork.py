@@ -16,7 +16,7 @@ from ..capture.tape import Entry, Tape
 from . import inductor_cache, protection, script_processes
 from .child import Job, run_child
 from .cleaning import remove
-from .library_pages import map_library_pages
+from .steady_memory import steady_memory
 from .workplace import Place
 from .written_files import Watched, WrittenFiles
 
@@ -207,7 +207,7 @@ def _fork(job: Job, tape: Tape, limits: RunLimits, *, timed: bool) -> Tuple[int,
             os.closerange(3, 4096)
             protection.open_memory()
             if timed:
-                map_library_pages()
+                steady_memory()
         finally:
             run_child(job, tape)
     os.close(out_writer)

@@ -1,6 +1,6 @@
 """Run one script under plain Python, and measure what it costs.
 
-This file is sent with ``compile_metrics.py`` and ``library_pages.py`` beside it, and started by ``measured_server.py``
+This file is sent with ``compile_metrics.py`` and ``steady_memory.py`` beside it, and started by ``measured_server.py``
 or as ``python measured_run.py PLAN SCRIPT ARGUMENTS``. It pins the process to one core, imports torch, and runs the
 script as ``__main__``. The figures are the last line of standard error, behind a word that the caller made up for this
 run, so that no script prints it by chance.
@@ -35,6 +35,18 @@ _MOST_CODE = 200000
 _TURNS, _TURN_SECONDS, _MOST_SECONDS, _MOST_CALLS = 8, 0.025, 0.15, 250
 #: What was timed, where the script has such a function.
 BENCHMARKED = "the fastest call of benchmark() after warm-up"
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def module_beside(name: str) -> Any:
+    """Import a file of this folder, which no script can reach by its name."""
+    spec: Any = importlib.util.spec_from_file_location(name, os.path.join(_FOLDER, name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+steady_memory = module_beside("steady_memory")
 
 
 class Call(NamedTuple):
@@ -138,6 +150,7 @@ def uses_gpu(torch: Any) -> bool:
 
 def reset_peak(torch: Any) -> None:
     """Let the peaks of memory start again from what is in use now."""
+    steady_memory.release_freed_memory()
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     if uses_gpu(torch):
@@ -224,21 +237,13 @@ def compile_seconds(sites: List[List[Call]]) -> Optional[float]:
     return sum(found) if found else None
 
 
-def module_beside(folder: str, name: str) -> Any:
-    """Import a file of this folder, which no script can reach by its name."""
-    spec: Any = importlib.util.spec_from_file_location(name, os.path.join(folder, name + ".py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def compiler_counts(folder: str) -> Dict[str, float]:
+def compiler_counts() -> Dict[str, float]:
     """Return the exact counts of the compiler; empty if the script never used it."""
     if "torch._dynamo" not in sys.modules or not compiled_frames():
         return {}
     found: Dict[str, float] = {}
     with contextlib.suppress(Exception):
-        found.update(module_beside(folder, "compile_metrics").counts())
+        found.update(module_beside("compile_metrics").counts())
     kernels = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
     if isinstance(kernels, int):
         found["kernel-count"] = kernels
@@ -294,7 +299,6 @@ def run_script(path: str, arguments: List[str]) -> Dict[str, Any]:
 
 def main(plan: Dict[str, Any], path: str, arguments: List[str]) -> None:
     """Run a script and print its figures."""
-    folder = os.path.dirname(os.path.abspath(__file__))
     pin(plan["core"])
     import torch
 
@@ -304,9 +308,9 @@ def main(plan: Dict[str, Any], path: str, arguments: List[str]) -> None:
     watch = Watch(torch)
     watch.install()
     code = watch_generated_code() if plan.get("code") else []
-    module_beside(folder, "library_pages").map_library_pages()
-    before = memory_status("VmRSS")
+    steady_memory.steady_memory()
     reset_peak(torch)
+    before = memory_status("VmRSS")
     processor, wall = processor_seconds(), time.perf_counter()
     names = run_script(path, arguments)
     synchronize(torch)
@@ -318,7 +322,7 @@ def main(plan: Dict[str, Any], path: str, arguments: List[str]) -> None:
     elif steady_calls(watch.sites) is not None:
         whole = steady_calls(watch.sites) or whole
         timed = "the fastest call of each compiled function after warm-up"
-    figures: Dict[str, Any] = {"time": whole.wall, "cpu-time": whole.processor, **compiler_counts(folder)}
+    figures: Dict[str, Any] = {"time": whole.wall, "cpu-time": whole.processor, **compiler_counts()}
     if uses_gpu(torch):
         figures["memory"] = torch.cuda.max_memory_allocated()
     else:
