@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -69,3 +72,28 @@ def test_a_lock_file_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(MachineError, match="can't be written to"):
         FileLock(tmp_path / "file" / "l").try_acquire()
+
+
+def test_a_folder_that_is_removed_meanwhile_is_made_again(tmp_path: Path) -> None:
+    """A sweep removes empty folders of runs, also one whose run is about to lock it."""
+    folder = tmp_path / "run"
+    sweeper = os.fork()
+    while not sweeper:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+    try:
+        for _ in range(10_000):
+            lock = FileLock(folder / ".alive")
+            assert lock.try_acquire()
+            with contextlib.suppress(FileNotFoundError):
+                lock.path.unlink()
+            lock.release()
+    finally:
+        os.kill(sweeper, signal.SIGKILL)
+        os.waitpid(sweeper, 0)
+
+
+def test_a_folder_that_can_not_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(MachineError, match="can't be written to"):
+        FileLock(tmp_path / "link" / "l").try_acquire()

@@ -27,6 +27,7 @@ from torchbisect.core.retry import Notify, silent
 
 _BUSY = frozenset({errno.EWOULDBLOCK, errno.EACCES})
 _POLL_SECONDS = 0.05
+_ATTEMPTS = 100
 _QUIET_SECONDS = 1.0
 _LONGEST_SIGNATURE = 200
 
@@ -50,8 +51,7 @@ class FileLock:
     def try_acquire(self) -> bool:
         """Take the lock if it is free. Raise ``MachineError`` if the file can't be made or locked."""
         with disk_errors(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = open_own_file(self.path, os.O_RDWR)
+            descriptor = self._open()
         try:
             fcntl.flock(descriptor, self._mode | fcntl.LOCK_NB)
         except OSError as error:
@@ -63,6 +63,17 @@ class FileLock:
             ) from error
         self._descriptor = descriptor
         return True
+
+    def _open(self) -> int:
+        """Open the file, and make its folder, which another process may remove at any moment."""
+        for _ in range(_ATTEMPTS - 1):
+            with contextlib.suppress(FileNotFoundError, FileExistsError):  # mkdir raises both if it is removed then
+                return self._open_once()
+        return self._open_once()
+
+    def _open_once(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return open_own_file(self.path, os.O_RDWR)
 
     def acquire(self, *, waiting: str = "", notify: Notify = silent, cancel: threading.Event | None = None) -> bool:
         """Wait for the lock and take it; return false if ``cancel`` was set first.
