@@ -28,12 +28,12 @@ from unittest.mock import patch
 
 from minimizer_cases import LARGE, Case, StartingPoint, cases, probe_of, starting_point
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer import minimize as minimizer
 from torchbisect.minimizer.minimize import SCHEDULE, Budget, Schedule
 from torchbisect.minimizer.syntax.random_numbers import is_seeded, random_constructors
-from torchbisect.minimizer.syntax.tree import parse
 from torchbisect.probe.journal import Journal
 
 
@@ -76,7 +76,7 @@ def reduced(begin: StartingPoint, case: Case, left_out: str, most: int) -> Row:
             begin.source, ask, trace=lambda text: begin.probe.trace(Repro(text)), budget=Budget(questions=most)
         )
     accepted = frozenset(Schedule.module_of(name) for name, item in result.statistics.items() if item.accepted)
-    tree = parse(result.source)
+    tree = parse_python(result.source)
     draws = bool(random_constructors(tree)) and not is_seeded(tree)
     return Row(case.name, left_out, result.nodes, result.bytes, result.asked, seconds, draws, accepted)
 

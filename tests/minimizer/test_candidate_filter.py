@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.defects import count_defects
-from torchbisect.minimizer.syntax.tree import parse
 
 _FUNCTION = """\
 torch.compile
@@ -53,9 +53,9 @@ class F(torch.autograd.Function):
 )
 def test_the_fault_of_a_candidate_is_found(program: str, fault: str) -> None:
     name, _, number = fault.rpartition(" ")
-    assert count_defects(parse(program))[name if number == "0" else fault] == (number != "0")
+    assert count_defects(parse_python(program))[name if number == "0" else fault] == (number != "0")
 
 
 def test_small_tensors_are_no_fault() -> None:
     program = "torch.compile(f)(torch.zeros(()), torch.full((2,), 0), torch.arange(0, 4), torch.randint(0, 9, (3,)))"
-    assert not count_defects(parse(program))
+    assert not count_defects(parse_python(program))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.compile_reachability import compiles_but_never_calls
 from torchbisect.minimizer.syntax.torch_names import TorchNames
-from torchbisect.minimizer.syntax.tree import parse
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from torchbisect.minimizer.syntax.tree import parse
     ],
 )
 def test_a_function_that_may_be_called_is_reachable(program: str) -> None:
-    assert not compiles_but_never_calls(parse(program), TorchNames.of(parse(program)))
+    assert not compiles_but_never_calls(parse_python(program), TorchNames.of(parse_python(program)))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Repro
 from torchbisect.minimizer.candidate_filter import CandidateFilter
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.minimize import SCHEDULE, Budget, minimize
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import tidy
-from torchbisect.minimizer.syntax.tree import count_nodes, parse
+from torchbisect.minimizer.syntax.tree import count_nodes
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
 
@@ -80,7 +81,7 @@ def test_a_program_shrinks_to_what_a_person_would_write(probe: Probe) -> None:
     assert "deque" in result.source
     assert "class" not in result.source
     assert result.lines <= 8
-    assert result.nodes == count_nodes(parse(result.source)) <= 60
+    assert result.nodes == count_nodes(parse_python(result.source)) <= 60
     assert probe.ask_in_fresh_process(Question(Repro(result.source), mismatch.signature)).same
 
 
@@ -113,7 +114,7 @@ def test_a_loop_over_modules_becomes_the_module_that_matters(probe: Probe) -> No
     mismatch = probe.mismatch(Repro(HOOKED))
     if mismatch is None:
         pytest.skip("the installed torch has this bug no more")
-    tree = tidy(parse(HOOKED))
+    tree = tidy(parse_python(HOOKED))
     test = InterestingnessTest(
         lambda text: probe.ask(Question(Repro(text), mismatch.signature)),
         Budget(),

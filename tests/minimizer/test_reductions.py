@@ -16,13 +16,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.minimize import SCHEDULE, Budget, minimize
 from torchbisect.minimizer.search import MAX_GROWTH, ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.canonical_names import canonical_text
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied, tidy
-from torchbisect.minimizer.syntax.tree import count_nodes, format_script, parse, text_of
+from torchbisect.minimizer.syntax.tree import count_nodes, format_script, text_of
 
 EXAMPLES = max(3, settings.default.max_examples // 13)
 """Number of examples of tests in which each example is a whole reduction."""
@@ -152,7 +153,7 @@ class Asked:
     """Oracle that records its questions; it always says yes to the whole program."""
 
     def __init__(self, program: str, oracle: Callable[[str], bool]) -> None:
-        self.whole = text_of(tidy(parse(program)))
+        self.whole = text_of(tidy(parse_python(program)))
         self.oracle = oracle
         self.texts: list[str] = []
 
@@ -161,7 +162,7 @@ class Asked:
         return verdict(self.is_interesting(text))
 
     def is_interesting(self, text: str) -> bool:
-        return text_of(parse(text)) == self.whole or self.oracle(text)
+        return text_of(parse_python(text)) == self.whole or self.oracle(text)
 
 
 @settings(max_examples=EXAMPLES)
@@ -172,8 +173,8 @@ def test_the_result_is_interesting_and_never_larger(program: str, oracle: Callab
     result = minimize(program, asked, on_best=best.append, budget=Budget(questions=400))
     assert asked.is_interesting(result.source)
     assert result.nodes <= result.original_nodes
-    assert result.source == format_script(parse(best[-1]))
-    sizes = [sort_key(parse(text), text_of(parse(text))).nodes for text in best]
+    assert result.source == format_script(parse_python(best[-1]))
+    sizes = [sort_key(parse_python(text), text_of(parse_python(text))).nodes for text in best]
     assert all(later <= earlier + MAX_GROWTH for earlier, later in itertools.pairwise(sizes))
 
 
@@ -328,7 +329,7 @@ def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
     def check(program: str, oracle: Callable[[str], bool]) -> None:
         asked = Asked(program, oracle)
         search = ReductionSearch(
-            tidy(parse(program)), InterestingnessTest(asked, Budget(questions=300), lambda progress: None)
+            tidy(parse_python(program)), InterestingnessTest(asked, Budget(questions=300), lambda progress: None)
         )
         before = search.key
         run(search)
@@ -343,19 +344,19 @@ def test_a_pass_ends_on_every_syntax_and_leaves_valid_python(name: str) -> None:
 @settings(max_examples=3 * EXAMPLES)
 @given(programs)
 def test_a_copy_and_the_formatted_text_have_the_same_tree(program: str) -> None:
-    tree = tidy(parse(program))
+    tree = tidy(parse_python(program))
     assert ast.dump(copied(tree)) == ast.dump(tree) == ast.dump(apply(tree, []))
-    assert ast.dump(parse(format_script(tree))) == ast.dump(parse(text_of(tree)))
+    assert ast.dump(parse_python(format_script(tree))) == ast.dump(parse_python(text_of(tree)))
     assert count_nodes(tree) == len(list(ast.walk(tree)))
 
 
 @pytest.mark.parametrize("part", ["x", "1.5", "f'{x}'"])
 def test_the_replacement_of_a_part_of_an_f_string_is_in_braces(part: str) -> None:
-    tree = parse("keep(f'{kind.name}{number:>3}')")
+    tree = parse_python("keep(f'{kind.name}{number:>3}')")
     string = next(node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr))
-    edited = apply(tree, [Edit.of(string.values[0], parse(part).body[0].value)])
-    assert ast.dump(parse(text_of(edited))) == ast.dump(
-        parse(f"keep(f'{{{part.replace(chr(39), chr(34))}}}{{number:>3}}')")
+    edited = apply(tree, [Edit.of(string.values[0], parse_python(part).body[0].value)])
+    assert ast.dump(parse_python(text_of(edited))) == ast.dump(
+        parse_python(f"keep(f'{{{part.replace(chr(39), chr(34))}}}{{number:>3}}')")
     )
 
 

@@ -6,13 +6,13 @@ import ast
 
 from pass_runner import having
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.budget import Budget
 from torchbisect.minimizer.candidate_filter import CandidateFilter
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply, tidy
-from torchbisect.minimizer.syntax.tree import parse
 
 
 def test_several_options_are_tried_at_once_after_accepted_ones() -> None:
@@ -29,8 +29,8 @@ def test_several_options_are_tried_at_once_after_accepted_ones() -> None:
         return Verdict(Answer.SAME)
 
     test = InterestingnessTest(ask, Budget(), lambda progress: None)
-    test.begin_round(parse(program))
-    search = ReductionSearch(tidy(parse(program)), test)
+    test.begin_round(parse_python(program))
+    search = ReductionSearch(tidy(parse_python(program)), test)
     wins = search.scan(lambda tree: (Edit.of(node, ast.Constant(1)) for node in ast.walk(tree) if _is_float(node)))
     assert wins == 32
     assert len(asked) < 10
@@ -69,8 +69,8 @@ def test_several_edits_go_together_again_after_successes() -> None:
 
 def test_a_candidate_that_was_refused_under_other_names_is_not_asked_about() -> None:
     search, asked = _search("first = 1\nuse(first, 2)", "use(first, 2)")
-    assert not search.attempt(parse("first = 1\nuse(first)"))
-    assert not search.attempt(parse("x = 1\nuse(x)"))
+    assert not search.attempt(parse_python("first = 1\nuse(first)"))
+    assert not search.attempt(parse_python("x = 1\nuse(x)"))
     assert len(asked) == 1
 
 
@@ -82,8 +82,8 @@ def _search(program: str, *words: str) -> tuple[ReductionSearch, list[str]]:
         asked.append(text)
         return having(*words)(text)
 
-    test = InterestingnessTest(ask, Budget(), lambda progress: None, filter=CandidateFilter.of(parse(program)))
-    return ReductionSearch(tidy(parse(program)), test), asked
+    test = InterestingnessTest(ask, Budget(), lambda progress: None, filter=CandidateFilter.of(parse_python(program)))
+    return ReductionSearch(tidy(parse_python(program)), test), asked
 
 
 def _first_float(tree: ast.AST) -> ast.AST:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Repro
 from torchbisect.minimizer.defects import count_defects
 from torchbisect.minimizer.minimize import Budget, Reduction, minimize
-from torchbisect.minimizer.syntax.tree import parse
 from torchbisect.probe.oracle import Question
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.standalone_run import run_plain
@@ -107,6 +107,6 @@ def _is_the_bug(probe: Probe, result: Reduction) -> None:
     assert "compile" in result.source
     for word in ("neighbour", "wrong_total", "print", "graph_break"):
         assert word not in result.source
-    assert not count_defects(parse(result.source))
+    assert not count_defects(parse_python(result.source))
     assert result.lines <= 12
     assert run_plain(probe.environment, result.source, settings=None).status == 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.minimizer.syntax.tree import expression, parse, text_of
+from torchbisect.core.python_text import parse_python
+from torchbisect.minimizer.syntax.tree import expression, text_of
 from torchbisect.minimizer.unused import may_have_side_effects, without_unused
 
 
@@ -31,16 +32,16 @@ def test_side_effects_are_told_from_the_text(value: str, acts: bool) -> None:
 def test_a_name_of_something_else_is_read_where_it_is_changed_in_place() -> None:
     program = "def merge(own, more):\n    sink = own.bag\n    sink |= more\n    count = 0\n    count += 1\nmerge(a, b)"
     kept = "def merge(own, more):\n    sink = own.bag\n    sink |= more\nmerge(a, b)"
-    assert text_of(without_unused(parse(program))) == kept
+    assert text_of(without_unused(parse_python(program))) == kept
 
 
 def test_annotations_of_fields_are_not_evaluated_from_then_on() -> None:
     head = "from __future__ import annotations\n"
     fields = head + "\nclass A(NamedTuple):\n    b: Later\nkeep(A(1).b)"
-    assert text_of(without_unused(parse(fields))) == fields
-    assert text_of(without_unused(parse(head + "def f(a: int) -> int:\n    b: int = a\n    return b\nf(1)"))) == (
-        "def f(a):\n    b = a\n    return b\nf(1)"
-    )
+    assert text_of(without_unused(parse_python(fields))) == fields
+    assert text_of(
+        without_unused(parse_python(head + "def f(a: int) -> int:\n    b: int = a\n    return b\nf(1)"))
+    ) == ("def f(a):\n    b = a\n    return b\nf(1)")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_annotations_of_fields_are_not_evaluated_from_then_on() -> None:
     ],
 )
 def test_what_may_raise_stays_where_that_is_caught(block: str, stays: bool) -> None:
-    assert ("a = " in text_of(without_unused(parse(block)))) is stays
+    assert ("a = " in text_of(without_unused(parse_python(block)))) is stays
 
 
 @pytest.mark.parametrize(("rest", "stays"), [("run(Task.registry)", True), ("run(Task)", True), ("run(Other)", False)])
@@ -72,7 +73,7 @@ class Other:
     pass
 {rest}
 """
-    assert ("class Sharp(Depth)" in text_of(without_unused(parse(program)))) is stays
+    assert ("class Sharp(Depth)" in text_of(without_unused(parse_python(program)))) is stays
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ class Other:
 )
 def test_a_function_may_read_its_names_by_none_of_them(read: str, stays: bool) -> None:
     program = f"def f(b):\n    a = 1\n    {read}\nc = 1\nf(2)"
-    changed = text_of(without_unused(parse(program)))
+    changed = text_of(without_unused(parse_python(program)))
     assert ("a = 1" in changed) is stays
     assert ("c = 1" in changed) is ("eval" in read)
-    assert text_of(without_unused(parse("c = 1\nkeep(globals())"))) == "c = 1\nkeep(globals())"
+    assert text_of(without_unused(parse_python("c = 1\nkeep(globals())"))) == "c = 1\nkeep(globals())"

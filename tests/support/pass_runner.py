@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.budget import Budget
@@ -12,7 +13,6 @@ from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.minimize import SCHEDULE
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import tidy
-from torchbisect.minimizer.syntax.tree import parse
 
 
 def having(*words: str) -> Callable[[str], Verdict]:
@@ -22,7 +22,7 @@ def having(*words: str) -> Callable[[str], Verdict]:
 
 def after(name: str, program: str, *words: str, trace: Trace | None = None, place: str = "") -> str:
     """Return the program after one pass, with an oracle that looks for these words; ``place`` is where it saw them."""
-    tree = tidy(parse(program))
+    tree = tidy(parse_python(program))
     test = InterestingnessTest(having(*words), Budget(), lambda progress: None, filter=CandidateFilter.of(tree))
     test.place = place
     search = ReductionSearch(tree, test, trace=trace)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from operator import itemgetter
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.trace import Trace
 from torchbisect.core.verdict import Verdict
 from torchbisect.minimizer.budget import (
@@ -42,7 +43,7 @@ from torchbisect.minimizer.passes import (
 )
 from torchbisect.minimizer.search import ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
-from torchbisect.minimizer.syntax.tree import count_nodes, format_script, parse, text_of
+from torchbisect.minimizer.syntax.tree import count_nodes, format_script, text_of
 
 __all__ = ["Budget", "Patience", "Progress", "Reduction", "Statistics", "minimize", "with_source"]
 
@@ -228,7 +229,7 @@ def minimize(
     Raises:
         SyntaxError: the script is not Python.
     """
-    tree, tracer = parse(source), _cached_tracer(trace, source)
+    tree, tracer = parse_python(source), _cached_tracer(trace, source)
     sizes = [(0, count_nodes(tree))]
     test = InterestingnessTest(
         ask, budget or Budget(), on_progress, expect, patience=patience, sizes=sizes, accepts=accepts
@@ -280,7 +281,7 @@ def _reduce_to_fixpoint(search: ReductionSearch, source: str, tracer: Tracer, ba
             break
         texts.append(text)
         search.begin_round(text, tracer(text))
-    circle = [(sort_key(tree, text_of(tree)), tree) for tree in map(parse, texts[texts.index(text) :])]
+    circle = [(sort_key(tree, text_of(tree)), tree) for tree in map(parse_python, texts[texts.index(text) :])]
     if len(circle) > 1:
         search.restore(min(circle, key=itemgetter(0))[1])
 
@@ -339,13 +340,13 @@ def _retrace(search: ReductionSearch, tracer: Tracer) -> None:
     text = search.text + "\n"
     found = tracer(text)
     if found is not None:
-        search.tree = tidy(parse(text))
+        search.tree = tidy(parse_python(text))
         search.trace = found
 
 
 def with_source(reduction: Reduction, text: str) -> Reduction:
     """Return a reduction whose result is another text."""
-    size = len(text.encode()), _count_lines(text), count_nodes(parse(text))
+    size = len(text.encode()), _count_lines(text), count_nodes(parse_python(text))
     return replace(reduction, source=text, bytes=size[0], lines=size[1], nodes=size[2])
 
 
@@ -355,10 +356,10 @@ def _reduction(source: str, text: str, search: ReductionSearch, *, finished: boo
         source=text,
         bytes=len(text.encode()),
         lines=_count_lines(text),
-        nodes=count_nodes(parse(text)),
+        nodes=count_nodes(parse_python(text)),
         original_bytes=len(source.encode()),
         original_lines=_count_lines(source),
-        original_nodes=count_nodes(parse(source)),
+        original_nodes=count_nodes(parse_python(source)),
         asked=test.asked,
         seconds=test.seconds,
         finished=finished,

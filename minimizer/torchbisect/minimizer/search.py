@@ -8,12 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.trace import Trace
 from torchbisect.minimizer.budget import BudgetExhausted, PassSuspended, Progress
 from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, InvalidEdit, apply, apply_or_none, tidy
-from torchbisect.minimizer.syntax.tree import parse, text_of, walk
+from torchbisect.minimizer.syntax.tree import text_of, walk
 
 MAX_GROWTH = 8
 """Number of nodes by which a rewrite may enlarge the script."""
@@ -81,7 +82,7 @@ class ReductionSearch:
 
     def begin_round(self, text: str, trace: Trace | None) -> None:
         """Start a round from the best script, as a new reduction of its text would start."""
-        self.tree = tidy(parse(text))
+        self.tree = tidy(parse_python(text))
         self.trace = trace
         self.interestingness.begin_round(self.tree)
         self._failed.clear()

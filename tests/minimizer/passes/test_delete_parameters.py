@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pass_runner import after
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.passes import delete_parameters
-from torchbisect.minimizer.syntax.tree import parse
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_parameters_of_a_function_that_another_makes_are_deleted() -> None:
 
 def test_a_parameter_that_an_override_reads_stays_without_a_question() -> None:
     program = "class A:\n    def f(self, x):\n        pass\nclass B(A):\n    def f(self, x):\n        keep(x)\nb.f(y())"
-    assert list(delete_parameters._parameter_edits(parse(program))) == []
+    assert list(delete_parameters._parameter_edits(parse_python(program))) == []
     text = after("delete_parameters.functions", program.replace("keep(x)", "keep(1)"), "keep", "b.f", "class A", "A)")
     assert "def f(self):\n        keep(1)\nb.f()" in text
     assert "(self, x)" not in text

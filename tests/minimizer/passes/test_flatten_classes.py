@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from pass_runner import after
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.passes import flatten_classes
 from torchbisect.minimizer.syntax.construction import with_constructors
-from torchbisect.minimizer.syntax.tree import parse, text_of
+from torchbisect.minimizer.syntax.tree import text_of
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ net.register_buffer("b", torch.zeros(4))
 net.add_module("inner", inner)
 keep(net(x))
 """
-    text = text_of(with_constructors(parse(program)))
+    text = text_of(with_constructors(parse_python(program)))
     assert "__new__" not in text
     assert "super().__init__()\n        self.register_parameter('w', torch.nn.Parameter(w))" in text
     assert "raise" not in text
@@ -131,7 +132,7 @@ class Run:
 Run().go()
 """
     # As far as the class goes; the one inside is made in one place too, and would follow.
-    text = text_of(next(flatten_classes.taken_apart(parse(program))))
+    text = text_of(next(flatten_classes.taken_apart(parse_python(program))))
     assert "class Run" not in text
     assert "self.size = size" in text
     ran: dict[str, object] = {}
@@ -161,7 +162,7 @@ def test_special_methods_of_an_object_that_is_taken_apart_are_called_by_name() -
         "    def __len__(self):\n        return 2\n    def __contains__(self, k):\n        return k in self.x\n"
         "a = A(f())\nkeep(a['b'], len(a), 1 in a, len(b))\n"
     )
-    (apart,) = flatten_classes.taken_apart(parse(program))
+    (apart,) = flatten_classes.taken_apart(parse_python(program))
     assert text_of(apart).endswith("keep(__getitem__('b'), __len__(), __contains__(1), len(b))")
 
 
@@ -186,16 +187,16 @@ def test_special_methods_of_an_object_that_is_taken_apart_are_called_by_name() -
     ],
 )
 def test_methods_with_decorators_become_functions(program: str, left: str) -> None:
-    (apart,) = flatten_classes.taken_apart(parse(program))
+    (apart,) = flatten_classes.taken_apart(parse_python(program))
     text = text_of(apart)
     assert all(line in text.splitlines() for line in left.splitlines()), text
 
 
 def test_a_class_that_takes_no_arguments_stays_where_it_is_given_one() -> None:
-    assert not list(flatten_classes.taken_apart(parse("class A(B):\n    pass\na = A(1)")))
+    assert not list(flatten_classes.taken_apart(parse_python("class A(B):\n    pass\na = A(1)")))
 
 
 def test_a_property_that_is_set_stays_one() -> None:
     getter = "    @property\n    def f(self):\n        return 1\n"
     setter = "    @f.setter\n    def f(self, x):\n        pass\n"
-    assert not list(flatten_classes.taken_apart(parse(f"class A:\n{getter}{setter}a = A()")))
+    assert not list(flatten_classes.taken_apart(parse_python(f"class A:\n{getter}{setter}a = A()")))

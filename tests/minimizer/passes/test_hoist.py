@@ -6,12 +6,13 @@ import ast
 
 import pytest
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.passes.hoist import _hoisted
-from torchbisect.minimizer.syntax.tree import parse, text_of
+from torchbisect.minimizer.syntax.tree import text_of
 
 
 def hoisted(program: str, function: str | int = "f") -> list[str]:
-    return [text_of(tree) for tree in _hoisted(parse(program), function)]
+    return [text_of(tree) for tree in _hoisted(parse_python(program), function)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_what_the_call_does_not_know_stays(program: str) -> None:
 
 
 def test_the_result_has_a_name_of_its_own() -> None:
-    (tree,) = _hoisted(parse("def f(x):\n    return acosh(x * z)\nz = 1\nf(a)"), "f")
+    (tree,) = _hoisted(parse_python("def f(x):\n    return acosh(x * z)\nz = 1\nf(a)"), "f")
     assert "z2" in {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
 
 

@@ -6,6 +6,7 @@ import ast
 
 from pass_runner import after
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.trace import ExpressionValue, Iteration, Trace
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.budget import Budget
@@ -14,7 +15,6 @@ from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.minimize import SCHEDULE
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import tidy
-from torchbisect.minimizer.syntax.tree import parse
 
 
 def _trace(program: str, values: dict[str, str], *iterations: Iteration) -> Trace:
@@ -115,7 +115,7 @@ f(a, b, c, d)
     def ask(text: str) -> Verdict:
         return Verdict(Answer.SAME if text.count("append(7)") == 2 or "append(level)" in text else Answer.NONE)
 
-    tree = tidy(parse(program))
+    tree = tidy(parse_python(program))
     test = InterestingnessTest(ask, Budget(), lambda progress: None, filter=CandidateFilter.of(tree))
     search = ReductionSearch(tree, test, trace=trace)
     SCHEDULE.passes["replace_by_value.iterations"](search)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pass_runner import after
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.budget import Budget
 from torchbisect.minimizer.candidate_filter import CandidateFilter
@@ -15,7 +16,6 @@ from torchbisect.minimizer.interestingness import InterestingnessTest
 from torchbisect.minimizer.minimize import SCHEDULE
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import tidy
-from torchbisect.minimizer.syntax.tree import parse
 
 
 def test_rows_and_columns_go_from_all_tensors_of_one_shape() -> None:
@@ -37,7 +37,7 @@ def test_a_tensor_that_is_made_by_its_shape_shrinks_with_them() -> None:
         lengths = {text.count(",", text.index("tensor(["), text.index("])")) + 1, int(text[text.index("ones(5, ") + 8])}
         return Verdict(Answer.SAME if "compile" in text and len(lengths) == 1 else Answer.NONE)
 
-    tree = tidy(parse(program))
+    tree = tidy(parse_python(program))
     search = ReductionSearch(
         tree, InterestingnessTest(ask, Budget(), lambda progress: None, filter=CandidateFilter.of(tree))
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchbisect.minimizer.syntax.tree import parse
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.syntax.unbound_names import unbound_names
 
 
@@ -28,4 +28,4 @@ from torchbisect.minimizer.syntax.unbound_names import unbound_names
     ],
 )
 def test_names_that_nothing_can_have_bound(program: str, missing: set[str]) -> None:
-    assert unbound_names(parse(program)) == missing
+    assert unbound_names(parse_python(program)) == missing

@@ -17,7 +17,7 @@ from torchbisect.minimizer.standalone.eager_comparison import with_eager_compari
 from torchbisect.minimizer.standalone.exception_assertions import with_expected_exceptions, with_required_exceptions
 from torchbisect.minimizer.standalone.named_inputs import with_named_inputs
 from torchbisect.minimizer.standalone.value_assertions import ObservedMismatch, with_value_assertions
-from torchbisect.minimizer.syntax.tree import format_script, parse
+from torchbisect.minimizer.syntax.tree import format_script
 
 _FAILS_ITSELF = frozenset(
     {
@@ -42,7 +42,7 @@ def standalone_candidates(source: str, mismatch: ObservedMismatch, *, limit: int
     """
     found = [source]
     if mismatch.kind in _FAILS_ITSELF:
-        found += map(format_script, with_expected_exceptions(parse(source), mismatch))
+        found += map(format_script, with_expected_exceptions(parse_python(source), mismatch))
     else:
         found += [with_comment(text, mismatch.eager, mismatch.compiled) for text in _asserting(source, mismatch)]
     return list(dict.fromkeys(found))[:limit]
@@ -64,7 +64,7 @@ def with_comment(source: str, eager: str, compiled: str) -> str:
 
 def _asserting(source: str, mismatch: ObservedMismatch) -> Iterator[str]:
     """Yield the scripts with an assertion that fits the kind and place of the mismatch."""
-    tree = parse(source)
+    tree = parse_python(source)
     if mismatch.kind is MismatchKind.MISSING_RAISE:
         yield from map(format_script, with_required_exceptions(tree))
         return
@@ -83,7 +83,7 @@ def _must_print(tree: ast.Module, mismatch: ObservedMismatch) -> str:
     """Return the script with an assertion that its last statement prints the eager line, or not the compiled one."""
     line, word = (mismatch.eager, "in") if mismatch.eager.strip() else (mismatch.compiled, "not in")
     *before, last = tree.body
-    caught = parse(
+    caught = parse_python(
         "import contextlib\nimport io\n"
         "with contextlib.redirect_stdout(io.StringIO()) as printed:\n    pass\n"
         f"assert {line!r} {word} printed.getvalue()"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.syntax.edits import Edit, apply, inline_docstring
 from torchbisect.minimizer.syntax.torch_names import TorchNames
-from torchbisect.minimizer.syntax.tree import Function, parse, text_of, walk
+from torchbisect.minimizer.syntax.tree import Function, text_of, walk
 
 _INDUCTOR_ONLY = frozenset({"mode", "options"})
 
@@ -17,7 +18,7 @@ def with_backend(source: str, backend: str) -> str | None:
     ``mode`` and ``options`` are removed when the backend is not inductor, because no other backend takes them.
     Returns ``None`` if the script has none of them. Raises ``SyntaxError`` if it is not Python.
     """
-    tree = inline_docstring(parse(source))
+    tree = inline_docstring(parse_python(source))
     torch_names = TorchNames.of(tree)
     edits: list[Edit] = []
     for node in walk(tree):

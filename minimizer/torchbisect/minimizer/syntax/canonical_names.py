@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchbisect.minimizer.syntax.tree import Function, parse, text_of, walk
+from torchbisect.core.python_text import parse_python
+from torchbisect.minimizer.syntax.tree import Function, text_of, walk
 
 
 def canonical_text(text: str) -> str:
@@ -14,7 +15,7 @@ def canonical_text(text: str) -> str:
     Names that may also be meant by an attribute, a keyword, a string or an import stay as they are.
     """
     try:
-        tree = parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError):
         return text
     numbers: dict[str, str] = {}

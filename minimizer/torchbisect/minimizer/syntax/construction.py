@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.syntax.edits import Edit, apply
 from torchbisect.minimizer.syntax.names import substituted
-from torchbisect.minimizer.syntax.tree import parse, walk
+from torchbisect.minimizer.syntax.tree import walk
 
 REGISTERING = ("register_parameter", "register_buffer", "add_module", "register_module")
 """The methods by which a module is given a part under a name."""
@@ -38,7 +39,7 @@ def _with_constructor(tree: ast.Module, owner: str) -> ast.Module:
             parts[statement] = substituted(part, {name: "self"}, {})
         elif any(isinstance(node, ast.Name) and node.id == name for node in walk(statement)):
             break
-    init = parse("def __init__(self):\n    pass").body[0]
+    init = parse_python("def __init__(self):\n    pass").body[0]
     assert isinstance(init, ast.FunctionDef)
     init.body = list(parts.values()) or init.body
     end = list(parts)[-1] if parts else made[0]
@@ -62,7 +63,7 @@ def _part_of_object(statement: ast.stmt, name: str) -> ast.stmt | None:
         return None
     called, values = ast.unparse(call.func), call.args
     if called == "torch.nn.Module.__init__":
-        return parse("super().__init__()").body[0] if values and ast.unparse(values[0]) == name else None
+        return parse_python("super().__init__()").body[0] if values and ast.unparse(values[0]) == name else None
     if called == "object.__setattr__" and len(values) == 3 and ast.unparse(values[0]) == name:
         attribute = values[1].value if isinstance(values[1], ast.Constant) else None
         target = ast.Attribute(value=ast.Name(id=name, ctx=ast.Load()), attr=str(attribute), ctx=ast.Store())

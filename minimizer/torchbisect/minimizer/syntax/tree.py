@@ -16,11 +16,6 @@ Comprehension = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 WIDTH = 100
 
 
-def parse(text: str) -> ast.Module:
-    """Return the tree of a script's text. Raises ``SyntaxError`` or, for null bytes, ``ValueError``."""
-    return parse_python(text)
-
-
 def text_of(tree: ast.AST) -> str:
     """Return the text of a tree; equal trees have equal texts."""
     return ast.unparse(tree)

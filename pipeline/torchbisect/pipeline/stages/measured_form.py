@@ -11,8 +11,9 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.minimizer.minimize import Reduction, with_source
-from torchbisect.minimizer.syntax.tree import Function, parse
+from torchbisect.minimizer.syntax.tree import Function
 from torchbisect.probe.agent.run.measured_run import BENCHMARK, BENCHMARKED
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.oracle import Oracle, Question
@@ -65,7 +66,7 @@ def with_call(source: str) -> str | None:
     >>> with_call("def benchmark():\\n    work()")
     'def benchmark():\\n    work()\\n\\n\\nbenchmark()\\n'
     """
-    defined = any(isinstance(node, Function) and node.name == BENCHMARK for node in parse(source).body)
+    defined = any(isinstance(node, Function) and node.name == BENCHMARK for node in parse_python(source).body)
     if not defined or ends_with_call(source):
         return None
     return f"{source.rstrip()}\n\n\n{_CALL}\n"
@@ -79,7 +80,7 @@ def ends_with_call(source: str) -> bool:
 
 def without_call(source: str) -> str:
     """Return a script that ends with this call without it."""
-    tree = parse(source)
+    tree = parse_python(source)
     last = tree.body[-1]
     assert isinstance(last, ast.Expr)
     return "".join(source.splitlines(keepends=True)[: last.lineno - 1]).rstrip() + "\n"
