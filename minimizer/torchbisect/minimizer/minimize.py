@@ -36,10 +36,12 @@ from torchbisect.minimizer.passes import (
     remove_unused,
     replace_by_part,
     replace_by_value,
+    replace_layers,
     shrink_constants,
     shrink_literals,
     split_containers,
     substitute,
+    unwrap_blocks,
 )
 from torchbisect.minimizer.search import ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
@@ -103,7 +105,7 @@ def _in_turn(*passes: Pass) -> Pass:
 _inline = partial(inline.run, finish=remove_unused.run)
 _take_apart = partial(flatten_classes.objects, finish=_in_turn(remove_unused.run, substitute.run))
 _shrink_body = _in_turn(delete.statements, fold.run, substitute.run)
-_blocks = partial(replace_by_part.blocks, finish=_shrink_body)
+_blocks = partial(unwrap_blocks.run, finish=_shrink_body)
 _iterations = partial(replace_by_value.iterations, finish=_shrink_body)
 
 SCHEDULE = Schedule(
@@ -124,7 +126,7 @@ SCHEDULE = Schedule(
         ("idioms.names_together", idioms.names_together),
     ),
     main=(
-        ("replace_by_part.blocks", _blocks),
+        ("unwrap_blocks", _blocks),
         ("fold", fold.run),
         ("inline.generators", inline.generators),
         ("inline", _inline),
@@ -134,7 +136,7 @@ SCHEDULE = Schedule(
         ("substitute", substitute.run),
         ("flatten_classes.classes", flatten_classes.classes),
         ("flatten_classes.objects", _take_apart),
-        ("flatten_classes.layers", flatten_classes.layers),
+        ("replace_layers", replace_layers.run),
         ("split_containers", split_containers.run),
         ("delete_parameters.functions", delete_parameters.functions),
         ("delete_fields", delete_fields.run),
@@ -143,7 +145,7 @@ SCHEDULE = Schedule(
         ("remove_unused", remove_unused.run),
         ("shrink_literals", shrink_literals.run),
         ("delete.elements", delete.elements),
-        ("replace_by_part.expressions", replace_by_part.expressions),
+        ("replace_by_part", replace_by_part.run),
         ("promote_inputs", promote_inputs.run),
         ("shrink_constants", shrink_constants.run),
         ("idioms.short_forms", idioms.short_forms),

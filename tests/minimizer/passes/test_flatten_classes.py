@@ -46,16 +46,9 @@ from torchbisect.minimizer.syntax.tree import text_of
             ["keep"],
             "n = 1\nkeep(A().n)",
         ),
-        ("flatten_classes.layers", "l = torch.nn.Linear(2, 3)\nkeep(l(x))", ["keep"], "keep(x)"),
-        (
-            "flatten_classes.layers",
-            "keep(torch.nn.Parameter(torch.ones(1)))",
-            ["keep", "grad"],
-            "ones(1, requires_grad=True)",
-        ),
     ],
 )
-def test_classes_and_layers_give_way(step: str, program: str, words: list[str], left: str) -> None:
+def test_classes_give_way(step: str, program: str, words: list[str], left: str) -> None:
     assert left in after(step, program, *words)
 
 
@@ -200,3 +193,13 @@ def test_a_property_that_is_set_stays_one() -> None:
     getter = "    @property\n    def f(self):\n        return 1\n"
     setter = "    @f.setter\n    def f(self, x):\n        pass\n"
     assert not list(flatten_classes.taken_apart(parse_python(f"class A:\n{getter}{setter}a = A()")))
+
+
+def test_a_value_that_is_read_of_the_class_becomes_a_name() -> None:
+    program = "class A:\n    n = f()\n    def __init__(self):\n        self.m = [self.n]\na = A()\nkeep(a.m, A.n)"
+    assert after("flatten_classes.objects", program, "keep", "[", "f()") == "n = f()\nm = [n]\nkeep(m, n)"
+
+
+def test_a_method_that_is_read_of_the_class_needs_its_object() -> None:
+    program = "class A:\n    def f(self):\n        return 1\na = A()\nkeep(A.f(a))"
+    assert after("flatten_classes.objects", program, "keep", "return 1").startswith("class A:")

@@ -13,8 +13,7 @@ Before and after::
 No deletion can do this, because ``self`` ties a class together. ``classes`` has fewer of them: one inside another
 moves out, one that adds nothing gives way to its base, and a lone subclass takes in its base. A class inside another,
 or made through a second name, could not be taken apart. ``objects`` turns a class that is made in one place into the
-statements of its ``__init__``, and its methods into functions. ``layers`` replaces a layer by what it computes,
-``x @ w`` or ``x``, and a parameter by a tensor: layers hide the one operation that matters.
+statements of its ``__init__``, and its methods into functions.
 
 ``objects`` may make the script larger, so other passes may finish it before it is judged. Classes that are made in
 several places stay.
@@ -156,7 +155,12 @@ def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
     for owner in walk(tree):
         if not isinstance(owner, ast.ClassDef):
             continue
-        named = references(enclosing(above, owner), owner.name)
+        members = _members_of_class(owner)
+        named = [
+            item
+            for item in references(enclosing(above, owner), owner.name)
+            if getattr(above.get(id(item)), "attr", None) not in members
+        ]
         made = above.get(id(named[0])) if len(named) == 1 else None
         if not isinstance(made, ast.Call) or made.func is not named[0]:
             continue
@@ -168,6 +172,12 @@ def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
         changed = _take_apart(tree, owner, made, statement)
         if changed is not None:
             yield changed
+
+
+def _members_of_class(owner: ast.ClassDef) -> set[str]:
+    """Return the names that a class binds itself and that need no object: ``Net.width``, not ``Net.forward``."""
+    plain = [item for item in owner.body if not isinstance(item, Function) or _decorators(item) & _BINDING]
+    return bound_names(plain)
 
 
 def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement: ast.stmt) -> ast.Module | None:
@@ -192,7 +202,8 @@ def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement
         edit = Edit.of(statement, result)
     else:
         edit = Edit(((statement, [*result, statement]), (made, ast.Name(id=name, ctx=ast.Load()))))
-    return _members_as_names(apply(tree, [edit, Edit.remove(owner)]), name, getters)
+    changed = _members_as_names(apply(tree, [edit, Edit.remove(owner)]), name, getters)
+    return _members_as_names(changed, owner.name, set())
 
 
 def _as_function(method: ast.FunctionDef, methods: set[str], getters: set[str]) -> ast.FunctionDef | None:
@@ -328,66 +339,3 @@ def _special_call(node: ast.AST, name: str) -> tuple[str, list[ast.expr]]:
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In) and _is_name(node.comparators[0], name):
         return "__contains__", [node.left]
     return "", []
-
-
-def layers(search: ReductionSearch) -> None:
-    """Replace one layer or parameter after the other."""
-    search.scan(_layer_edits)
-
-
-def _layer_edits(tree: ast.Module) -> Iterator[Edit]:
-    """Return the edits of each layer that is assigned and called, and of each parameter."""
-    for node in walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
-            called = ast.unparse(node.value.func)
-            if called.split(".")[0] in ("nn", "torch") and called.split(".")[-1][:1].isupper():
-                yield from _edits_of_layer(tree, node, node.value, called)
-        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith("nn.Parameter"):
-            inner = node.args[0]
-            yield Edit.of(node, inner)
-            if isinstance(inner, ast.Call):
-                yield Edit.of(node, _with_gradient(inner.func, inner.args, inner.keywords))
-
-
-def _edits_of_layer(tree: ast.Module, assign: ast.Assign, call: ast.Call, called: str) -> Iterator[Edit]:
-    """Return the edits that replace a layer's calls by their input, by a product with 1, or a linear layer's by one."""
-    target = assign.targets[0]
-    name = ast.unparse(target)
-    calls = [node for node in walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name and node.args]
-    if calls and len(_reads_of(tree, name)) == len(calls):
-        yield Edit(((assign, None), *((node, node.args[0]) for node in calls)))
-        # A function that only returns what it is given is not compiled.
-        plain = [(node, ast.BinOp(left=node.args[0], op=ast.Mult(), right=ast.Constant(1))) for node in calls]
-        yield Edit(((assign, None), *plain))
-        if called.endswith("Linear") and len(call.args) >= 2:
-            weight = _with_gradient(_dotted("torch", "ones"), list(call.args[:2]), [])
-            products = [
-                (node, ast.BinOp(left=node.args[0], op=ast.MatMult(), right=_as_read(target))) for node in calls
-            ]
-            yield Edit(((call, weight), *products))
-
-
-def _reads_of(tree: ast.Module, name: str) -> list[ast.expr]:
-    return [
-        node
-        for node in walk(tree)
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and ast.unparse(node) == name
-    ]
-
-
-def _with_gradient(func: ast.expr, args: list[ast.expr], keywords: list[ast.keyword]) -> ast.Call:
-    """Return a call that makes a tensor which requires a gradient."""
-    return ast.Call(
-        func=func, args=args, keywords=[*keywords, ast.keyword(arg="requires_grad", value=ast.Constant(True))]
-    )
-
-
-def _dotted(module: str, name: str) -> ast.expr:
-    return ast.Attribute(value=ast.Name(id=module, ctx=ast.Load()), attr=name, ctx=ast.Load())
-
-
-def _as_read(target: ast.expr) -> ast.expr:
-    new = copied(target)
-    if isinstance(new, (ast.Name, ast.Attribute)):
-        new.ctx = ast.Load()
-    return new

@@ -16,6 +16,11 @@ Comprehension = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 WIDTH = 100
 
 
+def product(left: ast.expr, right: ast.expr) -> ast.BinOp:
+    """Return the expression ``left * right``."""
+    return ast.BinOp(left=left, op=ast.Mult(), right=right)
+
+
 def text_of(tree: ast.AST) -> str:
     """Return the text of a tree; equal trees have equal texts."""
     return ast.unparse(tree)

@@ -1,0 +1,93 @@
+"""Blocks give way to their bodies, and conditions become factors."""
+
+from __future__ import annotations
+
+import pytest
+from pass_runner import after
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "left"),
+    [
+        ("with open(p) as f:\n    for i in range(3):\n        keep()", ["keep"], "keep()"),
+        ("a, b = (f(), g())\nkeep(a)", ["keep", "f()\n"], "a = f()\nb = g()\nkeep(a)"),
+        (
+            "for i, (a, b) in enumerate(zip((1, 2), (3,))):\n    keep(i, a, b)\n    other(i)",
+            ["keep", "other"],
+            "keep(0, 1, 3)\nother(0)",
+        ),
+        ("if keep(x):\n    pass\nelse:\n    f()", ["keep", "f"], "keep(x)\nf()"),
+        (
+            "layers = [make() for i in range(3)]\nkeep(layers[2], get('body.layers.2'))",
+            ["keep", "layers[0]", "layers.0"],
+            "layers = [make()]\nkeep(layers[0], get('body.layers.0'))",
+        ),
+        (
+            "keep([f(i, n) for i, n in enumerate(names)])",
+            ["keep", "f("],
+            "keep([f(0, next(iter(names)))])",
+        ),
+        (
+            "keep([f(n) for i, n in enumerate(iterable=x)])",
+            ["keep", "f("],
+            "enumerate(iterable=x)",
+        ),
+        (
+            "for i, n in enumerate(iterable=x):\n    keep(n)",
+            ["keep(n)"],
+            "in enumerate(iterable=x)",
+        ),
+        (
+            "for a, b in enumerate(c[a:]):\n    continue\nkeep(1)",
+            ["keep", "enumerate"],
+            "keep(1)",
+        ),
+        (
+            "class A:\n    def __enter__(self):\n        first()\n    def __exit__(self, *problem):\n"
+            "        return False\nwith A():\n    keep()",
+            ["keep", "first()", "A()"],
+            "A().__enter__()\nkeep()",
+        ),
+        (
+            "rules = [f, g]\nfor rule in rules:\n    keep(rule(1))",
+            ["f(1)", "g(1)"],
+            "keep(f(1))\nkeep(g(1))",
+        ),
+        ("keep([f(i) for i in [g, 2]])", ["keep", "f("], "keep([f(g)])"),
+        (
+            "try:\n    a = f()\n    b = g(a)\n    keep(b)\nexcept ValueError:\n    pass",
+            ["try", "g(a)"],
+            "a = f()\nb = g(a)\ntry:\n    keep(b)",
+        ),
+        ("w = [f()]\nfor d in w:\n    keep(d(1))", ["keep", "f()"], "w = f()\nkeep(w(1))"),
+        ("keep([f() for a in 'abc'])", ["keep", "f()"], "keep([f()])"),
+        ("y = 1\nif a in b:\n    y = f()\nkeep(y)", ["keep", "a in b", "y * "], "y = 1\ny = y * (a in b)\nkeep(y)"),
+        (
+            "if a in b:\n    y = f()\nelse:\n    y = g()\nkeep(y)",
+            ["keep", "a in b", "* "],
+            "y = g() * (a in b)\nkeep(y)",
+        ),
+        ("if a in b:\n    y += f()\nkeep(y)", ["keep", "a in b"], "y += a in b\nkeep(y)"),
+        (
+            "def f():\n    if a in b:\n        return g()\n    return 1\nkeep(f())",
+            ["keep", "in b", "* "],
+            "return g() * (a in b)",
+        ),
+    ],
+)
+def test_blocks_give_way(program: str, words: list[str], left: str) -> None:
+    assert left in after("unwrap_blocks", program, *words)
+
+
+def test_a_loop_over_parameters_gives_way_to_one_iteration_on_each_by_name() -> None:
+    program = """
+class N(Module):
+    def __init__(self):
+        self.v = Parameter(1)
+        self.w = Parameter(2)
+n = N()
+for p in n.parameters():
+    keep(p)
+"""
+    text = after("unwrap_blocks", program, "keep", "n.w")
+    assert text.endswith("p = n.w\nkeep(p)")
