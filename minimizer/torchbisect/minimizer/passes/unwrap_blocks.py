@@ -18,6 +18,7 @@ Loops whose body the mismatch needs more than once stay.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
@@ -27,7 +28,7 @@ from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import substituted
 from torchbisect.minimizer.syntax.scope import bound_names
-from torchbisect.minimizer.syntax.tree import Comprehension, product, walk
+from torchbisect.minimizer.syntax.tree import Comprehension, bodies, product, walk
 
 MOST_UNROLLED = 4
 """A loop over more items than these is not written out."""
@@ -86,6 +87,17 @@ def _block_edits(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.of(node, replacement)
             if later and isinstance(node, Comprehension) and isinstance(replacement, ast.List):
                 yield Edit(((node, replacement), *later))
+    yield from _chosen_results(tree)
+
+
+def _chosen_results(tree: ast.Module) -> Iterator[Edit]:
+    """Return the edits that make one ``return`` of ``if a: return b`` and ``return c``, with the condition a factor."""
+    for _, body in bodies(tree):
+        for first, second in itertools.pairwise(body):
+            if isinstance(first, ast.If) and isinstance(second, ast.Return) and not first.orelse:
+                results = [item.value for item in (second, first.body[0]) if isinstance(item, ast.Return)]
+                for value in filter(None, results):
+                    yield Edit(((first, None), (second, ast.Return(product(value, first.test)))))
 
 
 def _first_items(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
@@ -205,8 +217,6 @@ def _as_factor(node: ast.If) -> Iterator[Replacement]:
         return
     if isinstance(chosen, ast.AugAssign):
         yield ast.AugAssign(target=chosen.target, op=chosen.op, value=node.test)
-    elif isinstance(chosen, ast.Return) and chosen.value is not None:
-        yield ast.Return(product(chosen.value, node.test))
     elif isinstance(chosen, ast.Assign) and isinstance(chosen.targets[0], ast.Name):
         named = ast.Name(id=chosen.targets[0].id, ctx=ast.Load())
         others = [item.value for item in node.orelse if isinstance(item, ast.Assign)]
