@@ -75,3 +75,20 @@ for item in other():
     assert "return keep(i)" in text
     assert "\nrender(3)\n" in text
     assert "for item in [other()]" in text
+
+
+@pytest.mark.parametrize("decorated", ["@f", "def g():\n    return f\n@g()"])
+def test_a_decorator_gives_way_to_what_it_makes_of_the_function(decorated: str) -> None:
+    program = f"""
+def f(x):
+    def inner(y, n=2):
+        return x(y, n) + 1
+    return inner
+{decorated}
+def h(y, n):
+    return keep(y, n)
+h(1)
+"""
+    text = after("inline", program, "keep", "+ 1")
+    assert "return keep(y, n) + 1" in text
+    assert "@" not in text

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.names import all_names, called_name, fresh_name, substituted
 from torchbisect.minimizer.syntax.scope import (
     arguments_of,
@@ -37,7 +37,7 @@ from torchbisect.minimizer.syntax.scope import (
     parameters,
     references,
 )
-from torchbisect.minimizer.syntax.tree import Comprehension, Function, children, count_nodes, parents, walk
+from torchbisect.minimizer.syntax.tree import Comprehension, Function, bodies, children, count_nodes, parents, walk
 
 
 def run(search: ReductionSearch, finish: Callable[[ReductionSearch], None]) -> None:
@@ -103,6 +103,8 @@ def _first_items(tree: ast.Module) -> Iterator[Edit]:
 
 def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
     """Return each function that can be inlined, with the tree in which it is."""
+    for name, called in _called_decorators(tree):
+        yield from (pair for pair in inlined(called) if pair[0] == name)
     for function in [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]:
         yield from ((function.name, changed) for changed in _context_inlined(tree, function))
         site = _call_site(tree, function)
@@ -111,6 +113,21 @@ def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
         edit = _inlining_edit(tree, function, site)
         if edit is not None:
             yield function.name, apply(tree, [edit, Edit.remove(function)])
+
+
+def _called_decorators(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
+    """Return each decorator that is a function of the script, with the tree in which it is called after the ``def``."""
+    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for owner, body in bodies(tree):
+        for function in [] if isinstance(owner, ast.ClassDef) else body:
+            decorators = getattr(function, "decorator_list", [])
+            names = [ast.unparse(item.func if isinstance(item, ast.Call) else item) for item in decorators]
+            if isinstance(function, ast.FunctionDef) and len(names) == 1 and names[0] in own:
+                plain = copied(function)
+                plain.decorator_list, plain.name = [], fresh_name(f"{function.name}_", all_names(tree))
+                made = ast.Call(func=decorators[0], args=[ast.Name(plain.name, ast.Load())], keywords=[])
+                bound = ast.Assign(targets=[ast.Name(function.name, ast.Store())], value=made)
+                yield names[0], apply(tree, [Edit.of(function, [plain, bound])])
 
 
 @dataclass(frozen=True)
