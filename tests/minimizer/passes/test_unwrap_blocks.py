@@ -14,8 +14,10 @@ from pass_runner import after
         (
             "for i, (a, b) in enumerate(zip((1, 2), (3,))):\n    keep(i, a, b)\n    other(i)",
             ["keep", "other"],
-            "keep(0, 1, 3)\nother(0)",
+            "i = 0\na = 1\nb = 3\nkeep(i, a, b)\nother(i)",
         ),
+        ("for a, b in zip([f], g):\n    keep(a, b)", ["keep", "for"], "a = f\nfor b in g:\n    keep(a, b)"),
+        ("for a in (f(1), g(1)):\n    keep(a)\n    h(a)", ["f(1)", "g(1)", "keep"], "a = f(1)\nkeep(a)\na = g(1)"),
         ("if keep(x):\n    pass\nelse:\n    f()", ["keep", "f"], "keep(x)\nf()"),
         (
             "layers = [make() for i in range(3)]\nkeep(layers[2], get('body.layers.2'))",

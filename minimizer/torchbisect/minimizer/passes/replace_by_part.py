@@ -97,6 +97,8 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
                 yield ast.BinOp(left=node.right, op=node.op, right=ast.Constant(2))
     elif isinstance(node, ast.UnaryOp):
         yield node.operand
+    elif isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == 1:
+        yield node.elts[0]
     elif isinstance(node, ast.IfExp):
         # The condition may be what goes wrong. A product shows it, whatever the two values are.
         yield product(node.orelse, node.test)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edit_keys import edit_keys
-from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply
+from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import substituted
 from torchbisect.minimizer.syntax.scope import bound_names
@@ -126,10 +126,13 @@ def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
     if gone and len(source.elts) == 1 and isinstance(node.iter, ast.Name):
         body = [substituted(item, {}, {name: node.iter}) for item in node.body]
         return Edit(((node, [*body]), (source, source.elts[0])))
-    simple = all(isinstance(item, (ast.Name, ast.Constant)) for item in source.elts)
-    if not simple or len(source.elts) > MOST_UNROLLED:
+    if len(source.elts) > MOST_UNROLLED:
         return None
-    body = [substituted(item, {}, {name: one}) for one in source.elts for item in node.body]
+    if all(isinstance(item, (ast.Name, ast.Constant)) for item in source.elts):
+        body = [substituted(item, {}, {name: one}) for one in source.elts for item in node.body]
+    else:
+        bindings = [ast.Assign(targets=[node.target], value=one) for one in source.elts]
+        body = [copied(item) for binding in bindings for item in (binding, *node.body)]
     return Edit(((node, [*body]), *((item, None) for item in gone)))
 
 
@@ -286,8 +289,14 @@ def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
         yield [ast.Assign(targets=[target], value=source.elts[0]), *body]
         yield [ast.Assign(targets=[target], value=source.elts[-1]), *body]
     yield [ast.Assign(targets=[target], value=_first_item(source)), *body]
+    if name == "zip" and isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and len(source.args) == 2:
+        for (bound, once), (other, rest) in itertools.permutations(zip(target.elts, source.args), 2):
+            binding = ast.Assign(targets=[bound], value=_first_item(once))
+            yield [binding, type(node)(target=other, iter=rest, body=node.body, orelse=[])]
 
 
 def _first_item(source: ast.expr) -> ast.expr:
+    if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
+        return source.elts[0]
     inner = ast.Call(func=ast.Name(id="iter", ctx=ast.Load()), args=[source], keywords=[])
     return ast.Call(func=ast.Name(id="next", ctx=ast.Load()), args=[inner], keywords=[])
