@@ -18,6 +18,17 @@ from pass_runner import after
         ),
         ("for a, b in zip([f], g):\n    keep(a, b)", ["keep", "for"], "a = f\nfor b in g:\n    keep(a, b)"),
         ("for a in (f(1), g(1)):\n    keep(a)\n    h(a)", ["f(1)", "g(1)", "keep"], "a = f(1)\nkeep(a)\na = g(1)"),
+        (
+            "keep([f(b) for a, b in {'c': g(), 'd': h()}.items()])",
+            ["keep", "f(g())", "f(h())"],
+            "keep([f(g()), f(h())])",
+        ),
+        ("keep([f(a) for a in (1, 2) if a])", ["keep", "if"], "keep([f(a) for a in (1, 2) if a])"),
+        (
+            "for a, b in {'c': 1}.items():\n    keep(a, b)",
+            ["keep", "= "],
+            "a = 'c'\nb = 1\nkeep(a, b)",
+        ),
         ("if keep(x):\n    pass\nelse:\n    f()", ["keep", "f"], "keep(x)\nf()"),
         (
             "layers = [make() for i in range(3)]\nkeep(layers[2], get('body.layers.2'))",

@@ -118,22 +118,52 @@ def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
         bound = [item for item in walk(tree) if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == named]
         if len(bound) == 1 and sum(isinstance(item, ast.Name) and item.id == named for item in walk(tree)) == 2:
             source, gone = bound[0].value, [*bound]
-    if not isinstance(source, (ast.List, ast.Tuple)) or not isinstance(node.target, ast.Name):
+    items, body = _literal_items(source), list[ast.stmt]()
+    kept = node.orelse or any(isinstance(item, (ast.Break, ast.Continue)) for item in walk(node))
+    if kept or not 0 < len(items) <= MOST_UNROLLED or bound_names([node.target]) & bound_names(node.body):
         return None
-    name, once = node.target.id, not any(isinstance(item, (ast.Break, ast.Continue)) for item in walk(node))
-    if name in bound_names(node.body) or node.orelse or not once:
-        return None
-    if gone and len(source.elts) == 1 and isinstance(node.iter, ast.Name):
-        body = [substituted(item, {}, {name: node.iter}) for item in node.body]
-        return Edit(((node, [*body]), (source, source.elts[0])))
-    if len(source.elts) > MOST_UNROLLED:
-        return None
-    if all(isinstance(item, (ast.Name, ast.Constant)) for item in source.elts):
-        body = [substituted(item, {}, {name: one}) for one in source.elts for item in node.body]
-    else:
-        bindings = [ast.Assign(targets=[node.target], value=one) for one in source.elts]
-        body = [copied(item) for binding in bindings for item in (binding, *node.body)]
+    if gone and len(items) == 1 and isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Name):
+        body = [substituted(item, {}, {node.target.id: node.iter}) for item in node.body]
+        return Edit(((node, [*body]), (source, items[0])))
+    for value in items:
+        if isinstance(node.target, ast.Name) and all(isinstance(item, (ast.Name, ast.Constant)) for item in items):
+            body += [substituted(item, {}, {node.target.id: value}) for item in node.body]
+        else:
+            body += [copied(item) for item in (ast.Assign(targets=[node.target], value=value), *node.body)]
     return Edit(((node, [*body]), *((item, None) for item in gone)))
+
+
+def _literal_items(source: ast.expr) -> list[ast.expr]:
+    """Return what an iteration over a literal yields; an empty list where the text does not tell."""
+    call = ast.unparse(source.func).rsplit(".", 1)[-1] if isinstance(source, ast.Call) and not source.args else ""
+    if isinstance(source, (ast.List, ast.Tuple)):
+        return [] if any(isinstance(item, ast.Starred) for item in source.elts) else source.elts
+    if call in ("items", "values") and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+        literal = source.func.value
+        if isinstance(literal, ast.Dict):
+            keys = [key for key in literal.keys if key is not None]
+            pairs = [ast.Tuple(elts=[*pair], ctx=ast.Load()) for pair in zip(keys, literal.values)]
+            found = pairs if call == "items" else literal.values
+            return found if len(keys) == len(literal.values) else []
+    return []
+
+
+def _written_out(node: ast.ListComp | ast.GeneratorExp) -> Iterator[ast.List]:
+    """Return the list of a comprehension over a literal with each of its items written down."""
+    generator, found = node.generators[0], list[ast.expr]()
+    items = _literal_items(generator.iter)
+    if len(node.generators) > 1 or generator.ifs or not 0 < len(items) <= MOST_UNROLLED:
+        return
+    for value in items:
+        names = generator.target.elts if isinstance(generator.target, ast.Tuple) else [generator.target]
+        values = value.elts if isinstance(generator.target, ast.Tuple) and isinstance(value, ast.Tuple) else [value]
+        if len(names) != len(values) or not all(isinstance(name, ast.Name) for name in names):
+            return
+        bound = {name.id: item for name, item in zip(names, values) if isinstance(name, ast.Name)}
+        only = substituted(ast.Expr(node.elt), {}, bound)
+        assert isinstance(only, ast.Expr)
+        found.append(only.value)
+    yield ast.List(elts=found, ctx=ast.Load())
 
 
 def _parameter_names(tree: ast.Module) -> list[str]:
@@ -208,6 +238,7 @@ def _replacements(node: ast.AST) -> Iterator[Replacement]:
         if isinstance(generator.iter, ast.Call) and isinstance(generator.iter.func, ast.Name):
             yield ast.List(elts=[node.elt], ctx=ast.Load())
         yield generator.iter
+        yield from _written_out(node)
     elif isinstance(node, ast.IfExp):
         yield node.body
         yield node.orelse
