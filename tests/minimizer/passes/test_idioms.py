@@ -17,6 +17,18 @@ from pass_runner import after
         ),
         (
             "idioms.short_forms",
+            "@torch.compile(backend='eager')\ndef f(x):\n    return torch.any(x, dim=0)\nkeep(f(y))",
+            ["keep", "any"],
+            "keep(torch.compile(torch.any, backend='eager')(y, dim=0))",
+        ),
+        (
+            "idioms.short_forms",
+            "def f(x):\n    return x.mul_(2)\ntorch.compile(f)(keep)",
+            ["keep", "mul_"],
+            "torch.compile(torch.Tensor.mul_)(keep, 2)",
+        ),
+        (
+            "idioms.short_forms",
             "keep(torch.tensor([[float('nan'), float('nan')], [float('nan'), float('nan')]], dtype=d))",
             ["keep", "nan"],
             "keep(torch.full((2, 2), float('nan'), dtype=d))",

@@ -41,6 +41,8 @@ from torchbisect.minimizer.syntax.tree import Comprehension, Function, count_nod
 
 _GETTERS = {"property", "cached_property"}
 _BINDING = {"staticmethod", "classmethod"}
+#: Statements whose own expressions are evaluated once, so that others may stand before them.
+_RUN_ONCE = (ast.Assign, ast.Expr, ast.Return, ast.Assert, ast.AugAssign, ast.For, ast.If, ast.Raise)
 
 
 def classes(search: ReductionSearch) -> None:
@@ -57,6 +59,7 @@ def _class_edits(tree: ast.Module) -> Iterator[Edit]:
                 yield from _moved_out(tree, node, above)
             yield from _replaced_by_base(tree, node)
             yield from _base_taken_in(tree, node)
+            yield from _wrapped_value(tree, node)
 
 
 def _moved_out(tree: ast.Module, inner: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
@@ -98,6 +101,26 @@ def _base_taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
         first = node.body[0]
         calls = [change for method in node.body for change in _calls_of_base(tree, base, method)]
         yield Edit(((base, None), *bases_of, (first, [*added, first]), *calls))
+
+
+def _wrapped_value(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
+    """Return the edit that puts its argument in the place of an object which only holds that: ``w`` for ``Box(w)``."""
+    own = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
+    stored = [item for init in own for item in init.body if isinstance(item, ast.Assign)]
+    if len(stored) != 1 or len(own[0].args.args) != 2 or not isinstance(stored[0].targets[0], ast.Attribute):
+        return
+    above, named = parents(tree), references(tree, node.name)
+    made = [above[id(item)] for item in named]
+    if ast.unparse(stored[0].value) != own[0].args.args[1].arg or not made:
+        return
+    inside, attribute = {id(item) for item in walk(node)}, stored[0].targets[0].attr
+    changes: list[tuple[ast.AST, Replacement]] = [(node, None)]
+    for call, name in zip(made, named):
+        if not isinstance(call, ast.Call) or call.func is not name or len(call.args) != 1 or call.keywords:
+            return
+        changes.append((call, call.args[0]))
+    reads = [item for item in object_attributes(walk(tree)) if item.attr == attribute and id(item) not in inside]
+    yield Edit((*changes, *((item, item.value) for item in reads)))
 
 
 def _calls_of_base(tree: ast.Module, base: ast.ClassDef, method: ast.stmt) -> Iterator[tuple[ast.AST, Replacement]]:
@@ -167,7 +190,7 @@ def taken_apart(tree: ast.Module) -> Iterator[ast.Module]:
         statement: ast.AST = made
         while not isinstance(statement, ast.stmt) and not isinstance(statement, (ast.Lambda, *Comprehension)):
             statement = above[id(statement)]
-        if not isinstance(statement, (ast.Assign, ast.Expr, ast.Return)):
+        if not isinstance(statement, _RUN_ONCE):
             continue
         changed = _take_apart(tree, owner, made, statement)
         if changed is not None:

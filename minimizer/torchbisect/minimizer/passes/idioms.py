@@ -25,10 +25,10 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
-from torchbisect.minimizer.syntax.names import short_name, variable_names
-from torchbisect.minimizer.syntax.scope import only_call, parameters, references
+from torchbisect.minimizer.syntax.names import short_name, substituted, variable_names
+from torchbisect.minimizer.syntax.scope import arguments_of, only_call, parameters, references
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
-from torchbisect.minimizer.syntax.tree import Function, preorder, walk
+from torchbisect.minimizer.syntax.tree import Function, expression, preorder, walk
 
 
 def short_forms(search: ReductionSearch) -> None:
@@ -98,6 +98,7 @@ def _compile_edits(tree: ast.Module) -> Iterator[Edit]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield from _as_decorator(tree, node)
+            yield from _as_callee(tree, node)
             yield from _as_lambda(tree, node)
 
 
@@ -127,23 +128,52 @@ def _as_decorator(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]
 
 
 def _as_lambda(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
-    """Return edits that replace a function of one expression, which is only compiled, by a lambda or its callee."""
-    named = references(tree, function.name)
-    if len(named) != 1 or function.decorator_list or len(function.body) != 1:
-        return
+    """Return the edit that replaces a function of one expression, which is only compiled, by a lambda."""
+    named, value = references(tree, function.name), _only_value(function)
     torch_names = TorchNames.of(tree)
-    if not any(_compiles_name(node, function.name, torch_names) for node in walk(tree)):
-        return
-    only = function.body[0]
-    value = only.value if isinstance(only, (ast.Return, ast.Expr)) else None
-    if value is not None:
+    compiled = any(_compiles_name(node, function.name, torch_names) for node in walk(tree))
+    if len(named) == 1 and compiled and not function.decorator_list and value is not None:
         yield Edit(((function, None), (named[0], ast.Lambda(args=function.args, body=value))))
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.keywords:
-            given = [item.arg for item in function.args.args]
-            if given == [item.id for item in value.args if isinstance(item, ast.Name)] and len(given) == len(
-                value.args
-            ):
-                yield Edit(((function, None), (named[0], value.func)))
+
+
+def _only_value(function: ast.FunctionDef) -> ast.expr | None:
+    only = function.body[0]
+    return only.value if len(function.body) == 1 and isinstance(only, (ast.Return, ast.Expr)) else None
+
+
+def _as_callee(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
+    """Return the edit that compiles what a function calls, ``torch.compile(torch.any)(y)``, for a function of one call.
+
+    A method of a tensor is called as ``torch.Tensor.add_``.
+    """
+    torch_names, call, value = TorchNames.of(tree), only_call(tree, function), _only_value(function)
+    if call is None or not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return
+    compiled = _compiled_through(function, call, torch_names)
+    bound = arguments_of(function, call)
+    if compiled is None or bound is None:
+        return
+    callee, given = value.func, value.args
+    if isinstance(callee.value, ast.Name) and callee.value.id in bound:
+        given = [callee.value, *given]
+        callee = ast.Attribute(expression("torch.Tensor"), callee.attr, ast.Load())
+    if torch_names.full_name(callee) is not None:
+        compiled.args[:1] = [callee]
+        new = substituted(ast.Expr(ast.Call(compiled, given, value.keywords)), {}, bound)
+        assert isinstance(new, ast.Expr)
+        yield Edit(((function, None), (call, new.value)))
+
+
+def _compiled_through(function: ast.FunctionDef, call: ast.Call, torch_names: TorchNames) -> ast.Call | None:
+    """Return the call of ``torch.compile`` through which a function is called, with the function as its argument."""
+    if isinstance(call.func, ast.Call) and not function.decorator_list:
+        return copied(call.func) if torch_names.is_compile(call.func) else None
+    if len(function.decorator_list) != 1 or not torch_names.is_compile(function.decorator_list[0]):
+        return None
+    decorator = function.decorator_list[0]
+    if isinstance(decorator, ast.Call):
+        return None if decorator.args else ast.Call(decorator.func, [], decorator.keywords)
+    return ast.Call(decorator, [], [])
 
 
 _CONSTRUCTORS = TENSOR_CONSTRUCTORS.keys() - {"randint", "tensor"}

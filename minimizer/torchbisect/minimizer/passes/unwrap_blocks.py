@@ -142,9 +142,11 @@ def _literal_items(source: ast.expr) -> list[ast.expr]:
         literal = source.func.value
         if isinstance(literal, ast.Dict):
             keys = [key for key in literal.keys if key is not None]
-            pairs = [ast.Tuple(elts=[*pair], ctx=ast.Load()) for pair in zip(keys, literal.values)]
-            found = pairs if call == "items" else literal.values
-            return found if len(keys) == len(literal.values) else []
+            if len(keys) < len(literal.values):
+                return []
+            if call == "values":
+                return literal.values
+            return [ast.Tuple(elts=[*pair], ctx=ast.Load()) for pair in zip(keys, literal.values)]
     return []
 
 
