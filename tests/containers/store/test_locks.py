@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -74,23 +73,24 @@ def test_a_lock_file_that_cannot_be_made(tmp_path: Path) -> None:
         FileLock(tmp_path / "file" / "l").try_acquire()
 
 
-def test_a_folder_that_is_removed_meanwhile_is_made_again(tmp_path: Path) -> None:
+def test_a_folder_that_is_removed_meanwhile_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep removes empty folders of runs, also one whose run is about to lock it."""
-    folder = tmp_path / "run"
-    sweeper = os.fork()
-    while not sweeper:
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
-    try:
-        for _ in range(10_000):
-            lock = FileLock(folder / ".alive")
-            assert lock.try_acquire()
-            with contextlib.suppress(FileNotFoundError):
-                lock.path.unlink()
-            lock.release()
-    finally:
-        os.kill(sweeper, signal.SIGKILL)
-        os.waitpid(sweeper, 0)
+    make, calls = os.mkdir, list[str]()
+
+    def mkdir_beside_a_sweep(path: str, mode: int = 0o777) -> None:
+        calls.append(str(path))
+        if len(calls) == 1:  # it is there, and removed before anyone can look at it
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        make(path, mode)
+        if len(calls) == 2:
+            os.rmdir(path)
+
+    monkeypatch.setattr(os, "mkdir", mkdir_beside_a_sweep)
+    lock = FileLock(tmp_path / "run" / ".alive")
+    assert lock.try_acquire()
+    assert lock.is_in_place()
+    assert len(calls) == 3
+    lock.release()
 
 
 def test_a_folder_that_can_not_be_made_is_an_error(tmp_path: Path) -> None:
