@@ -104,8 +104,13 @@ def _first_items(tree: ast.Module) -> Iterator[Edit]:
 def inlined(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
     """Return each function that can be inlined, with the tree in which it is."""
     for name, called in _called_decorators(tree):
-        yield from (pair for pair in inlined(called) if pair[0] == name)
-    for function in [node for node in walk(tree) if isinstance(node, ast.FunctionDef)]:
+        yield from _inlined_functions(called, name)
+    yield from _inlined_functions(tree)
+
+
+def _inlined_functions(tree: ast.Module, name: str = "") -> Iterator[tuple[str, ast.Module]]:
+    """Return the functions of this name, or all, that can be inlined where they are called."""
+    for function in [node for node in walk(tree) if isinstance(node, ast.FunctionDef) and name in ("", node.name)]:
         yield from ((function.name, changed) for changed in _context_inlined(tree, function))
         site = _call_site(tree, function)
         if site is None:
