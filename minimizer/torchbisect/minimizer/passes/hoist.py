@@ -19,7 +19,7 @@ from itertools import islice
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply_or_none, copied
-from torchbisect.minimizer.syntax.names import all_names, fresh_name, substituted
+from torchbisect.minimizer.syntax.names import all_names, fresh_name, with_values
 from torchbisect.minimizer.syntax.scope import body_of, bound_names, imported_names, only_call
 from torchbisect.minimizer.syntax.tree import count_nodes, parents, walk
 from torchbisect.minimizer.unused import without_unused
@@ -106,14 +106,8 @@ def _written_out(node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
     """Return an expression with the values of local names in their place."""
     for _ in values:
         if any(isinstance(part, ast.Name) and part.id in values for part in walk(node)):
-            node = _with_values(node, values)
+            node = with_values(node, values)
     return node
-
-
-def _with_values(node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
-    new = substituted(ast.Expr(node), {}, values)
-    assert isinstance(new, ast.Expr)
-    return new.value
 
 
 def _with_argument(tree: ast.Module, name: str | int, node: ast.expr, whole: ast.expr) -> ast.Module | None:
@@ -132,7 +126,7 @@ def _with_argument(tree: ast.Module, name: str | int, node: ast.expr, whole: ast
     given = copied(function.args)
     given.args = [ast.arg(arg=parameter), *kept]
     first = _named_first(changed, bound, whole, kept)
-    values = [_with_values(whole, bound), *(bound[item.arg] for item in kept)]
+    values = [with_values(whole, bound), *(bound[item.arg] for item in kept)]
     statement = _statement_of(changed, call)
     moved = ast.Call(func=call.func, args=values, keywords=[])
     return apply_or_none(changed, [Edit(((function.args, given), (statement, [*first, statement]), (call, moved)))])

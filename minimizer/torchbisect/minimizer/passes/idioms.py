@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
-from torchbisect.minimizer.syntax.names import short_name, substituted, variable_names
+from torchbisect.minimizer.syntax.names import short_name, variable_names, with_values
 from torchbisect.minimizer.syntax.scope import arguments_of, only_call, parameters, references
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, preorder, walk
@@ -159,9 +159,7 @@ def _as_callee(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Edit]:
         callee = ast.Attribute(expression("torch.Tensor"), callee.attr, ast.Load())
     if torch_names.full_name(callee) is not None:
         compiled.args[:1] = [callee]
-        new = substituted(ast.Expr(ast.Call(compiled, given, value.keywords)), {}, bound)
-        assert isinstance(new, ast.Expr)
-        yield Edit(((function, None), (call, new.value)))
+        yield Edit(((function, None), (call, with_values(ast.Call(compiled, given, value.keywords), bound))))
 
 
 def _compiled_through(function: ast.FunctionDef, call: ast.Call, torch_names: TorchNames) -> ast.Call | None:

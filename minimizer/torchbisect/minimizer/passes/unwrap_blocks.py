@@ -26,7 +26,7 @@ from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edit_keys import edit_keys
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.loops import body_once
-from torchbisect.minimizer.syntax.names import substituted
+from torchbisect.minimizer.syntax.names import substituted, with_values
 from torchbisect.minimizer.syntax.scope import bound_names
 from torchbisect.minimizer.syntax.tree import Comprehension, bodies, product, walk
 
@@ -135,19 +135,16 @@ def _unrolled(tree: ast.Module, node: ast.For) -> Edit | None:
 
 def _literal_items(source: ast.expr) -> list[ast.expr]:
     """Return what an iteration over a literal yields; an empty list where the text does not tell."""
-    call = ast.unparse(source.func).rsplit(".", 1)[-1] if isinstance(source, ast.Call) and not source.args else ""
     if isinstance(source, (ast.List, ast.Tuple)):
         return [] if any(isinstance(item, ast.Starred) for item in source.elts) else source.elts
-    if call in ("items", "values") and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
-        literal = source.func.value
-        if isinstance(literal, ast.Dict):
-            keys = [key for key in literal.keys if key is not None]
-            if len(keys) < len(literal.values):
-                return []
-            if call == "values":
-                return literal.values
-            return [ast.Tuple(elts=[*pair], ctx=ast.Load()) for pair in zip(keys, literal.values)]
-    return []
+    method = source.func if isinstance(source, ast.Call) and not source.args else None
+    if not isinstance(method, ast.Attribute) or not isinstance(method.value, ast.Dict):
+        return []
+    keys, values = [key for key in method.value.keys if key is not None], method.value.values
+    if len(keys) < len(values) or method.attr not in ("items", "values"):
+        return []
+    pairs = [ast.Tuple(elts=[*pair], ctx=ast.Load()) for pair in zip(keys, values)]
+    return [*pairs] if method.attr == "items" else values
 
 
 def _written_out(node: ast.ListComp | ast.GeneratorExp) -> Iterator[ast.List]:
@@ -162,9 +159,7 @@ def _written_out(node: ast.ListComp | ast.GeneratorExp) -> Iterator[ast.List]:
         if len(names) != len(values) or not all(isinstance(name, ast.Name) for name in names):
             return
         bound = {name.id: item for name, item in zip(names, values) if isinstance(name, ast.Name)}
-        only = substituted(ast.Expr(node.elt), {}, bound)
-        assert isinstance(only, ast.Expr)
-        found.append(only.value)
+        found.append(with_values(node.elt, bound))
     yield ast.List(elts=found, ctx=ast.Load())
 
 
@@ -232,9 +227,7 @@ def _replacements(node: ast.AST) -> Iterator[Replacement]:
         source, target = generator.iter, generator.target
         firsts = _first_bindings(source, target)
         if firsts:
-            only = substituted(ast.Expr(node.elt), {}, firsts)
-            assert isinstance(only, ast.Expr)
-            yield ast.List(elts=[only.value], ctx=ast.Load())
+            yield ast.List(elts=[with_values(node.elt, firsts)], ctx=ast.Load())
         elif not any(isinstance(item, ast.Name) and item.id in bound_names([target]) for item in walk(node.elt)):
             yield ast.List(elts=[node.elt], ctx=ast.Load())
         if isinstance(generator.iter, ast.Call) and isinstance(generator.iter.func, ast.Name):
@@ -318,10 +311,9 @@ def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
     ):
         pairs = zip(target.elts, source.args)
         yield [*(ast.Assign(targets=[one], value=_first_item(many)) for one, many in pairs), *body]
-    if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
-        yield [ast.Assign(targets=[target], value=source.elts[0]), *body]
-        yield [ast.Assign(targets=[target], value=source.elts[-1]), *body]
     yield [ast.Assign(targets=[target], value=_first_item(source)), *body]
+    if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
+        yield [ast.Assign(targets=[target], value=source.elts[-1]), *body]
     if name == "zip" and isinstance(source, ast.Call) and isinstance(target, ast.Tuple) and len(source.args) == 2:
         for (bound, once), (other, rest) in itertools.permutations(zip(target.elts, source.args), 2):
             binding = ast.Assign(targets=[bound], value=_first_item(once))

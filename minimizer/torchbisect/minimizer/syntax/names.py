@@ -66,6 +66,13 @@ def substituted(node: ast.stmt, renames: dict[str, str], direct: dict[str, ast.e
     return new
 
 
+def with_values(node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
+    """Return a copy of an expression with values in the place of the names that it reads."""
+    new = substituted(ast.Expr(node), {}, values)
+    assert isinstance(new, ast.Expr)
+    return new.value
+
+
 class _Substitute(ast.NodeTransformer):
     def __init__(self, renames: dict[str, str], direct: dict[str, ast.expr]) -> None:
         self.renames = renames
