@@ -373,6 +373,31 @@ def test_corrupted_memory_that_only_plain_python_shows(environment: Environment)
         assert own.ask(Question(wrong, found.signature, Settings(backend="eager"))).answer is Answer.NONE
 
 
+ABORTS_ONCE = """\
+import os, pathlib, torch
+flag = pathlib.Path({flag!r})
+def backend(graph, inputs):
+    if flag.exists():
+        flag.unlink()
+        os.abort()
+    return graph
+torch.compile(torch.sin, backend=backend)(torch.ones(2))
+"""
+
+
+@pytest.mark.long
+def test_plain_python_that_fails_once_and_not_again_is_chance(environment: Environment, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    script, said = Repro(ABORTS_ONCE.format(flag=str(flag))), list[str]()
+    with Probe(environment, Journal(), notify=said.append) as own:
+        assert own.mismatch(script) is None
+        flag.touch()
+        assert own.mismatch_in_plain_process(script) is None
+        assert own.runs_are_cheap
+    assert not flag.exists()
+    assert said == ["one of 3 runs under plain python failed, by chance: compiled is ended by SIGABRT, eager finishes"]
+
+
 def test_a_module_that_torch_compile_refuses_is_a_mismatch(probe: Probe) -> None:
     """Without torch.compile the script has nothing wrong, although its compiled module can't even be wrapped."""
     found = probe.mismatch(

@@ -133,7 +133,7 @@ class Oracle(Protocol):
         """Return the mismatch that a script shows under plain Python although its forked runs agree.
 
         From then on every question gets plain Python. ``None`` if plain Python shows none either, or the script fails
-        there without ``torch.compile`` too.
+        there without ``torch.compile`` too, or fails in one run only and in no further one.
         """
 
     def ask_once(self, question: Question) -> Verdict:

@@ -7,15 +7,21 @@ well where plain Python aborts.
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torchbisect.containers.environment import Environment
 from torchbisect.core.repro import Repro, Settings, fingerprint
+from torchbisect.probe.judge.classify import find_mismatch
 from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.observation import Ending, Observation
 from torchbisect.probe.limits import LOAD_FACTOR, Limits
 from torchbisect.probe.module_sources import repro_identity
 from torchbisect.probe.standalone_run import PlainRun, run_plain
+
+#: The further runs of which one has to fail too before a failure is believed. A process that aborts once in hundreds
+#: of runs while it ends (a race of torch's own threads) says nothing about compiled code.
+MORE_RUNS = 2
 
 _SHELL_SIGNAL = 128  # a shell or a container engine adds it to the number of the signal
 
@@ -36,8 +42,20 @@ class PlainProcesses:
         self._seconds = LOAD_FACTOR * limits.compiled_floor
         self._eager: dict[str, Ending] = {}
 
-    def failure(self, repro: Repro) -> Observation | None:
-        """Return the two runs of a script that fails with ``torch.compile`` only; ``None`` for any other."""
+    def failure(self, repro: Repro, notify: Callable[[str], None]) -> Observation | None:
+        """Return the two runs of a script that fails with ``torch.compile`` only; ``None`` for any other.
+
+        A failure that no further run repeats is none; ``notify`` receives a line about it.
+        """
+        failure = self._failure(repro)
+        if failure is None or any(self._failure(repro) for _ in range(MORE_RUNS)):
+            return failure
+        mismatch = find_mismatch(failure, repro.source)
+        said = f": {mismatch.summary}" if mismatch is not None else ""
+        notify(f"one of {1 + MORE_RUNS} runs under plain python failed, by chance{said}")
+        return None
+
+    def _failure(self, repro: Repro) -> Observation | None:
         compiled = self._run(repro, Settings())
         if compiled.how == "timed-out" or not ended_badly(compiled):
             return None

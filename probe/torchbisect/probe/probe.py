@@ -197,7 +197,7 @@ class Probe:
         if self._trust.plain_only or self.journal.get(key, partial(decode, tuple[bool])) == (False,):
             return None
         self.asked += 1
-        failure = self._plain.failure(repro)
+        failure = self._plain.failure(repro, self._notify)
         self.journal.put(key, [failure is not None])
         if failure is None:
             return None

@@ -135,7 +135,7 @@ def count_runs(
         session.display.status(f"running it {runs} times more, to see if every run shows it")
         shown = round(runs * oracle.reproduction_rate(question, runs))
     if shown < runs:
-        reason = f"flaky: {shown} of {runs} runs showed it ({mismatch.summary})"
+        reason = f"flaky: {shown} of {runs} more runs showed it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=reason, runs=runs, shown=shown)
     if not (oracle.fresh_process_agrees(question) if agrees is None else agrees):
         reason = f"flaky: a fresh process does not show it ({mismatch.summary})"
