@@ -42,6 +42,7 @@ from torchbisect.minimizer.passes import (
     split_containers,
     substitute,
     unwrap_blocks,
+    unwrap_objects,
 )
 from torchbisect.minimizer.search import ReductionSearch, sort_key
 from torchbisect.minimizer.syntax.edits import inline_docstring, tidy
@@ -135,6 +136,7 @@ SCHEDULE = Schedule(
         ("delete.statements", delete.statements),
         ("substitute", substitute.run),
         ("flatten_classes.classes", flatten_classes.classes),
+        ("unwrap_objects", unwrap_objects.run),
         ("flatten_classes.objects", _take_apart),
         ("replace_layers", replace_layers.run),
         ("split_containers", split_containers.run),

@@ -205,19 +205,6 @@ def test_a_method_that_is_read_of_the_class_needs_its_object() -> None:
     assert after("flatten_classes.objects", program, "keep", "return 1").startswith("class A:")
 
 
-def test_an_object_that_only_holds_a_value_gives_way_to_it() -> None:
-    program = """
-class Box(nn.Module):
-    def __init__(self, item):
-        super().__init__()
-        self.item = item
-boxes = [Box(f()), Box(Box(g()))]
-keep(boxes[0].item, boxes[1].item.item)
-"""
-    text = after("flatten_classes.classes", program, "keep", "f()", "g()")
-    assert text == "boxes = [f(), g()]\nkeep(boxes[0], boxes[1])"
-
-
 def test_an_object_that_is_made_in_a_condition_is_taken_apart() -> None:
     program = """
 class Model(nn.Module):

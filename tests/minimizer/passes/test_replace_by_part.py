@@ -15,6 +15,7 @@ from pass_runner import after
         ("y = torch.sigmoid(x)\ny.detach_()", ["x ", "y.detach_()"], "y = x * 1\n"),
         ("y = x.sigmoid(dim=1)\ny.detach_()", ["x ", "y.detach_()"], "y = x * 1\n"),
         ("keep(x if y.grad else z())", ["keep", "*", "y.grad"], "keep(y.grad * 2)"),
+        ("try:\n    y[x['a']]\nexcept E:\n    keep()", ["['a']", "keep"], "    x['a']\n"),
         ("keep(torch.tensor([[0]]))", ["keep", "tensor"], "keep(torch.tensor(0))"),
     ],
 )

@@ -31,6 +31,12 @@ from pass_runner import after
         ("a = []\nb = f()\na.append(b)\nkeep(a, a)", ["keep", "f"], "a = [f()]\nkeep(a, a)"),
         ("a = {'id'}\ndef f(x):\n    keep(x, a)\nf(1)", ["keep"], "def f(x):\n    keep(x, {'id'})\n"),
         ("a = deque([0], maxlen=2)\na.append(b)\nkeep(a, a)", ["keep"], "a = deque([0, b], maxlen=2)\nkeep(a, a)"),
+        (
+            "def f(y):\n    found = []\n    try:\n        g(y)\n    except E as e:\n        found.append(e.args)\n"
+            "    return found[0]\nkeep(f(1), f(2))",
+            ["keep", "try", "e.args"],
+            "    except E as e:\n        return e.args\nkeep(f(1), f(2))",
+        ),
     ],
 )
 def test_names_are_replaced_by_their_values(program: str, words: list[str], left: str) -> None:

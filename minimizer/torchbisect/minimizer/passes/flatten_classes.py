@@ -11,8 +11,7 @@ Before and after::
     model = Net()
 
 No deletion can do this, because ``self`` ties a class together. ``classes`` has fewer of them: one inside another
-moves out, one that adds nothing gives way to its base, a lone subclass takes in its base, and an object that only holds
-a value gives way to it. A class inside another,
+moves out, one that adds nothing gives way to its base, and a lone subclass takes in its base. A class inside another,
 or made through a second name, could not be taken apart. ``objects`` turns a class that is made in one place into the
 statements of its ``__init__``, and its methods into functions.
 
@@ -60,7 +59,6 @@ def _class_edits(tree: ast.Module) -> Iterator[Edit]:
                 yield from _moved_out(tree, node, above)
             yield from _replaced_by_base(tree, node)
             yield from _base_taken_in(tree, node)
-            yield from _wrapped_value(tree, node, above)
 
 
 def _moved_out(tree: ast.Module, inner: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
@@ -102,26 +100,6 @@ def _base_taken_in(tree: ast.Module, node: ast.ClassDef) -> Iterator[Edit]:
         first = node.body[0]
         calls = [change for method in node.body for change in _calls_of_base(tree, base, method)]
         yield Edit(((base, None), *bases_of, (first, [*added, first]), *calls))
-
-
-def _wrapped_value(tree: ast.Module, node: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
-    """Return the edit that puts its argument in the place of an object which only holds that: ``w`` for ``Box(w)``."""
-    own = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
-    stored = [item for init in own for item in init.body if isinstance(item, ast.Assign)]
-    if len(stored) != 1 or len(own[0].args.args) != 2 or not isinstance(stored[0].targets[0], ast.Attribute):
-        return
-    named = references(tree, node.name)
-    made = [above[id(item)] for item in named]
-    if ast.unparse(stored[0].value) != own[0].args.args[1].arg or not made:
-        return
-    inside, attribute = {id(item) for item in walk(node)}, stored[0].targets[0].attr
-    changes: list[tuple[ast.AST, Replacement]] = [(node, None)]
-    for call, name in zip(made, named):
-        if not isinstance(call, ast.Call) or call.func is not name or len(call.args) != 1 or call.keywords:
-            return
-        changes.append((call, call.args[0]))
-    reads = [item for item in object_attributes(walk(tree)) if item.attr == attribute and id(item) not in inside]
-    yield Edit((*changes, *((item, item.value) for item in reads)))
 
 
 def _calls_of_base(tree: ast.Module, base: ast.ClassDef, method: ast.stmt) -> Iterator[tuple[ast.AST, Replacement]]:

@@ -19,7 +19,7 @@ from torchbisect.minimizer.syntax.edits import Edit
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Comprehension, parents, product, walk
 
-_EFFECTS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
+_EFFECTS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Subscript)
 _NUMBER_FUNCTIONS = frozenset({"abs", "float", "int", "max", "min", "pow", "round", "sum"})
 _SIZE_METHODS = frozenset(
     ("chunk", "expand", "flatten", "mean", "movedim", "narrow", "permute", "repeat", "reshape", "roll", "size", "split")
@@ -108,6 +108,8 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
         yield from node.comparators
     elif isinstance(node, ast.Subscript):
         yield node.value
+        if isinstance(node.slice, (ast.Call, ast.Subscript)):
+            yield node.slice
     elif isinstance(node, ast.Attribute):
         if not _is_in_module(node.value, modules) and not isinstance(node.value, ast.Name):
             yield node.value

@@ -19,12 +19,12 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, copied
 from torchbisect.minimizer.syntax.scope import bound_names, imported_names, object_attributes
-from torchbisect.minimizer.syntax.tree import Function, children, walk
+from torchbisect.minimizer.syntax.tree import Function, children, parents, walk
 
 
 def run(search: ReductionSearch) -> None:
@@ -36,6 +36,7 @@ def _substitutions(tree: ast.Module) -> Iterator[Edit]:
     """Return the edits of assigned attributes, lists that are appended to, and names, scope by scope."""
     yield from _attribute_substitutions(tree)
     yield from _appended_items(tree)
+    yield from _only_items(tree)
     imported = imported_names(tree)
     for scope in walk(tree):
         if isinstance(scope, (ast.Module, *Function)):
@@ -80,6 +81,7 @@ def _scope_substitutions(
 ) -> Iterator[Edit]:
     """Return the edits of the names that one scope binds."""
     bindings: dict[str, list[ast.Assign]] = {}
+    above = parents(scope)
     for node in _own_statements(scope.body):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             bindings.setdefault(node.targets[0].id, []).append(node)
@@ -92,6 +94,9 @@ def _scope_substitutions(
         plain = _is_repeatable(value, imported)
         # A tensor made outside a function stays outside: inside it would be traced, and that is another program.
         near = [use for use in uses if not _is_in_inner_scope(scope, use)]
+        returned = above[id(uses[0])] if len(uses) == len(near) == 1 else None
+        if isinstance(returned, ast.Return) and returned.value is uses[0]:
+            yield Edit(((assigned[0], ast.Return(value)), (returned, None)))
         if uses and (plain or (len(uses) == 1 and (near or isinstance(value, _MOVABLE) or _is_literal(value)))):
             yield Edit(((assigned[0], None), *((use, copied(value) if plain else value) for use in uses)))
     # A name that is bound several times in a row: write ``x = a`` and ``x = f(x)`` as ``x = f(a)``.
@@ -166,6 +171,27 @@ def _appended_items(tree: ast.Module) -> Iterator[Edit]:
                 yield Edit(((first, None), (second, moved), (items, longer)))
 
 
+def _only_items(tree: ast.Module) -> Iterator[Edit]:
+    """Return edits from ``found = []`` and ``found.append(x)`` anywhere below to ``found = x``, and of ``found[0]``."""
+    nodes = walk(tree)
+    above = parents(tree)
+    for binding in nodes:
+        if not isinstance(binding, ast.Assign) or ast.unparse(binding.value) not in ("[]", "list()"):
+            continue
+        name = ast.unparse(binding.targets[0])
+        uses = [item for item in nodes if isinstance(item, ast.Name) and item.id == name]
+        calls = [above[id(above[id(item)])] for item in uses if isinstance(above[id(item)], ast.Attribute)]
+        appends = [item for item in calls if isinstance(item, ast.Call) and ast.unparse(item.func) == f"{name}.append"]
+        stores = [item for item in uses if isinstance(item.ctx, ast.Store)]
+        if len(calls) != 1 or len(appends) != 1 or len(stores) != 1 or len(appends[0].args) != 1:
+            continue
+        statement = above[id(appends[0])]
+        firsts = [item for item in nodes if isinstance(item, ast.Subscript) and ast.unparse(item) == f"{name}[0]"]
+        if isinstance(statement, ast.Expr):
+            item = ast.Assign(targets=binding.targets, value=appends[0].args[0])
+            yield Edit(((binding, None), (statement, item), *((first, first.value) for first in firsts)))
+
+
 def _initial_items(value: ast.expr) -> ast.List | None:
     """Return the list that a value is, or that a container is made from, as in ``deque([1], maxlen=2)``."""
     if isinstance(value, ast.Call) and value.args:
@@ -177,12 +203,12 @@ def _mentions(node: ast.AST, name: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == name for part in walk(node))
 
 
-def _own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Return the statements of a scope, those inside blocks included."""
+def _own_statements(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """Return the statements of a scope, those inside blocks included, and the handlers and cases around them."""
     for statement in body:
         yield statement
         if not isinstance(statement, (*Function, ast.ClassDef)):
-            for name in ("body", "orelse", "finalbody"):
+            for name in ("body", "orelse", "finalbody", "handlers", "cases"):
                 yield from _own_statements(getattr(statement, name, None) or [])
 
 
