@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchbisect.bisect.search.change_points import Shape, change_points, describe_change
+from torchbisect.bisect.search.change_points import ONE_STEP, Shape, change_points, describe_change
 
 NOISE = 0.01
 SEEDS = st.integers(0, 10**6)
@@ -27,6 +27,17 @@ def test_one_step_is_found_where_it_is(seed: int, place: int, size: float, up: b
     found = describe_change(measured(levels, seed), NOISE)
     assert found.shape is Shape.STEP
     assert found.largest == place
+
+
+@given(SEEDS, st.integers(1, 5), st.integers(6, 11), st.floats(1.4, 3.0), st.floats(0.5, 1.1))
+def test_what_a_later_build_takes_back_is_another_change(
+    seed: int, place: int, back: int, size: float, kept: float
+) -> None:
+    levels = [1.0] * place + [size] * (back - place) + [size ** (1 - kept)] * (12 - back)
+    found = describe_change(measured(levels, seed), NOISE)
+    assert found.shape is Shape.STEP
+    assert found.largest == place
+    assert ONE_STEP <= found.share <= 1
 
 
 @given(SEEDS)

@@ -35,9 +35,10 @@ class Change:
     """The shape of a change over builds.
 
     Attributes:
-        positions: the first position of each new level.
+        positions: the first position of each new level, up to the one farthest from the first: what a later build
+            takes back is another change.
         largest: the position of the largest step; ``None`` if there is none.
-        share: the largest step as a share of the change from the first level to the last; 0 if there is none.
+        share: the largest step as a share of the change from the first level to the farthest; 0 if there is none.
     """
 
     shape: Shape
@@ -51,6 +52,8 @@ def describe_change(ratios: Sequence[float], noise: float) -> Change:
 
     >>> describe_change([1.0, 1.01, 0.99, 1.3, 1.31], 0.01)
     Change(shape=<Shape.STEP: 'step'>, positions=(3,), largest=3, share=1.0)
+    >>> describe_change([1.0, 1.01, 1.3, 1.31, 1.02, 1.01], 0.01).positions  # and then it was fixed
+    (2,)
     >>> describe_change([1.0, 1.1, 1.2, 1.3, 1.4], 0.01).shape
     <Shape.DRIFT: 'drift'>
 
@@ -63,11 +66,12 @@ def describe_change(ratios: Sequence[float], noise: float) -> Change:
     if not positions:
         return Change(Shape.FLAT)
     means = _means(levels, positions)
-    steps = [later - earlier for earlier, later in itertools.pairwise(means)]
-    whole = means[-1] - means[0]
+    farthest = max(range(1, len(means)), key=lambda number: abs(means[number] - means[0]))
+    positions, whole = positions[:farthest], means[farthest] - means[0]
+    steps = [later - earlier for earlier, later in itertools.pairwise(means[: farthest + 1])]
     # The largest step in the direction of the whole change.
     number, step = max(enumerate(steps), key=lambda item: math.copysign(item[1], item[1] * whole))
-    share = step / whole if whole else 0.0
+    share = min(step / whole, 1.0) if whole else 0.0
     shape = Shape.STEP if len(steps) == 1 or share >= ONE_STEP else Shape.DRIFT
     return Change(shape, positions, positions[number], round(share, 6))
 
