@@ -69,6 +69,17 @@ CASES = {
         Seen(MismatchKind.SIDE_EFFECTS, place="call 0 self.n", attribute="value", eager="1", compiled="0"),
         "lambda f: lambda *a: None",
     ),
+    "what an object without a name counts, which is passed": (
+        "import torch\n\nclass State:\n    n = 0\n\nclass Device:\n    def __init__(self):\n        self.state = State()\n\n"
+        "@torch.compile\ndef f(device):\n    device.state.n += 1\nf(Device())\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 argument device.state.n", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
+    "what a dictionary without a name holds, which is passed": (
+        "import torch\n\ndef f(x, d):\n    d['a'] = 1\ntorch.compile(f)(torch.ones(1), {'a': 0})\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 argument[1]['a']", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
     "a list in a closure of a method": (
         "import torch\n\ndef make():\n    x = []\n    class A:\n        def add(self):\n            x.append(1)\n"
         "    torch.compile(lambda y: A().add())(torch.ones(1))\nmake()\n",

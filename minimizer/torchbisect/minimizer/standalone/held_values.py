@@ -1,19 +1,21 @@
-"""Write the script so that an assertion can read what only a closure or an unnamed object holds."""
+"""Write the script so that an assertion can read what only a closure, an argument or an unnamed object holds."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
 from torchbisect.core.python_text import parse_python
-from torchbisect.minimizer.syntax.edits import Edit, apply
+from torchbisect.minimizer.syntax.edits import Edit, apply, copied
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
-from torchbisect.minimizer.syntax.scope import in_own_scope
+from torchbisect.minimizer.syntax.scope import arguments_of, in_own_scope, only_call
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, walk
 
 _CLOSURE = re.compile(r"\bclosure ([A-Za-z_]\w*)(.*)$")
+_ARGUMENT = re.compile(r"\bargument(?: ([A-Za-z_]\w*)|\[(\d+)\])(.*)$")
 _OWN = re.compile(r"\bself((?:\.\w+)(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*)$")
 _PATH = re.compile(r"(?:\[(?:-?\d+|'[^']*'|\"[^\"]*\")\]|\.\w+)*\Z")
 
@@ -31,6 +33,29 @@ def closure_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast
             changed = _returning(tree, function, found.group(1))
             if changed is not None:
                 yield expression(changed[0] + found.group(2).strip()), changed[1]
+
+
+def argument_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.Module]]:
+    """Yield an expression for a value that the argument of a call holds, each with the script in which that has a name.
+
+    ``f(Device(state))`` becomes ``device = Device(state)`` and ``f(device)``.
+    """
+    found = _ARGUMENT.search(place)
+    if found is None or not _PATH.match(path := found.group(3).strip()) or path.endswith(".grad"):
+        return
+    for function in tree.body:
+        call = only_call(tree, function) if isinstance(function, ast.FunctionDef) else None
+        given = arguments_of(function, call) if isinstance(function, ast.FunctionDef) and call is not None else None
+        name = found.group(1) or next(itertools.islice(given or {}, int(found.group(2)), None), "")
+        value = (given or {}).get(name)
+        owner = next((item for item in tree.body if value is not None and value in walk(item)), None)
+        if isinstance(value, ast.Name):
+            yield expression(value.id + path), tree
+        elif value is not None and isinstance(owner, (ast.Expr, ast.Assign)):
+            free = fresh_name(name, all_names(tree, but=function))
+            before = ast.Assign(targets=[ast.Name(free, ast.Store())], value=copied(value), lineno=0)
+            edit = Edit(((owner, [before, owner]), (value, ast.Name(free, ast.Load()))))
+            yield expression(free + path), apply(tree, [edit])
 
 
 def object_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.Module]]:

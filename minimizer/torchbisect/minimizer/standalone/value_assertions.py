@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from torchbisect.core.python_text import parse_python
 from torchbisect.core.verdict import MismatchKind
-from torchbisect.minimizer.standalone.held_values import closure_values, object_values
+from torchbisect.minimizer.standalone.held_values import argument_values, closure_values, object_values
 from torchbisect.minimizer.syntax.tree import expression, walk
 
 FLAGS = ("requires_grad", "is_leaf", "dtype", "shape", "stride", "device", "layout", "is_contiguous")
@@ -79,6 +79,7 @@ def _differing_values(tree: ast.Module, mismatch: ObservedMismatch) -> Iterator[
     if name and _SAFE_PATH.match(name.group(2).strip()):
         yield expression(name.group(1) + name.group(2).strip()), tree
     yield from closure_values(tree, place)
+    yield from argument_values(tree, place)
     yield from object_values(tree, place)
     yield from ((gradient, tree) for gradient in gradients(tree, place))
     path = _PATH.search(place)
