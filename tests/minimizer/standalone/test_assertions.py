@@ -70,7 +70,8 @@ CASES = {
         "lambda f: lambda *a: None",
     ),
     "what an object without a name counts, which is passed": (
-        "import torch\n\nclass State:\n    n = 0\n\nclass Device:\n    def __init__(self):\n        self.state = State()\n\n"
+        "import torch\n\nclass State:\n    n = 0\n\n"
+        "class Device:\n    def __init__(self):\n        self.state = State()\n\n"
         "@torch.compile\ndef f(device):\n    device.state.n += 1\nf(Device())\n",
         Seen(MismatchKind.SIDE_EFFECTS, place="call 0 argument device.state.n", eager="1", compiled="0"),
         "lambda f: lambda *a: None",

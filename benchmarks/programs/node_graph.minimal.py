@@ -1,0 +1,6 @@
+# torch: 2.8.0
+import torch
+@torch.compile(backend="eager")
+def f(x):
+    return x in [x]
+print(f(torch.ones(())))
