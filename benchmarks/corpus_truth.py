@@ -34,7 +34,8 @@ from torchbisect.probe.judge.classify import Mismatch
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.oracle import Question
-from torchbisect.probe.probe import Probe, ProbeOptions
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 
 _EXPECTED = {"fail": (Answer.SAME,), "pass": (Answer.NONE,), "skip": (Answer.UNTESTABLE, Answer.OTHER)}
 _PATIENT = Limits(eager=120.0, compiled_floor=240.0)

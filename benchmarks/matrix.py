@@ -34,7 +34,8 @@ from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.limits import Limits
-from torchbisect.probe.probe import Probe, ProbeOptions
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 
 # What a script's own backend gets wrong is wrong on every torch.
 _WRONG = """\

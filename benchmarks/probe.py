@@ -28,7 +28,8 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.oracle import Question
-from torchbisect.probe.probe import Probe, ProbeOptions
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.standalone_run import run_plain
 
 BACKENDS = ("eager", "aot_eager", "inductor")

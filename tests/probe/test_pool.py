@@ -14,7 +14,8 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
-from torchbisect.probe.probe import Probe, ProbeOptions
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 
 pytestmark = pytest.mark.torch
 

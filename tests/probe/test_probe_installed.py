@@ -18,7 +18,8 @@ from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.sanity_check import SanityChecks
 from torchbisect.probe.localize.backends import localize
 from torchbisect.probe.oracle import Question
-from torchbisect.probe.probe import Probe, ProbeOptions
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.standalone_run import run_plain
 
 pytestmark = pytest.mark.torch

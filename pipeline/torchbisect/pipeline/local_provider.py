@@ -23,7 +23,8 @@ from torchbisect.probe.measure.measured_runs import MeasuredRuns
 from torchbisect.probe.measure.measuring_options import MeasuringOptions, measured_runs
 from torchbisect.probe.measure.measuring_probe import MeasuringProbe
 from torchbisect.probe.oracle import Oracle
-from torchbisect.probe.probe import Probe, ProbeOptions
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.test_command import CommandProbe
 
 

@@ -18,6 +18,7 @@ from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Files, Repro
 from torchbisect.pipeline.notebook import notebook_source
 from torchbisect.pipeline.options import Options, is_test
+from torchbisect.pipeline.relative_imports import dotted_name, imports_relatively, with_absolute_imports
 from torchbisect.pipeline.script_tests import check_test_name
 from torchbisect.pipeline.shell_variables import notes_on, passed_variables, setting_line, shell_variables
 from torchbisect.pipeline.typed_input import typed_input_notes
@@ -248,11 +249,11 @@ def _file(path: Path, cwd: Path) -> Script:
         return Script(read_script(whole / "__main__.py"), ScriptPlace(cwd, folder, folder, "__main__.py", argv0))
     source = read_script(path if path.is_absolute() else whole)
     folder = Path(os.path.realpath(whole.parent))
-    if _imports_relatively(source) and (folder / "__init__.py").is_file():
-        module, search = _dotted(folder, path.stem)
+    if imports_relatively(source) and (folder / "__init__.py").is_file():
+        module, search = dotted_name(folder, path.stem)
         note = f"{path} uses relative imports: it is run as python -m {module} from the folder of its package"
         return Script(
-            _absolute_imports(source, module), ScriptPlace(cwd, folder, search, path.name, "", module), (note,)
+            with_absolute_imports(source, module), ScriptPlace(cwd, folder, search, path.name, "", module), (note,)
         )
     # Python searches the folder of the file that a link leads to.
     search = Path(os.path.realpath(whole)).parent
@@ -268,7 +269,7 @@ def _module(name: str, cwd: Path) -> Script:
         place = base.joinpath(*parts)
         for path, module in ((place / "__main__.py", f"{name}.__main__"), (place.with_name(parts[-1] + ".py"), name)):
             if os.path.isfile(path):
-                source = _absolute_imports(read_script(path), module)
+                source = with_absolute_imports(read_script(path), module)
                 folder = Path(os.path.realpath(path.parent))
                 return Script(source, ScriptPlace(cwd, folder, cwd, path.name, "", module))
     if name in ("pytest", "unittest"):
@@ -377,34 +378,3 @@ def _with_beginning(source: str, beginning: str, statements: int = 0) -> str:
     if first and not lines[first - 1].endswith("\n"):
         lines[first - 1] += "\n"
     return "".join([*lines[:first], beginning, *lines[first:]])
-
-
-def _imports_relatively(source: str) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(parse_python(source)))
-
-
-def _dotted(folder: Path, stem: str) -> tuple[str, Path]:
-    """Return the dotted name of a module in a package, and the folder in which the outermost package lies."""
-    parts = [stem]
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(parts), folder
-
-
-def _absolute_imports(source: str, module: str) -> str:
-    """Return the text of a module with every relative import written as an absolute one, on the same lines."""
-    lines = source.encode("utf-8", "surrogatepass").splitlines(keepends=True)
-    for node in ast.walk(parse_python(source)):
-        if not isinstance(node, ast.ImportFrom) or not node.level:
-            continue
-        package = module.split(".")[: -node.level]
-        line = lines[node.lineno - 1]
-        start = line.find(b".", node.col_offset)
-        rest = line[start:].lstrip(b". \t")
-        dotted = ".".join(package)
-        if not package or start < 0:
-            continue  # beyond the top of the package, or on two lines: Python says so when it runs
-        glue = b"." if node.module else b" "
-        lines[node.lineno - 1] = line[:start] + dotted.encode() + glue + rest
-    return b"".join(lines).decode("utf-8", "surrogatepass")

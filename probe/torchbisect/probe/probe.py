@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -24,32 +24,14 @@ from torchbisect.probe.judge.false_positive_checks import EMULATE_PRECISION_CAST
 from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.sanity_check import KNOWN_GOOD_SCRIPT, SanityChecks, sanity_backend
-from torchbisect.probe.judge.slowness import Bounds, repeated_slowness
+from torchbisect.probe.judge.slowness import repeated_slowness
 from torchbisect.probe.known_answers import rate_from_json, verdict_from_json
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import repro_identity, siblings
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.plain_processes import PlainProcesses, ProcessTrust
+from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.spare_agent import SpareAgent
-
-
-@dataclass(frozen=True)
-class ProbeOptions:
-    """Options of a probe.
-
-    Attributes:
-        repeat: the number of runs behind each answer; runs that disagree are ``untestable``, reason ``flaky``.
-        scope: a text for whatever else decides how a script runs here and is not in the environment's facts:
-            packages installed beside torch, a container's image. It is part of every key of the journal.
-        bounds: on time and recompiles, for scripts that are right but slow.
-        check_every: after this many answers one is compared with that of a fresh process; 0 for never.
-    """
-
-    limits: Limits = field(default_factory=Limits)
-    repeat: int = 1
-    scope: str = ""
-    bounds: Bounds = field(default_factory=Bounds)
-    check_every: int = 100
 
 
 class Probe:

@@ -13,7 +13,8 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.localize.backends import localize
 from torchbisect.probe.pool import Pool
-from torchbisect.probe.probe import Probe, ProbeOptions
+from torchbisect.probe.probe import Probe
+from torchbisect.probe.probe_options import ProbeOptions
 
 HANGS = """
 import time
