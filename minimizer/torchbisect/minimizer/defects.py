@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from torchbisect.minimizer.compile_reachability import compiles_but_never_calls
+from torchbisect.minimizer.syntax.construction import constructor_of
 from torchbisect.minimizer.syntax.scope import CONTAINER_METHODS, object_attributes
 from torchbisect.minimizer.syntax.torch_names import LIKE_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, walk
@@ -129,7 +130,7 @@ def _is_empty_tensor(call: ast.Call, torch_names: TorchNames) -> bool:
 
 
 def _lacks_super(node: ast.ClassDef) -> bool:
-    init = next((item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None)
+    init = constructor_of(node)
     if init is None or not node.bases:
         return False
     return not any(isinstance(item, ast.Attribute) and item.attr == "__init__" for item in walk(init))

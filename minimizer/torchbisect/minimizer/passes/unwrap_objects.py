@@ -19,10 +19,11 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
+from torchbisect.minimizer.syntax.construction import constructor_of
 from torchbisect.minimizer.syntax.edits import Edit, Replacement
 from torchbisect.minimizer.syntax.names import with_values
 from torchbisect.minimizer.syntax.scope import arguments_of, object_attributes, references
-from torchbisect.minimizer.syntax.tree import Function, parents, walk
+from torchbisect.minimizer.syntax.tree import parents, walk
 
 
 def run(search: ReductionSearch) -> None:
@@ -41,15 +42,18 @@ def _unwrapped(tree: ast.Module) -> Iterator[Edit]:
 
 def _given_way(tree: ast.Module, owner: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
     """Return the edit that puts its argument in the place of an object which only holds that: ``w`` for ``Box(w)``."""
-    own = [item for item in owner.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
-    stored = [item for init in own for item in init.body if isinstance(item, ast.Assign)]
-    if len(stored) != 1 or len(own[0].args.args) != 2 or not isinstance(stored[0].targets[0], ast.Attribute):
+    init = constructor_of(owner)
+    stored = [item for item in init.body if isinstance(item, ast.Assign)] if init is not None else []
+    if init is None or len(stored) != 1 or len(init.args.args) != 2:
+        return
+    target = stored[0].targets[0]
+    if not isinstance(target, ast.Attribute):
         return
     named = references(tree, owner.name)
     made = [above[id(item)] for item in named]
-    if ast.unparse(stored[0].value) != own[0].args.args[1].arg or not made:
+    if ast.unparse(stored[0].value) != init.args.args[1].arg or not made:
         return
-    inside, attribute = {id(item) for item in walk(owner)}, stored[0].targets[0].attr
+    inside, attribute = {id(item) for item in walk(owner)}, target.attr
     changes: list[tuple[ast.AST, Replacement]] = [(owner, None)]
     for call, name in zip(made, named):
         if not isinstance(call, ast.Call) or call.func is not name or len(call.args) != 1 or call.keywords:
@@ -90,10 +94,10 @@ def _attribute_of_new_object(
     """
     if owner is None:
         return None
-    init = next((item for item in owner.body if isinstance(item, Function) and item.name == "__init__"), None)
+    init = constructor_of(owner)
     bases = [owners.get(base.id) for base in owner.bases if isinstance(base, ast.Name)]
     base = bases[0] if bases else None
-    if not isinstance(init, ast.FunctionDef):
+    if init is None:
         return _attribute_of_new_object(owners, base, call, attribute)
     bound = arguments_of(init, call, skip=1)
     if bound is None or not init.args.args:

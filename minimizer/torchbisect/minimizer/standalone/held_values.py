@@ -53,9 +53,7 @@ def argument_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, as
             yield expression(value.id + path), tree
         elif value is not None and isinstance(owner, (ast.Expr, ast.Assign)):
             free = fresh_name(name, all_names(tree, but=function))
-            before = ast.Assign(targets=[ast.Name(free, ast.Store())], value=copied(value), lineno=0)
-            edit = Edit(((owner, [before, owner]), (value, ast.Name(free, ast.Load()))))
-            yield expression(free + path), apply(tree, [edit])
+            yield expression(free + path), _with_name(tree, owner, value, free)
 
 
 def object_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.Module]]:
@@ -80,9 +78,13 @@ def object_values(tree: ast.Module, place: str) -> Iterator[tuple[ast.expr, ast.
                 yield expression(made.id + path), tree
             elif isinstance(made, ast.Call):
                 name = fresh_name("model", all_names(tree))
-                before = parse_python(f"{name} = {ast.unparse(made)}").body[0]
-                edit = Edit(((statement, [before, statement]), (made, ast.Name(name, ast.Load()))))
-                yield expression(name + path), apply(tree, [edit])
+                yield expression(name + path), _with_name(tree, statement, made, name)
+
+
+def _with_name(tree: ast.Module, statement: ast.stmt, value: ast.expr, name: str) -> ast.Module:
+    """Return the script in which a value of a statement is assigned to a name before it."""
+    before = ast.Assign(targets=[ast.Name(name, ast.Store())], value=copied(value), lineno=0)
+    return apply(tree, [Edit(((statement, [before, statement]), (value, ast.Name(name, ast.Load()))))])
 
 
 def _returning(tree: ast.Module, function: ast.FunctionDef, name: str) -> tuple[str, ast.Module] | None:

@@ -13,6 +13,11 @@ REGISTERING = ("register_parameter", "register_buffer", "add_module", "register_
 """The methods by which a module is given a part under a name."""
 
 
+def constructor_of(owner: ast.ClassDef) -> ast.FunctionDef | None:
+    """Return the ``__init__`` that a class defines itself, or ``None``."""
+    return next((item for item in owner.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None)
+
+
 def with_constructors(tree: ast.Module) -> ast.Module:
     """Return the tree in which ``A()`` makes an object that ``A.__new__(A)`` and statements after it made part by part.
 
