@@ -103,20 +103,20 @@ def test_a_signal_leaves_nothing(
     run = typed(SOON, ENDLESS, SOON)
     wait_for(run, "[1/3]")
     if moment == "question":
-        assert eventually(lambda: containers() != [], 60)
+        assert eventually(lambda: containers() != [])
         time.sleep(6)
     os.kill(run.pid, number)
     assert run.wait(timeout=90) == (-9 if number == signal.SIGKILL else 130)
-    assert eventually(lambda: containers() == [], 60), containers()
-    assert eventually(lambda: processes_of(tool.folder / "tmp") == [], 60), processes_of(tool.folder / "tmp")
-    assert eventually(lambda: list((tool.folder / "tmp").iterdir()) == [], 60)
+    assert eventually(lambda: containers() == []), containers()
+    assert eventually(lambda: processes_of(tool.folder / "tmp") == []), processes_of(tool.folder / "tmp")
+    assert eventually(lambda: list((tool.folder / "tmp").iterdir()) == [])
 
 
 def test_the_end_of_one_run_is_not_that_of_another(typed: Callable[..., subprocess.Popen[str]], tool: Tool) -> None:
     killed, other = typed(ENDLESS), typed(SOON, SOON.replace("+ 1", "+ 2"), SOON.replace("+ 1", "+ 3"))
     wait_for(other, "[1/3]")
-    assert eventually(lambda: len(containers()) >= 1, 60)
+    assert eventually(lambda: len(containers()) >= 1)
     os.killpg(killed.pid, signal.SIGKILL)
     assert other.wait(timeout=300) == 0
-    assert eventually(lambda: containers() == [], 60), containers()
-    assert eventually(lambda: list((tool.folder / "tmp").iterdir()) == [], 60)
+    assert eventually(lambda: containers() == []), containers()
+    assert eventually(lambda: list((tool.folder / "tmp").iterdir()) == [])

@@ -9,8 +9,11 @@ from collections.abc import Callable
 import psutil
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    """Return true as soon as a condition holds, and its last answer after so many seconds."""
+def eventually(condition: Callable[[], bool], seconds: float = 240) -> bool:
+    """Return true as soon as a condition holds, and its last answer after so many seconds.
+
+    A test that passes does not wait for them; a disk that is busy with gigabytes of torch can take a minute for a file.
+    """
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(0.05)

@@ -97,7 +97,7 @@ def test_the_death_of_a_node_loses_no_result_and_leaves_nothing(
     )
     assert again.returncode == 0, "nothing is left to ask, so no cluster is needed"
     assert "0 of them new, 0 to run" in again.stderr
-    eventually(lambda: not (processes_of(temporary, "torchbisect") or left_in(temporary)), 30)
+    eventually(lambda: not (processes_of(temporary, "torchbisect") or left_in(temporary)))
     assert (processes_of(temporary, "torchbisect"), left_in(temporary)) == ([], [])
 
 

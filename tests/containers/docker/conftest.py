@@ -59,6 +59,6 @@ def in_docker(
     for environments in made:
         environments.close()
     if made:
-        client = docker.from_env(timeout=60)
+        client = docker.from_env(timeout=300)
         client.volumes.get(volume).remove()
         client.close()

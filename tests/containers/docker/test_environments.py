@@ -34,7 +34,7 @@ Make = Callable[..., DockerEnvironments]
 
 def engine_objects() -> dict[str, int]:
     """Return the numbers of containers and volumes in the engine, torchbisect's and others'."""
-    client = docker.from_env(timeout=60)
+    client = docker.from_env(timeout=300)
     try:
         return {
             "containers": len(client.containers.list(all=True, filters={"label": LABEL})),
@@ -54,7 +54,7 @@ def test_a_build_is_installed_and_runs(tree: Any, in_docker: Make) -> None:
     environment: Environment = environments.environment(build)
     assert environment.facts.torch == "2.8.0+cpu"
     assert environments.has(build)
-    done = environment.run(["-c", "import sys, torch, einops; print(torch.__version__); sys.exit(7)"], timeout=60)
+    done = environment.run(["-c", "import sys, torch, einops; print(torch.__version__); sys.exit(7)"], timeout=300)
     assert (done.status, done.output, done.errors) == (7, "2.8.0+cpu\n", "")
     again = in_docker(packages=["einops"])
     assert again.environment(build).facts == environment.facts
@@ -67,7 +67,7 @@ def test_lines_go_in_and_out_byte_for_byte(tree: Any, in_docker: Make) -> None:
     process = environment.start(["-c", f"import sys\nprint('why', file=sys.stderr)\n{echo}"])
     for line in (b"plain\n", b"\x00\xff\xfe \r \x1b[0m\n", b"x" * 300_000 + b"\n", b"\n"):
         process.send(line)
-        assert process.read_line(60) == line
+        assert process.read_line(300) == line
     assert process.read_line(0.05) is None
     assert process.kill() == -signal.SIGKILL
     assert process.kill() == -signal.SIGKILL
@@ -76,7 +76,7 @@ def test_lines_go_in_and_out_byte_for_byte(tree: Any, in_docker: Make) -> None:
     with pytest.raises(BrokenPipeError):
         process.send(b"x")
     ended = environment.start(["-c", "print('a'); print('b', end=''); exit(3)"])
-    assert [ended.read_line(60) for _ in range(4)] == [b"a\n", b"b", b"", b""]
+    assert [ended.read_line(300) for _ in range(4)] == [b"a\n", b"b", b"", b""]
     assert ended.kill() == 3
 
 
@@ -93,7 +93,7 @@ def test_a_folder_is_copied_in_and_its_path_replaced(tree: Any, in_docker: Make,
     )
     data = str(folder / "inner" / "data.txt")
     extra = {"PLACE": f"{folder}/inductor"}
-    done = environment.run(["script.py", data], timeout=60, directory=str(folder), extra=extra)
+    done = environment.run(["script.py", data], timeout=300, directory=str(folder), extra=extra)
     assert done.output == "the data /tmp/work/inductor /tmp/work True\n['inner', 'script.py']\n", done.errors
 
 
@@ -193,7 +193,7 @@ def test_many_runs_leave_nothing(tree: Any, in_docker: Make) -> None:
     environment = environments.environment(Build("2.8.0"))
     before = engine_objects()
     for number in range(100):
-        assert environment.run(["-S", "-c", f"print({number})"], timeout=60).output == f"{number}\n"
+        assert environment.run(["-S", "-c", f"print({number})"], timeout=300).output == f"{number}\n"
     assert engine_objects() == before
     environments.close()
     assert engine_objects()["containers"] == before["containers"] - 1

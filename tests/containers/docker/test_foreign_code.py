@@ -43,7 +43,7 @@ def test_nothing_of_a_wheel_runs_where_it_could_write(tree: Any, in_docker: Make
     assert owners.split() == ["0", "755"]
     compiled = volume.run_program(["sh", "-c", "find /torchbisect/venvs -path '*/torch/*.pyc' -exec stat -c %u {} +"])
     assert compiled.split() == ["0"]
-    done = environment.run(["-c", "import json, marks; print(json.dumps(marks.SEEN))"], timeout=60)
+    done = environment.run(["-c", "import json, marks; print(json.dumps(marks.SEEN))"], timeout=300)
     seen = json.loads(done.output)
     assert (seen["user"], seen["marked"]) == (65534, [])
 
@@ -66,7 +66,7 @@ def test_a_source_package_writes_to_its_own_environment_only(tree: Any, in_docke
         in_docker(packages=["built"]).environment(Build("2.8.0"))
     environments = in_docker(packages=["built"], allow_sdists=True)
     environment = environments.environment(Build("2.8.0"))
-    seen = json.loads(environment.run(["-c", "import built, json; print(json.dumps(built.SEEN))"], timeout=60).output)
+    seen = json.loads(environment.run(["-c", "import built, json; print(json.dumps(built.SEEN))"], timeout=300).output)
     assert seen["user"] not in (0, 65532, 65534)
     assert seen["marked"] == []
     assert environments.volume.run_program(FIND) == ""

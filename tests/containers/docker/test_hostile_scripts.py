@@ -56,7 +56,7 @@ def environments(
         made.environment(Build("2.8.0"))
     yield made
     made.close()
-    client = docker.from_env(timeout=60)
+    client = docker.from_env(timeout=300)
     client.volumes.get(volume).remove()
     client.close()
 
@@ -68,9 +68,9 @@ def victim(environments: DockerEnvironments) -> Iterator[DockerEnvironment]:
     before = volume_state(environment)
     yield environment
     assert volume_state(environment) == before
-    done = environment.run(["-S", "-c", "print('well')"], timeout=60)
+    done = environment.run(["-S", "-c", "print('well')"], timeout=300)
     assert (done.status, done.output) == (0, "well\n")
-    client = docker.from_env(timeout=60)
+    client = docker.from_env(timeout=300)
     running = client.containers.list(filters={"label": LABEL})
     client.close()
     assert running == []
@@ -92,14 +92,14 @@ def test_a_fork_bomb(victim: DockerEnvironment) -> None:
 
 
 def test_memory_is_taken_until_the_limit(victim: DockerEnvironment) -> None:
-    done = victim.run(["-c", "x = []\nwhile True: x.append(bytearray(1 << 24))"], timeout=60)
+    done = victim.run(["-c", "x = []\nwhile True: x.append(bytearray(1 << 24))"], timeout=300)
     assert done.status == -9, done
     assert "out of memory" in done.errors
 
 
 def test_a_full_scratch_folder(victim: DockerEnvironment) -> None:
     code = "f = open('/tmp/x', 'wb')\nwhile True: f.write(bytes(1 << 20))"
-    done = victim.run(["-c", code], timeout=60)
+    done = victim.run(["-c", code], timeout=300)
     assert done.status == 1
     assert "No space left on device" in done.errors
 
@@ -133,7 +133,7 @@ def test_a_grandchild_that_outlives_its_parent(victim: DockerEnvironment) -> Non
         "    os._exit(0)\n"
         "os.wait(); print('gone')"
     )
-    done = victim.run(["-c", code], timeout=30)
+    done = victim.run(["-c", code], timeout=300)
     assert done.output == "gone\n"
     assert count_sleepers("98765") == 0
 
@@ -169,7 +169,7 @@ def test_no_network_connection_works(victim: DockerEnvironment) -> None:
             "    except OSError as error: pass\n"
             "print(sorted(name for _, name in socket.if_nameindex()))"
         )
-        done = victim.run(["-c", code], timeout=60)
+        done = victim.run(["-c", code], timeout=300)
         assert "reached" not in done.output, done
         assert ast.literal_eval(done.output.splitlines()[-1]) == ["lo"]
         assert not reached.is_set()
@@ -185,7 +185,7 @@ def test_no_secrets_are_in_the_environment(victim: DockerEnvironment, monkeypatc
         "    except OSError: pass\n"
         "print(glob.glob('/var/run/docker*'), glob.glob('/run/docker*'), glob.glob('/run/secrets*'))"
     )
-    done = victim.run(["-c", code], timeout=60)
+    done = victim.run(["-c", code], timeout=300)
     assert "hush-hush" not in done.output
     assert "UV_" not in done.output
     assert done.output.endswith("[] [] []\n"), done
@@ -207,7 +207,7 @@ for place in places:
 
 
 def test_nothing_that_others_read_is_writable(victim: DockerEnvironment) -> None:
-    done = victim.run(["-c", WRITE], timeout=60)
+    done = victim.run(["-c", WRITE], timeout=300)
     assert (done.status, done.output) == (0, ""), done
 
 
@@ -220,14 +220,14 @@ def test_parent_processes_and_init_cannot_be_killed(victim: DockerEnvironment) -
         "        except OSError: pass\n"
         "time.sleep(0.2); print('still here')"
     )
-    done = victim.run(["-c", code], timeout=60)
+    done = victim.run(["-c", code], timeout=300)
     # Killed or not, it ends, and the fixture sees that the next run is whole.
     assert not done.timed_out
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 77, 126, 127, 128, 255])
 def test_an_immediate_exit(victim: DockerEnvironment, code: int) -> None:
-    assert victim.run(["-S", "-c", f"import os; os._exit({code})"], timeout=60).status == code
+    assert victim.run(["-S", "-c", f"import os; os._exit({code})"], timeout=300).status == code
 
 
 def test_a_link_out_of_the_scratch_folder(victim: DockerEnvironment, tmp_path: Any) -> None:
@@ -245,7 +245,7 @@ def test_a_link_out_of_the_scratch_folder(victim: DockerEnvironment, tmp_path: A
         "os.symlink('/', 'root')"
     )
     (folder / "s.py").write_text(code)
-    done = victim.run(["s.py"], timeout=60, directory=str(folder))
+    done = victim.run(["s.py"], timeout=300, directory=str(folder))
     assert (done.status, done.output) == (0, ""), done
     assert outside.read_text() == "mine"
     assert os.listdir(folder) == ["s.py"]
@@ -281,7 +281,7 @@ print(said)
 
 
 def test_no_more_rights_can_be_gained(victim: DockerEnvironment) -> None:
-    done = victim.run(["-c", RIGHTS], timeout=60)
+    done = victim.run(["-c", RIGHTS], timeout=300)
     said = ast.literal_eval(done.output)
     assert said["uid"] == 65534
     assert said["capabilities"] == 0

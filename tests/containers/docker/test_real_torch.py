@@ -66,7 +66,7 @@ def environments(engine_host: str, tmp_path_factory: pytest.TempPathFactory) -> 
             yield made
         finally:
             made.close()
-            client = docker.from_env(timeout=60)
+            client = docker.from_env(timeout=300)
             client.volumes.get(volume).remove()
             client.close()
 
@@ -132,7 +132,7 @@ def test_an_overlay_replaces_files_of_the_same_binaries(
     with environments.with_overlay(environment.build, layer, "c0ffee" * 6) as overlaid:
         assert overlaid.build.commit == overlaid.facts.git_version == "c0ffee" * 6
         code = "import torch._dynamo.new; print(torch.version.git_version)"
-        assert overlaid.run(["-c", code], timeout=60).output == "c0ffee" * 6 + "\n"
+        assert overlaid.run(["-c", code], timeout=300).output == "c0ffee" * 6 + "\n"
         with Agent(overlaid) as agent:
             assert agent.observe(repro, Settings()).differences[0].kind is MismatchKind.VALUES
     with Agent(environment) as agent:
