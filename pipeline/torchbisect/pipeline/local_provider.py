@@ -47,6 +47,7 @@ class LocalProvider:
         _ = self.sources.interpreter
         self._reference: MeasuredRuns | None = None
         self._leases = ExitStack()
+        self._collected: dict[str, str | None] = shared.collected if shared else {}
 
     @property
     def journal(self) -> Journal | None:
@@ -118,8 +119,8 @@ class LocalProvider:
         return self._reference
 
     def collect_env(self, oracle: Oracle) -> str | None:
-        """Return the output of ``python -m torch.utils.collect_env`` in an environment, or ``None`` if it failed."""
-        known = self._shared.collected if self._shared else {}
+        """Return the output of ``python -m torch.utils.collect_env``, of the first call; see ``Provider``."""
+        known = self._collected
         key = f"{self._options.packages} {oracle.environment.facts}"
         if key not in known:
             try:

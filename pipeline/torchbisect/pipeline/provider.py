@@ -87,7 +87,10 @@ class Provider(Protocol):
         """
 
     def collect_env(self, oracle: Oracle) -> str | None:
-        """Return the output of ``python -m torch.utils.collect_env`` in an environment, or ``None`` if it failed."""
+        """Return the output of ``python -m torch.utils.collect_env`` in an environment, or ``None`` if it failed.
+
+        It is run once in an environment.
+        """
 
     def close(self) -> None:
         """Release everything that no other run shares."""

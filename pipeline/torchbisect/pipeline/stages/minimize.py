@@ -312,13 +312,20 @@ def _make_standalone(
             break
         session.display.status(f"{CONFIRMING}: form {number} of at most {len(texts)}")
         form = home.with_source(text)
-        meanwhile = partial(ask_for_pass, session, oracle, subject.localization if number == 1 else None, form)
-        runs = confirm_standalone(session, oracle, form, meanwhile)
+        meanwhile = partial(_ask_torch_itself, session, oracle, subject.localization, form)
+        runs = confirm_standalone(session, oracle, form, meanwhile if number == 1 else lambda: None)
         if runs is not None:
             session.workspace.save_minimal(text)
             return ShrunkScript(reduction, settings, text, True, runs, home, seen, log)
     session.workspace.save_minimal(reduction.source)
     return ShrunkScript(reduction, settings, reduction.source, False, (), home, seen, log)
+
+
+def _ask_torch_itself(session: Session, oracle: Oracle, localization: Localization | None, repro: Repro) -> None:
+    """Ask torch's own tools for the pass at fault and the versions, which later stages take from the answers."""
+    ask_for_pass(session, oracle, localization, repro)
+    session.display.status("collecting the versions")
+    session.provider.collect_env(oracle)
 
 
 def _home(oracle: Oracle, question: Question) -> Repro:
