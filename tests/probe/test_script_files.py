@@ -53,6 +53,14 @@ def test_a_script_that_looks_at_no_file_gets_only_its_modules(folder: Path) -> N
     assert names(taken(folder, "print(1)\n")) == set()
 
 
+def test_a_script_that_only_names_files_gets_these(folder: Path) -> None:
+    (folder / "other.csv").write_text("3\n")
+    (folder / "parts").mkdir()
+    (folder / "parts" / "first.csv").write_text("4\n")
+    assert names(taken(folder, "import numpy\nprint(numpy.genfromtxt('data.csv'))\n")) == {"data.csv"}
+    assert names(taken(folder, "import acme\nprint(acme.all_of('parts'))\n")) == {"parts/first.csv"}
+
+
 def test_links_that_lead_outside_are_left_out_and_named(folder: Path) -> None:
     secret = folder.parent / "secret.txt"
     secret.write_text("key")

@@ -1,12 +1,11 @@
 """The private copy of the files that a script may use: those of its working directory and of its own folder.
 
 It is taken once, before the first run. The user's own files are only read: regular files, and links that stay inside.
-A script that looks at no file gets only the modules that it imports, whatever lies in the folder.
+A script that looks at no file gets only the modules that it imports and what it names, whatever lies in the folder.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import re
@@ -20,8 +19,8 @@ from torchbisect.containers.store.cache import CACHE_TAG
 from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.errors import DiskFull, InputError
 from torchbisect.core.folders import MOST_DEPTH, walk_folder
-from torchbisect.core.python_text import parse_python
 from torchbisect.core.repro import Files
+from torchbisect.probe.file_mentions import levels_above, looks_at_files, named_parts
 from torchbisect.probe.home_files import mentions_home, named_in_home
 from torchbisect.probe.module_sources import modules_of_paths, siblings
 from torchbisect.probe.private_copy import CopyEntry, copy_entries, relative_name, walk
@@ -35,13 +34,6 @@ _MOST_SEEN = 40_000
 #: Bytes of a path below the folder: it must fit below the folder of a copy too, and systems take 4096 at most.
 _LONGEST_PATH = 2000
 
-# Words of scripts that look at files. One too many costs a copy; one too few costs the script its data.
-_LOOKS = re.compile(
-    r"sys\.path|open|load|read|Path|glob|listdir|scandir|walk|exists|stat\(|subprocess|system|popen|spawn|exec|importlib|runpy|"
-    r"__import__|from_file|fromfile|memmap|CDLL|chdir|getcwd|__file__|from_pretrained|Dataset|Folder|argv|getsource"
-)
-# Ways to name the folder above.
-_ABOVE = re.compile(r"(?:\.\.[/\\]?)+|(?:\.parent\b)+|\.parents\[([0-9]{1,3})\]|pardir|(?:dirname\(\s*(?:\w+\.)*)+")
 _SKIPPED = frozenset({"__pycache__", "node_modules"})
 _JOURNAL = "journal.jsonl"
 # A folder that holds one of these is left out: results of this tool, an environment, a cache.
@@ -128,16 +120,17 @@ def take_snapshot(
     """
     modules, used = _modules(place, source)
     texts = (source, *modules.values())
-    names, avoided, roots = _words(texts, arguments), _avoided(results), tuple(dict.fromkeys((*place.folders, *used)))
-    if looks := looks_at_files(texts, names, roots):
+    names, avoided = named_parts(texts, arguments), _avoided(results)
+    roots = tuple(dict.fromkeys((*place.folders, *used)))
+    if looks := looks_at_files(texts):
         roots = tuple(dict.fromkeys(_widened(root, texts) for root in roots))
     named, home = [_absolute(place.cwd, path) for path in added], place.home if mentions_home(texts) else None
     base = Path(os.path.commonpath([*roots, *(path.parent for path in named), *([home] if home is not None else [])]))
     found = _Found()
     if home is not None:
         _collect_home(found, home, place.cwd, names, avoided)
-    for root in roots if looks else ():
-        _collect(found, root, names, avoided, whole=not _is_broad(root))
+    for root in roots:
+        _collect(found, root, names, avoided, whole=looks and not _is_broad(root))
     if not looks:
         found.outside += _links_outside(place.search, texts)
     for module in modules:
@@ -208,42 +201,14 @@ def _with_typed_input(digest: str, typed_input: bytes, target: Path) -> str:
     return hashlib.sha256(f"{digest} {hashlib.sha256(typed_input).hexdigest()}".encode("ascii")).hexdigest()
 
 
-def looks_at_files(texts: Sequence[str], names: frozenset[str], folders: Sequence[Path]) -> bool:
-    """Return True if a script may look at files: it has a word that does, or it names one in these folders."""
-    if any(_LOOKS.search(text) for text in texts):
-        return True
-    try:
-        return any(name in names or PurePosixPath(name).stem in names for root in folders for name in os.listdir(root))
-    except OSError:
-        return True
-
-
 def named_files(source: str, folder: str) -> list[str]:
     """Return the files of a copy that a script names, by their path in it."""
-    names = _words((source,), ())
+    names = named_parts((source,), ())
     return [
         name
         for path, name in walk(Path(folder))
         if stat.S_ISREG(os.lstat(path).st_mode) and path.name in names and not name.endswith((".py", TYPED_INPUT))
     ]
-
-
-def _words(texts: Sequence[str], arguments: Sequence[str]) -> frozenset[str]:
-    """Return the parts of every path that the texts and the arguments may name."""
-    found: set[str] = set()
-    for text in texts:
-        if "load_dotenv" in text or "dotenv_values" in text:
-            found.add(".env")
-        try:
-            nodes = ast.walk(parse_python(text))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for node in nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 4096:
-                found.update(re.split(r"[\s/\\=,:]+", node.value))
-    for argument in arguments:
-        found.update(re.split(r"[/\\=,:]+", argument))
-    return frozenset(found - {"", ".", ".."})
 
 
 def _links_outside(folder: Path, texts: Sequence[str]) -> list[Path]:
@@ -262,13 +227,7 @@ def _links_outside(folder: Path, texts: Sequence[str]) -> list[Path]:
 
 def _widened(root: Path, texts: Sequence[str]) -> Path:
     """Return a folder, or one above it if a script names it, but never one that holds a user's whole life."""
-    levels = 0
-    for text in texts:
-        for match in _ABOVE.finditer(text):
-            words = match.group()
-            steps = words.count("..") or words.count(".parent") - 1 or words.count("dirname") - 1
-            levels = max(levels, steps, int(match.group(1)) if match.group(1) else 0, int("pardir" in words))
-    for _ in range(min(levels, 4)):
+    for _ in range(min(levels_above(texts), 4)):
         if _is_broad(root.parent) or _is_broad(root):
             break
         root = root.parent
@@ -393,7 +352,8 @@ def _left_out(found: _Found, missing: Sequence[CopyEntry]) -> str:
     elif missing or found.unseen:
         parts.append(f"what lies beyond {MOST_FILES} files, or too deep")
     if found.outside:
-        parts.append(", ".join(path.name for path in found.outside[:3]) + " (a link that leads outside)")
+        names = dict.fromkeys(path.name for path in found.outside)
+        parts.append(", ".join([*names][:3]) + " (a link that leads outside)")
     if not parts:
         return ""
     return f"the script does not get all files of its folder: {'; '.join(parts)}; name what it needs with --files PATH"
