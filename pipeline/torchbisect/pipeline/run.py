@@ -175,7 +175,7 @@ class Pipeline:
             return Exit.FINISHED
         subject = Subject(self._repro, observed.certain_mismatch, localized.settings, localized.localization)
         bisection = stack.enter_context(self._opened_bisection(failing, localized)) if self._stages.bisect else None
-        if bisection is not None and self._stages.minimize:
+        if bisection is not None:
             bisection.prepare(Question(self._repro, subject.mismatch.signature, subject.settings))
         shrunk = self._minimize(oracle, subject) if self._stages.minimize else None
         self._name_pass(oracle, localized, shrunk)

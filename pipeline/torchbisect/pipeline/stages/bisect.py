@@ -98,9 +98,13 @@ class Bisection:
     def prepare(self, question: Question) -> None:
         """Start the processes of the builds that will be asked first, where they are installed.
 
+        Nothing is started beside measured runs, which it would slow.
+
         Args:
             question: one like those that will be asked.
         """
+        if self._session.options.measure is not None:
+            return
         with suppress(TorchbisectError):  # the search meets it again
             scope = first_scope(self._session.options, self._session.sources, self._failing)
             search = BoundarySearch(scope.listing.builds, self._search_options(scope))
