@@ -2,11 +2,11 @@
 
     python benchmarks/bisection.py SCRIPT --good BUILD --bad BUILD [--channel nightly] [--index-url URL] [--keep FOLDER]
 
-The figures are ratios of two runs on one machine. The loop is a binary search that trusts the two ends. For each
-build it makes a fresh virtual environment, runs ``pip install torch==BUILD``, and reads the script's exit status.
-torchbisect searches the same range with an empty cache, and then again with the cache of that run. Both install
-through a server on loopback that counts the bytes of every file. Further indexes of the configuration serve both
-without being counted. SCRIPT must exit with a status other than 0 where it fails.
+The figures are ratios of runs on one machine. The loop is a binary search that trusts the two ends. For each build it
+makes a fresh virtual environment, runs ``pip install torch==BUILD``, and reads the script's exit status; a second loop
+does so with uv and its cache. torchbisect searches the same range with an empty cache, and then again with the cache of
+that run. All install through a server on loopback that counts the bytes of every file. Further indexes of the
+configuration serve them without being counted. SCRIPT must exit with a status other than 0 where it fails.
 
 A module named ``bisect.py`` would hide that of the standard library from every benchmark in this folder.
 """
@@ -23,8 +23,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -37,8 +36,10 @@ from torchbisect.bisect.sources import nightly, release
 from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.index.pages import new_client, packages, project_page
 from torchbisect.containers.python.interpreter import Interpreter
+from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.build import Build
 
+Install = Callable[[Path, list[str], list[str]], str]
 COMMAND = Path(sys.executable).with_name("torchbisect")
 _CHUNK = 1 << 20
 
@@ -167,8 +168,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(temporary)
         builds = _builds_between(options, index.url)
         print(f"{len(builds)} builds from {builds[0]} to {builds[-1]}", flush=True)
-        costs = {"the loop": _measure(index, lambda: _bisect_by_hand(builds, options, folder / "loop", index.url))}
-        _print_cost("the loop", costs["the loop"], costs["the loop"])
+        costs: dict[str, Cost] = {}
+        for name, install in (("the loop", _install_with_pip), ("the loop, with uv", _install_with_uv)):
+            loop = folder / f"loop {len(costs)}"
+            costs[name] = _measure(
+                index, lambda loop=loop, install=install: _bisect_by_hand(builds, options, loop, index.url, install)
+            )
+            _print_cost(name, costs[name], costs["the loop"])
         for name in ("torchbisect, empty cache", "torchbisect, warm cache"):
             out = folder / name.partition(", ")[2].replace(" ", "-")
             costs[name] = _measure(
@@ -201,33 +207,43 @@ def _measure(index: CountingIndex, bisect: Callable[[], tuple[int, tuple[str, st
 
 
 def _bisect_by_hand(
-    builds: list[Build], options: argparse.Namespace, folder: Path, url: str
+    builds: list[Build], options: argparse.Namespace, folder: Path, url: str, install: Install
 ) -> tuple[int, tuple[str, str]]:
     """Bisect by the exit status alone, as people do by hand; every failure counts as the bug."""
     low, high, installs = 0, len(builds) - 1, 0
     older_fails = builds[0].name == options.bad
-    # A constraint in this machine's configuration may pin torch, so no configuration is read; all indexes are named.
-    unpinned = {**os.environ, "PIP_CONFIG_FILE": os.devnull}
+    others = Indexes.from_configuration().urls if options.channel == "nightly" else ()
     while high - low > 1:
         middle = (low + high) // 2
-        with _fresh_environment(folder) as python:
-            pip = [python, "-m", "pip", "install", "--quiet", "--cache-dir", str(folder.with_name("pip"))]
-            more = [word for other in Indexes.from_configuration().urls for word in ("--extra-index-url", other)]
-            where = ["--index-url", url, *(more if options.channel == "nightly" else [])]
-            subprocess.run([*pip, f"torch=={builds[middle].version}", "numpy", *where], check=True, env=unpinned)
-            installs += 1
-            fails = subprocess.run([python, str(options.script)], capture_output=True, check=False).returncode != 0
+        python = install(folder, [f"torch=={builds[middle].version}", "numpy"], [url, *others])
+        installs += 1
+        fails = subprocess.run([python, str(options.script)], capture_output=True, check=False).returncode != 0
+        shutil.rmtree(folder)
         low, high = (middle, high) if fails is older_fails else (low, middle)
     return installs, (builds[low].name, builds[high].name)
 
 
-@contextmanager
-def _fresh_environment(folder: Path) -> Iterator[str]:
+def _install_with_pip(folder: Path, requirements: list[str], indexes: list[str]) -> str:
+    """Make a fresh environment with pip, which keeps what it fetched; return its Python."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    try:
-        yield str(folder / "bin" / "python")
-    finally:
-        shutil.rmtree(folder)
+    python = str(folder / "bin" / "python")
+    # A constraint in this machine's configuration may pin torch, so no configuration is read; all indexes are named.
+    unpinned = {**os.environ, "PIP_CONFIG_FILE": os.devnull}
+    where = ["--index-url", indexes[0], *(word for url in indexes[1:] for word in ("--extra-index-url", url))]
+    pip = [python, "-m", "pip", "install", "--quiet", "--cache-dir", str(folder.with_name("pip"))]
+    subprocess.run([*pip, *requirements, *where], check=True, env=unpinned)
+    return python
+
+
+def _install_with_uv(folder: Path, requirements: list[str], indexes: list[str]) -> str:
+    """Make a fresh environment with uv, whose files are links into its cache; return its Python."""
+    uv = [find_uv(), "--quiet", "--no-config", "--cache-dir", str(folder.with_name("uv"))]
+    subprocess.run([*uv, "venv", "--python", sys.executable, str(folder)], check=True)
+    python = str(folder / "bin" / "python")
+    where = ["--default-index", indexes[0], *(word for url in indexes[1:] for word in ("--index", url))]
+    where += ["--index-strategy", "unsafe-best-match"]
+    subprocess.run([*uv, "pip", "install", "--python", python, *requirements, *where], check=True)
+    return python
 
 
 def _bisect_with_torchbisect(
