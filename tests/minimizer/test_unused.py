@@ -35,6 +35,14 @@ def test_a_name_of_something_else_is_read_where_it_is_changed_in_place() -> None
     assert text_of(without_unused(parse_python(program))) == kept
 
 
+def test_a_value_that_is_added_to_stays_as_long_as_the_addition() -> None:
+    program = "def total(run, rows):\n    count = 0\n    for row in rows:\n        count += run(row)\ntotal(a, b)"
+    assert text_of(without_unused(parse_python(program), harmless=True)) == program
+    assert "count" not in text_of(without_unused(parse_python(program)))
+    other = "def total(run):\n    count = 0\n    def f():\n        count = 1\n        count += run()\n    f()\ntotal(a)"
+    assert "    count = 0\n" not in text_of(without_unused(parse_python(other), harmless=True))
+
+
 def test_annotations_of_fields_are_not_evaluated_from_then_on() -> None:
     head = "from __future__ import annotations\n"
     fields = head + "\nclass A(NamedTuple):\n    b: Later\nkeep(A(1).b)"

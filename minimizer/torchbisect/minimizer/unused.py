@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from torchbisect.minimizer.defects import class_members
 from torchbisect.minimizer.search import ReductionSearch
@@ -88,7 +88,12 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
     keywords = {node.arg for node in walk(tree) if isinstance(node, ast.keyword) and node.arg}
     fields = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
     imported, methods = imported_names(tree), class_members(tree)
-    caught = {id(node) for node in _caught(tree) if _may_raise(node)}
+    kept_for_others = fields | {id(node) for node in _caught(tree) if _may_raise(node)}
+
+    def stays(node: ast.Assign | ast.AugAssign) -> bool:
+        return id(node) in kept_for_others or (harmless and may_have_side_effects(node.value, imported, methods))
+
+    unread = _unread_assignments(tree, used_by, attributes, stays)
     annotated = any(isinstance(node, ast.AnnAssign) for node in walk(tree))
     found: list[Edit] = []
     for node in walk(tree):
@@ -99,12 +104,9 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
             found.append(Edit.remove(node))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found += [Edit.remove(alias) for alias in node.names if _unused_import(node, alias, used, annotated)]
-        elif isinstance(node, (ast.Assign, ast.AugAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            unread = id(node) not in fields | caught and all(never_read(item, used, attributes) for item in targets)
-            if unread and not (harmless and may_have_side_effects(node.value, imported, methods)):
-                found.append(Edit.remove(node))
-        elif isinstance(node, ast.Expr) and "saved_tensors" not in attributes and _saves_for_backward(node.value):
+        elif id(node) in unread or (
+            isinstance(node, ast.Expr) and "saved_tensors" not in attributes and _saves_for_backward(node.value)
+        ):
             found.append(Edit.remove(node))
         elif isinstance(node, ast.NamedExpr) and node.target.id not in used:
             found.append(Edit.of(node, node.value))
@@ -114,6 +116,34 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
             found.append(Edit.of(node, ast.ExceptHandler(type=node.type, name=None, body=node.body)))
         found += _annotation_edits(node)
     return found
+
+
+def _unread_assignments(
+    tree: ast.Module,
+    used_by: UsedNames,
+    attributes: set[str],
+    stays: Callable[[ast.Assign | ast.AugAssign], bool],
+) -> frozenset[int]:
+    """Return the assignments that are never read, but those that stay and those that a ``+=`` which stays goes on."""
+    nodes = [node for node in walk(tree) if isinstance(node, (ast.Assign, ast.AugAssign))]
+    targets = {id(node): node.targets if isinstance(node, ast.Assign) else [node.target] for node in nodes}
+    unread = [node for node in nodes if all(never_read(item, used_by(node), attributes) for item in targets[id(node)])]
+    staying = {id(node) for node in unread if stays(node)}
+    going_on = {
+        (id(used_by(node)), node.target.id)
+        for node in unread
+        if id(node) in staying and isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    }
+    return frozenset(
+        id(node)
+        for node in unread
+        if id(node) not in staying
+        and not any((id(used_by(node)), name) in going_on for item in targets[id(node)] for name in _names(item))
+    )
+
+
+def _names(target: ast.expr) -> set[str]:
+    return {item.id for item in walk(target) if isinstance(item, ast.Name)}
 
 
 def _caught(tree: ast.Module) -> Iterator[ast.AST]:

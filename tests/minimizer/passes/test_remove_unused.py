@@ -33,6 +33,7 @@ from pass_runner import after
             "class Step(NamedTuple):\n    c: int\nkeep(Step(3).c)",
         ),
         ("a = torch.ones(2)\nb = keep()\nc = a", ["keep"], "keep()"),
+        ("a = 0\nfor b in c():\n    a += keep(b)", ["keep(b)", "c()"], "for b in c():\n    keep(b)"),
     ],
 )
 def test_unused_definitions_and_names_are_removed(program: str, words: list[str], left: str) -> None:

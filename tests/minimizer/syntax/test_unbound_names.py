@@ -24,6 +24,9 @@ from torchbisect.minimizer.syntax.unbound_names import unbound_names
         ("match x:\n    case [a, *b, {'k': c, **d}]:\n        a, b, c, d", {"x"}),
         ("from m import *\nx", set()),
         ("x += 1", {"x"}),
+        ("for i in range(3):\n    x += i", {"x"}),
+        ("def f(run):\n    while run:\n        x += run()\n    return x", {"x"}),
+        ("for i in range(3):\n    if i:\n        x += i\n    else:\n        x = 0", set()),
         ("import a.b as c, d.e\na, c, d", {"a"}),
     ],
 )

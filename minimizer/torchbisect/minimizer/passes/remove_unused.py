@@ -12,7 +12,7 @@ Before and after::
 Names of a function's own scope are looked up in the function, others in the whole script. The removal goes on to a
 fixpoint, so a helper of an unused helper is removed with it. All of it goes in one question. If that changes the
 mismatch, the next question leaves assignments whose value may have a side effect, and then the rest is halved. Of an
-assignment that only reads what it assigns itself, the calls stay.
+assignment, also by ``+=``, that only reads what it assigns itself, the calls stay.
 
 Names used anywhere under the same spelling stay. So do methods that others call by protocol, such as ``forward``, and
 functions that a decorator of the script may have put into a registry.
@@ -43,14 +43,16 @@ def run(search: ReductionSearch) -> None:
 
 
 def _unread_assignments(tree: ast.Module) -> list[Edit]:
-    """Return edits from ``unread = f(x)`` to ``f(x)``: the call may be needed, its name is not."""
+    """Return edits from ``y = f(x)`` or ``y += f(x)`` to ``f(x)``, where ``y`` is not read: the call may be needed."""
     used_by = UsedNames(tree)
-    return [
-        Edit.of(node, ast.Expr(node.value))
-        for node in walk(tree)
-        if isinstance(node, ast.Assign) and all(never_read(item, used_by(node), {""}) for item in node.targets)
-        if all(isinstance(item, (ast.Name, ast.Tuple)) for item in node.targets)
-    ]
+    found = []
+    for node in walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = all(isinstance(item, (ast.Name, ast.Tuple)) for item in targets)
+            if names and all(never_read(item, used_by(node), {""}) for item in targets):
+                found.append(Edit.of(node, ast.Expr(node.value)))
+    return found
 
 
 def _calls_alone(tree: ast.Module) -> Iterator[Edit]:

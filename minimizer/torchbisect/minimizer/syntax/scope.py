@@ -24,8 +24,11 @@ def calls_python(function: ast.expr) -> bool:
     return isinstance(function, ast.Name) and function.id in _BUILTINS
 
 
-def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that these nodes bind in their own scope; scopes of inner functions and classes are left out."""
+def bound_names(nodes: Iterable[ast.AST], *, augmented: bool = True) -> set[str]:
+    """Return the names that these nodes bind in their own scope; scopes of inner functions and classes are left out.
+
+    Without ``augmented`` those are left out that only ``+=`` and the like bind, which need a value before.
+    """
     found: set[str] = set()
     stack = list(nodes)
     while stack:
@@ -35,6 +38,9 @@ def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
             stack.extend(node.decorator_list)
             continue
         if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.AugAssign) and not augmented:
+            stack.append(node.value)
             continue
         if isinstance(node, Comprehension):
             # A walrus in a comprehension binds outside it; its own targets stay inside.

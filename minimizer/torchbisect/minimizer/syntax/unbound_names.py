@@ -19,8 +19,8 @@ def unbound_names(tree: ast.Module) -> frozenset[str]:
     """Return the names that are read where nothing can have bound them yet.
 
     The walk follows the order of evaluation. The body of a function runs later, so it may read any name that its
-    surroundings bind anywhere. A name that the body of a loop binds may be read anywhere in that body. ``import *``
-    binds everything.
+    surroundings bind anywhere. A name that the body of a loop binds, not only by ``+=``, may be read anywhere in that
+    body. ``import *`` binds everything.
 
     pyflakes was measured in its place: it takes twice as long, as it parses the text of each candidate anew, and it
     also reports names that an earlier iteration of a loop binds.
@@ -101,14 +101,14 @@ class _ScopeWalk:
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.visit(node.iter)
         self.visit(node.target)
-        self.bound |= bound_names(node.body)
+        self.bound |= bound_names(node.body, augmented=False)
         self.block(node.body + node.orelse)
 
     visit_AsyncFor = visit_For
 
     def visit_While(self, node: ast.While) -> None:
         self.visit(node.test)
-        self.bound |= bound_names(node.body)
+        self.bound |= bound_names(node.body, augmented=False)
         self.block(node.body + node.orelse)
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
