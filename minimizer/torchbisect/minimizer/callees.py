@@ -20,12 +20,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from torchbisect.core.python_text import parse_python
 from torchbisect.core.trace import Call, Trace
 from torchbisect.minimizer.syntax.closures import extract_function, wrap_in_factory
 from torchbisect.minimizer.syntax.edits import copied
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
-from torchbisect.minimizer.syntax.scope import in_own_scope
-from torchbisect.minimizer.syntax.tree import expression, walk
+from torchbisect.minimizer.syntax.scope import calls_python, in_own_scope
+from torchbisect.minimizer.syntax.torch_names import TorchNames
+from torchbisect.minimizer.syntax.tree import Function, expression, walk
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ def _of_method(tree: ast.Module, call: Call) -> Iterator[Callee]:
     if call.owner_text is not None:
         yield Callee(_bound(expression(call.owner_text), name))
     method = _definition(tree, call) if call.root or call.owner_text is None else None
-    if method is None or method.decorator_list or not method.args.args:
+    if method is None or not method.args.args:
+        return
+    if not all(map(TorchNames.of(tree).mentions_compile, method.decorator_list)):
         return
     if any(item.text is None for item in call.attributes):
         return
@@ -109,12 +113,12 @@ def _as_functions(
         names = {attribute: fresh_name(attribute, taken) for attribute in dict.fromkeys(node.attr for node in uses)}
         function = _AttributesAsNames(method.args.args[0].arg, names).visit(copied(method))
         assert isinstance(function, ast.FunctionDef)
-        function.name = name
+        function.name, function.decorator_list = name, []
         function.args.args[:1] = [ast.arg(arg=names[attribute]) for attribute in read]
         yield Callee(ast.Name(id=name, ctx=ast.Load()), [function], [values[attribute] for attribute in read])
     if stored:
         function = copied(method)
-        function.name = name
+        function.name, function.decorator_list = name, []
         holder = expression("types.SimpleNamespace()")
         assert isinstance(holder, ast.Call)
         holder.keywords = [ast.keyword(arg=attribute, value=values[attribute]) for attribute in read]
@@ -152,3 +156,53 @@ def _of_closure(tree: ast.Module, call: Call, trace: Trace) -> Iterator[Callee]:
 def first_line(node: ast.FunctionDef) -> int:
     """Return the line of a definition's first decorator, or of the definition: the one that a trace names."""
     return min([node.lineno, *(item.lineno for item in node.decorator_list)])
+
+
+def compilable(
+    tree: ast.Module, call: Call, callee: Callee, args: list[ast.expr], keywords: list[ast.keyword]
+) -> Callee:
+    """Return what is compiled for a call: the callee, or a function around it that has a tensor operation beside it."""
+    if _may_operate_on_tensors(tree, call):
+        return callee
+    wrapper = _with_tensor_operation(callee.called, [*callee.first, *args], keywords, all_names(tree))
+    first = [expression("torch.ones(1)"), *callee.first]
+    return Callee(ast.Name(id=wrapper.name, ctx=ast.Load()), [*callee.definitions, wrapper], first)
+
+
+def _may_operate_on_tensors(tree: ast.Module, call: Call) -> bool:
+    """Tell whether a function may operate on a tensor: by arithmetic, or by a call of what is not Python's own."""
+    others = {
+        alias.asname or alias.name.split(".")[0]
+        for node in walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if not (getattr(node, "module", None) or alias.name).startswith("torch")
+    }
+    name = call.function.rsplit(".", 1)[-1]
+    functions = [node for node in walk(tree) if isinstance(node, Function) and node.name == name]
+    for node in (item for function in functions for item in walk(function)):
+        if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.AugAssign)):
+            return True
+        if isinstance(node, ast.Call):
+            root: ast.expr = node.func
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            foreign = isinstance(root, ast.Name) and root.id in others
+            if not foreign and not calls_python(node.func):
+                return True
+    return not functions
+
+
+def _with_tensor_operation(
+    called: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], taken: set[str]
+) -> ast.FunctionDef:
+    """Return a function of a tensor and the arguments that makes the call and adds 1 to the tensor."""
+    names = [f"arg{number}" for number in range(len(args))]
+    given = [str(keyword.arg) for keyword in keywords]
+    tensor = fresh_name("x", taken)
+    heading = ", ".join([tensor, *names, *given])
+    passed = ", ".join([*names, *(f"{name}={name}" for name in given)])
+    lines = f"def {fresh_name('beside', taken)}({heading}):\n    return {ast.unparse(called)}({passed}), {tensor} + 1"
+    function = parse_python(lines).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    return function

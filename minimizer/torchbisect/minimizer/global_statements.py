@@ -54,12 +54,20 @@ def _names_read(statement: ast.stmt) -> set[str]:
 
 
 def _without_compile(node: ast.stmt, torch_names: TorchNames) -> ast.stmt:
-    """Return a definition without the decorators that compile it."""
-    if isinstance(node, Function) and any(map(torch_names.mentions_compile, node.decorator_list)):
-        new = copied(node)
-        new.decorator_list = [item for item in node.decorator_list if not torch_names.mentions_compile(item)]
-        return new
-    return node
+    """Return a definition without the decorators that compile it or, of a class, its methods."""
+    decorators = [item for function in _functions(node) for item in function.decorator_list]
+    if not any(map(torch_names.mentions_compile, decorators)):
+        return node
+    new = copied(node)
+    for function in _functions(new):
+        function.decorator_list = [item for item in function.decorator_list if not torch_names.mentions_compile(item)]
+    return new
+
+
+def _functions(node: ast.stmt) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return a function alone, or the methods of a class."""
+    inside = node.body if isinstance(node, ast.ClassDef) else [node]
+    return [item for item in inside if isinstance(item, Function)]
 
 
 def _runs_script_function(tree: ast.Module, statement: ast.stmt, torch_names: TorchNames) -> bool:

@@ -467,3 +467,32 @@ for size in (2, 3):
     calls = recorded("step", 3, (None, None), ("torch.ones(2)", "torch.ones(3)"))
     text = after("isolate_call", program, "dynamic=True", trace=Trace(calls, ()), place="call 1 ending")
     assert text.endswith("torch.compile(step, dynamic=True)(torch.ones(3))")
+
+
+def test_a_call_that_needs_several_before_it_is_isolated_with_them() -> None:
+    program = """
+import torch
+def step(x):
+    return x * 2
+for n in (3, 4, 2):
+    torch.compile(step)(torch.ones(n))
+print([torch.zeros(3, 4), torch.ones(5, 6), torch.full((7, 8), 9.0)], [torch.zeros(3, 4), torch.ones(5, 6)])
+"""
+    calls = recorded("step", 3, (None,) * 4, ("torch.ones(3)", "torch.ones(4)", "torch.ones(4)", "torch.ones(2)"))
+    words = ("ones(3))", "ones(4))", "ones(2))", "compile")
+    text = after("isolate_call", program, *words, trace=Trace(calls, ()), place="call 3 ending")
+    made = "compiled = torch.compile(step)\ncompiled(torch.ones(3))\ncompiled(torch.ones(4))\ncompiled(torch.ones(2))"
+    assert text.endswith(made)
+
+
+def test_a_compiled_method_is_compiled_once() -> None:
+    program = METHOD.replace("    def advance", "    @torch.compile(backend='eager')\n    def advance").replace(
+        "fast = torch.compile(history.advance)\nfast(1)", "history.advance(1)"
+    )
+    trace = method_call("advance", 6, Argument("by", "1", True), ROWS, made="History(None)")
+    text = after("isolate_call", program, "copy_", "compile", "History(None)", trace=trace)
+    assert text.endswith("torch.compile(History(None).advance)(1)")
+    assert "@" not in text
+    text = after("isolate_call", program, "copy_", "arange", "compile", trace=trace)
+    assert text.endswith("torch.compile(advance)(torch.arange(4.0), 1)")
+    assert "@" not in text

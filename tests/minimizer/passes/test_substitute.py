@@ -31,6 +31,13 @@ from pass_runner import after
         ("a = []\nb = f()\na.append(b)\nkeep(a, a)", ["keep", "f"], "a = [f()]\nkeep(a, a)"),
         ("a = {'id'}\ndef f(x):\n    keep(x, a)\nf(1)", ["keep"], "def f(x):\n    keep(x, {'id'})\n"),
         ("a = deque([0], maxlen=2)\na.append(b)\nkeep(a, a)", ["keep"], "a = deque([0, b], maxlen=2)\nkeep(a, a)"),
+        ("a = [1]\na += [b]\na.extend((2, 3))\nkeep(a, a)", ["keep"], "a = [1, b, 2, 3]\nkeep(a, a)"),
+        (
+            "class A:\n    def __init__(self):\n        self.a = []\n        self.a.append(b)\n"
+            "        keep(self.a, self.a)\nA()",
+            ["keep", "A()"],
+            "        self.a = [b]\n",
+        ),
         (
             "def f(y):\n    found = []\n    try:\n        g(y)\n    except E as e:\n        found.append(e.args)\n"
             "    return found[0]\nkeep(f(1), f(2))",

@@ -23,49 +23,56 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from torchbisect.core.python_text import parse_python
 from torchbisect.core.trace import Call, Trace
-from torchbisect.minimizer.callees import Callee, callees
+from torchbisect.minimizer.callees import Callee, callees, compilable
 from torchbisect.minimizer.global_statements import global_statements
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied, tidy
 from torchbisect.minimizer.syntax.names import all_names, fresh_name
 from torchbisect.minimizer.syntax.registries import registered
-from torchbisect.minimizer.syntax.scope import calls_python
 from torchbisect.minimizer.syntax.torch_names import TorchNames
-from torchbisect.minimizer.syntax.tree import Function, expression, walk
+from torchbisect.minimizer.syntax.tree import expression, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
 from torchbisect.minimizer.unused import recorded_attributes, without_unused
 
 MOST_QUESTIONS = 16
 """The most questions that one run of this pass asks."""
+MOST_IN_VAIN = 12
+"""The most of them before one is answered yes."""
 MOST_OTHERS = 3
 """The most calls that are tried at one depth after the first one of each function, with other arguments."""
+MOST_EARLIER = 8
+"""The most calls that are made before one that needs several."""
 
 
 def run(search: ReductionSearch, backend: str | None = None) -> None:
     """Go down from the compiled root while a call inside shows the mismatch; if no root does, try every call."""
     if search.trace is None:
         return
-    tree, trace, last = search.tree, search.trace, len(search.interestingness.requested) + MOST_QUESTIONS
+    tree, trace, before = search.tree, search.trace, len(search.interestingness.requested)
     options = _compile_options(tree, backend)
 
     place, calls = search.interestingness.place, calls_to_try(trace)
     # What a call raises needs no backward pass, and what shows the mismatch without one needs none further inside.
     backward = not place.endswith(" ending")
 
+    def may_ask() -> bool:
+        asked = len(search.interestingness.requested) - before
+        return asked < (MOST_IN_VAIN if search.tree is tree else MOST_QUESTIONS)
+
     def shows(call: Call) -> bool:
         for candidate in scripts_with_call(tree, call, trace, options):
             needed = backward or not _has_backward(candidate)
-            if needed and len(search.interestingness.requested) < last and search.attempt(candidate):
+            if needed and may_ask() and search.attempt(candidate):
                 return True
         return False
 
     named = _root_at(trace, place)
     inner = next((call for call in [*named, *_with_values(named)] if shows(call)), None)
-    if inner is None and _isolate_second_call(search, named, trace, options, last):
+    if inner is None and _isolate_later_call(search, named, trace, options, may_ask):
         return
     if inner is None and all(item.arg != "dynamic" for item in options):
         # Dynamo makes sizes and numbers dynamic that differ from those of an earlier call.
@@ -99,7 +106,7 @@ def _root_at(trace: Trace, place: str) -> list[Call]:
     return outermost[int(number[1]) :][:1] if number else []
 
 
-def _with_other_arguments(calls: Iterable[Call], tried: list[Call]) -> list[Call]:
+def _with_other_arguments(calls: Iterable[Call], tried: list[Call], most: int = MOST_OTHERS) -> list[Call]:
     """Return the first calls that have other arguments, or another object, than those that were tried."""
     known = [_inputs(call) for call in tried]
     found: list[Call] = []
@@ -107,7 +114,7 @@ def _with_other_arguments(calls: Iterable[Call], tried: list[Call]) -> list[Call
         if _inputs(call) not in known:
             known.append(_inputs(call))
             found.append(call)
-    return found[:MOST_OTHERS]
+    return found[:most]
 
 
 def _with_values(calls: list[Call]) -> list[Call]:
@@ -207,7 +214,7 @@ def _scripts_with_callee(
 ) -> Iterator[ast.Module]:
     """Return the scripts that make the call in one way, after the definitions that it needs."""
     if call.compiled:
-        callee = _compilable(tree, call, callee, args, keywords)
+        callee = compilable(tree, call, callee, args, keywords)
     shared, args, keywords = _assigned_first([*callee.first, *args], keywords)
     value = _compile(callee.called, options) if call.compiled else callee.called
     invocation = ast.Call(func=value, args=args, keywords=keywords)
@@ -225,18 +232,22 @@ def _scripts_with_callee(
             yield with_imports(without_unused(tidy(copied(whole)), kept=kept))
 
 
-def _isolate_second_call(
-    search: ReductionSearch, named: list[Call], trace: Trace, options: list[ast.keyword], last: int
+def _isolate_later_call(
+    search: ReductionSearch,
+    named: list[Call],
+    trace: Trace,
+    options: list[ast.keyword],
+    may_ask: Callable[[], bool],
 ) -> bool:
-    """Make a call after an earlier one of the same function, then calls inside it, while they show the mismatch.
+    """Make a call after earlier ones of the same function, then calls inside it, while they show the mismatch.
 
     What the first call compiled may be wrong for the second: it takes a guard that is missing, or state that is stale.
     """
     tree, calls, won = search.tree, [*named, *_with_values(named)], False
     while calls:
         for call in calls:
-            scripts = _scripts_with_earlier_call(tree, call, trace, options)
-            if any(len(search.interestingness.requested) < last and search.attempt(script) for script in scripts):
+            scripts = _scripts_with_earlier_calls(tree, call, trace, options)
+            if any(may_ask() and search.attempt(script) for script in scripts):
                 calls, won = [inside for inside in _calls_inside(trace, call) if inside.compiled], True
                 break
         else:
@@ -244,25 +255,32 @@ def _isolate_second_call(
     return won
 
 
-def _scripts_with_earlier_call(
+def _scripts_with_earlier_calls(
     tree: ast.Module, call: Call, trace: Trace, options: list[ast.keyword]
 ) -> Iterator[ast.Module]:
-    """Return scripts that make a call after an earlier one: the first, which compiled it, or the one just before."""
+    """Return scripts that make a call after an earlier one: the first, which compiled it, or the one just before.
+
+    Then one after several: what differs in them is dynamic in what the last of them compiled.
+    """
     same = [one for one in trace.calls if one.compiled and (one.function, one.line) == (call.function, call.line)]
     earlier = [one for one in same if one.number < call.number]
     others = dict.fromkeys((*earlier[:1], *earlier[-1:]))
     for before in sorted(others, key=lambda one: _inputs(one) == _inputs(call)):
-        yield from _scripts_with_two_calls(tree, before, call, trace, options)
+        yield from _scripts_with_calls(tree, [before, call], trace, options)
+    several = _with_other_arguments(earlier, [call], most=MOST_EARLIER)
+    if len(several) > 1:
+        yield from _scripts_with_calls(tree, [*several, call], trace, options)
 
 
-def _scripts_with_two_calls(
-    tree: ast.Module, before: Call, call: Call, trace: Trace, options: list[ast.keyword]
+def _scripts_with_calls(
+    tree: ast.Module, calls: list[Call], trace: Trace, options: list[ast.keyword]
 ) -> Iterator[ast.Module]:
-    if any(argument.text is None for argument in (*before.arguments, *call.arguments)):
+    """Return scripts that make calls of one function in turn, compiled once."""
+    if any(argument.text is None for call in calls for argument in call.arguments):
         return
-    for callee in callees(tree, call, trace):
-        arguments = [_arguments(one, set(), options) for one in (before, call)]
-        callee = _compilable(tree, call, callee, *arguments[1])
+    for callee in callees(tree, calls[-1], trace):
+        arguments = [_arguments(one, set(), options) for one in calls]
+        callee = compilable(tree, calls[-1], callee, *arguments[-1])
         name = fresh_name("compiled", all_names(tree))
         made = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=_compile(callee.called, options))
         statements: list[ast.stmt] = [*global_statements(tree), *callee.definitions, made]
@@ -273,56 +291,6 @@ def _scripts_with_two_calls(
             )
             statements += [*shared, ast.Expr(invocation)]
         yield with_imports(without_unused(tidy(copied(ast.Module(body=statements, type_ignores=[])))))
-
-
-def _compilable(
-    tree: ast.Module, call: Call, callee: Callee, args: list[ast.expr], keywords: list[ast.keyword]
-) -> Callee:
-    """Return what is compiled for a call: the callee, or a function around it that has a tensor operation beside it."""
-    if _may_operate_on_tensors(tree, call):
-        return callee
-    wrapper = _with_tensor_operation(callee.called, [*callee.first, *args], keywords, all_names(tree))
-    first = [expression("torch.ones(1)"), *callee.first]
-    return Callee(ast.Name(id=wrapper.name, ctx=ast.Load()), [*callee.definitions, wrapper], first)
-
-
-def _may_operate_on_tensors(tree: ast.Module, call: Call) -> bool:
-    """Tell whether a function may operate on a tensor: by arithmetic, or by a call of what is not Python's own."""
-    others = {
-        alias.asname or alias.name.split(".")[0]
-        for node in walk(tree)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for alias in node.names
-        if not (getattr(node, "module", None) or alias.name).startswith("torch")
-    }
-    name = call.function.rsplit(".", 1)[-1]
-    functions = [node for node in walk(tree) if isinstance(node, Function) and node.name == name]
-    for node in (item for function in functions for item in walk(function)):
-        if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.AugAssign)):
-            return True
-        if isinstance(node, ast.Call):
-            root: ast.expr = node.func
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            foreign = isinstance(root, ast.Name) and root.id in others
-            if not foreign and not calls_python(node.func):
-                return True
-    return not functions
-
-
-def _with_tensor_operation(
-    called: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], taken: set[str]
-) -> ast.FunctionDef:
-    """Return a function of a tensor and the arguments that makes the call and adds 1 to the tensor."""
-    names = [f"arg{number}" for number in range(len(args))]
-    given = [str(keyword.arg) for keyword in keywords]
-    tensor = fresh_name("x", taken)
-    heading = ", ".join([tensor, *names, *given])
-    passed = ", ".join([*names, *(f"{name}={name}" for name in given)])
-    lines = f"def {fresh_name('beside', taken)}({heading}):\n    return {ast.unparse(called)}({passed}), {tensor} + 1"
-    function = parse_python(lines).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    return function
 
 
 def _uses_gradients(tree: ast.Module) -> bool:

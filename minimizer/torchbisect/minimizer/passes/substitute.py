@@ -163,12 +163,25 @@ def _appended_items(tree: ast.Module) -> Iterator[Edit]:
                 continue
             name = ast.unparse(first.targets[0])
             second = next((item for item in block[number + 1 :] if _mentions(item, name)), None)
-            call = second.value if isinstance(second, ast.Expr) else None
-            appends = isinstance(call, ast.Call) and ast.unparse(call.func) in (f"{name}.append", f"{name}.add")
-            if second is not None and isinstance(call, ast.Call) and appends and len(call.args) == 1:
-                longer = type(items)(elts=[*items.elts, call.args[0]], ctx=ast.Load())
+            added = None if second is None else _added_items(second, name)
+            if second is not None and added is not None:
+                longer = type(items)(elts=[*items.elts, *added], ctx=ast.Load())
                 moved = ast.Assign(targets=first.targets, value=first.value)
                 yield Edit(((first, None), (second, moved), (items, longer)))
+
+
+def _added_items(statement: ast.AST, name: str) -> list[ast.expr] | None:
+    """Return what a statement adds to a list, as by ``append``, or by ``extend`` and ``+=`` of a literal."""
+    if isinstance(statement, ast.AugAssign):
+        goes_on = isinstance(statement.op, ast.Add) and ast.unparse(statement.target) == name
+        return statement.value.elts if goes_on and isinstance(statement.value, (ast.List, ast.Tuple)) else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
+        return None
+    method, given = ast.unparse(call.func), call.args[0]
+    if method == f"{name}.extend" and isinstance(given, (ast.List, ast.Tuple)):
+        return given.elts
+    return [given] if method in (f"{name}.append", f"{name}.add") else None
 
 
 def _only_items(tree: ast.Module) -> Iterator[Edit]:
@@ -200,7 +213,7 @@ def _initial_items(value: ast.expr) -> ast.List | None:
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == name for part in walk(node))
+    return any(isinstance(part, (ast.Name, ast.Attribute)) and ast.unparse(part) == name for part in walk(node))
 
 
 def _own_statements(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
