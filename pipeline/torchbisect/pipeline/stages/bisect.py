@@ -98,7 +98,8 @@ class Bisection:
     def prepare(self, question: Question) -> None:
         """Start the processes of the builds that will be asked first, where they are installed.
 
-        Nothing is started beside measured runs, which it would slow.
+        The failing build needs none: the journal has its runs. Nothing is started beside measured runs, which it would
+        slow.
 
         Args:
             question: one like those that will be asked.
@@ -109,7 +110,7 @@ class Bisection:
             scope = first_scope(self._session.options, self._session.sources, self._failing)
             search = BoundarySearch(scope.listing.builds, self._search_options(scope))
             for build in dict.fromkeys([*(one.item for one in search.next(self._jobs)), *search.likely()]):
-                if self._session.sources.maker(build).has(build):
+                if build.name != self._failing.name and self._session.sources.maker(build).has(build):
                     self.build_oracle.prepare(build, question)
 
     def search(self, question: Question, on_end: Callable[[Build], None] | None = None) -> Level:
