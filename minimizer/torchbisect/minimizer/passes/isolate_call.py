@@ -10,13 +10,13 @@ Before and after::
 A training script reaches its bug through data loading, configuration, a model of many layers and a loop. The trace
 records every call on that way, with an expression that rebuilds each argument. So one question often removes nine
 tenths of the script. The pass goes down from the compiled root, one call at a time, from the first that shows the
-mismatch alone, or else from one of the last. Where no root does, it tries the root that shows it after an earlier call
-of the same function, then one call of every function, the innermost first, and a few more with other arguments.
+mismatch alone, or else from one of the last. Where no root does, it tries the root that shows it after earlier calls of
+the same function, then one call of every function, the innermost first, and a few more with other arguments.
 
 A call alone was not enough in several kinds of scripts, so more is kept or added. Statements that set global state of
-torch (compiler flags, default dtype) are kept. ``callees`` has the ways to call what is a method or a closure. A
-function without tensor operations is compiled beside one, because Dynamo skips
-a frame without any. The script stays as it is when the bug needs what surrounds every call.
+torch (compiler flags, default dtype) are kept. ``callees`` has the ways to call what is a method or a closure, and
+compiles a function without tensor operations beside one, because Dynamo skips a frame without any. The script stays as
+it is when the bug needs what surrounds every call.
 """
 
 from __future__ import annotations
