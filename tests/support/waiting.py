@@ -8,13 +8,15 @@ from collections.abc import Callable
 
 import psutil
 
+_SECONDS = 240.0
 
-def eventually(condition: Callable[[], bool], seconds: float = 240) -> bool:
-    """Return true as soon as a condition holds, and its last answer after so many seconds.
 
-    A test that passes does not wait for them; a disk that is busy with gigabytes of torch can take a minute for a file.
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Return true as soon as a condition holds, and its last answer after four minutes.
+
+    A test that passes does not wait so long; a disk that is busy with gigabytes of torch can take a minute for a file.
     """
-    until = time.monotonic() + seconds
+    until = time.monotonic() + _SECONDS
     while not condition() and time.monotonic() < until:
         time.sleep(0.05)
     return condition()

@@ -21,6 +21,14 @@ def parse_python(text: str, name: str = "<unknown>") -> ast.Module:
         return ast.parse(text, name)
 
 
+def parse_or_none(text: str) -> ast.Module | None:
+    """Return the tree of a text; ``None`` for one that is not Python, or is nested too deeply to parse."""
+    try:
+        return parse_python(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def parse_expression(text: str) -> ast.expr:
     """Return the tree of an expression's text. Raises as ``parse_python`` does."""
     with _ONE_AT_A_TIME:

@@ -6,7 +6,7 @@ import ast
 import builtins
 
 from torchbisect.minimizer.syntax.edits import copied
-from torchbisect.minimizer.syntax.scope import bound_names
+from torchbisect.minimizer.syntax.scope import bound_names, variables_in
 from torchbisect.minimizer.syntax.torch_names import TorchNames
 from torchbisect.minimizer.syntax.tree import Function, walk
 
@@ -50,7 +50,7 @@ def _with_bound_names(statements: list[ast.stmt]) -> list[ast.stmt]:
 def _names_read(statement: ast.stmt) -> set[str]:
     own = {node.id for node in walk(statement) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     own |= {node.arg for node in walk(statement) if isinstance(node, ast.arg)}
-    return {node.id for node in walk(statement) if isinstance(node, ast.Name)} - own
+    return variables_in(statement) - own
 
 
 def _without_compile(node: ast.stmt, torch_names: TorchNames) -> ast.stmt:

@@ -9,7 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from torchbisect.minimizer.defects import class_members
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none
-from torchbisect.minimizer.syntax.scope import imported_names, in_own_scope, object_attributes
+from torchbisect.minimizer.syntax.scope import (
+    assigned_targets,
+    imported_names,
+    in_own_scope,
+    object_attributes,
+    variables_in,
+)
 from torchbisect.minimizer.syntax.tree import Function, walk
 
 _CALLED_BY_OTHERS = frozenset({"forward", "backward", "setup_context", "jvp", "vmap", "training_step"})
@@ -93,7 +99,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
     def stays(node: ast.Assign | ast.AugAssign) -> bool:
         return id(node) in kept_for_others or (harmless and may_have_side_effects(node.value, imported, methods))
 
-    unread = _unread_assignments(tree, used_by, attributes, stays)
+    unread = _removable_assignments(tree, used_by, attributes, stays)
     annotated = any(isinstance(node, ast.AnnAssign) for node in walk(tree))
     found: list[Edit] = []
     for node in walk(tree):
@@ -118,7 +124,7 @@ def unused_edits(tree: ast.Module, *, harmless: bool = False, kept: Collection[s
     return found
 
 
-def _unread_assignments(
+def _removable_assignments(
     tree: ast.Module,
     used_by: UsedNames,
     attributes: set[str],
@@ -126,8 +132,9 @@ def _unread_assignments(
 ) -> frozenset[int]:
     """Return the assignments that are never read, but those that stay and those that a ``+=`` which stays goes on."""
     nodes = [node for node in walk(tree) if isinstance(node, (ast.Assign, ast.AugAssign))]
-    targets = {id(node): node.targets if isinstance(node, ast.Assign) else [node.target] for node in nodes}
-    unread = [node for node in nodes if all(never_read(item, used_by(node), attributes) for item in targets[id(node)])]
+    unread = [
+        node for node in nodes if all(never_read(item, used_by(node), attributes) for item in assigned_targets(node))
+    ]
     staying = {id(node) for node in unread if stays(node)}
     going_on = {
         (id(used_by(node)), node.target.id)
@@ -138,12 +145,10 @@ def _unread_assignments(
         id(node)
         for node in unread
         if id(node) not in staying
-        and not any((id(used_by(node)), name) in going_on for item in targets[id(node)] for name in _names(item))
+        and not any(
+            (id(used_by(node)), name) in going_on for item in assigned_targets(node) for name in variables_in(item)
+        )
     )
-
-
-def _names(target: ast.expr) -> set[str]:
-    return {item.id for item in walk(target) if isinstance(item, ast.Name)}
 
 
 def _caught(tree: ast.Module) -> Iterator[ast.AST]:
@@ -215,7 +220,7 @@ def _aliases(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.arg):
             found.add(node.arg)
         elif isinstance(node, (ast.For, ast.AsyncFor)):
-            found |= {part.id for part in walk(node.target) if isinstance(part, ast.Name)}
+            found |= variables_in(node.target)
     return found
 
 
@@ -275,9 +280,7 @@ def _registered_by_decorator(tree: ast.Module) -> set[str]:
     read = {node.id for node in names if id(node) not in inside and isinstance(node.ctx, ast.Load)} & bound
     found = set()
     for name, root, _ in decorated:
-        registries = (
-            {node.id for node in walk(functions[root]) if isinstance(node, ast.Name)} if root in functions else {root}
-        )
+        registries = variables_in(functions[root]) if root in functions else {root}
         if registries & read:
             found.add(name)
     return found
@@ -300,8 +303,7 @@ def _unused_members(owner: ast.ClassDef, used: set[str], calls: list[ast.Call]) 
             if not special and item.name not in used and item.name not in _CALLED_BY_OTHERS:
                 found.append(Edit.remove(item))
         elif isinstance(item, (ast.AnnAssign, ast.Assign)):
-            targets = item.targets if isinstance(item, ast.Assign) else [item.target]
-            if all(isinstance(target, ast.Name) and target.id not in used for target in targets):
+            if all(isinstance(target, ast.Name) and target.id not in used for target in assigned_targets(item)):
                 given = [part for call in calls for part in call.args[place : place + 1]]
                 found.append(Edit.remove(item, *(given if isinstance(item, ast.AnnAssign) else [])))
             place += isinstance(item, ast.AnnAssign)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from torchbisect.containers.store.disk import format_bytes
-from torchbisect.core.python_text import parse_python
+from torchbisect.core.python_text import parse_or_none
 
 #: The most bytes of data; they are copied for each run, as the files of the script are.
 MOST_BYTES = 64 << 20
@@ -22,11 +22,8 @@ def reads_input(texts: Iterable[str], arguments: Sequence[str] = ()) -> bool:
 def _reads_input(text: str) -> bool:
     if not any(word in text for word in ("stdin", "fileinput", "input", "open(0", "fd/0", "read(0")):
         return False
-    try:
-        nodes = list(ast.walk(parse_python(text)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(_names_input(node) for node in nodes)
+    tree = parse_or_none(text)
+    return tree is not None and any(_names_input(node) for node in ast.walk(tree))
 
 
 def _names_input(node: ast.AST) -> bool:

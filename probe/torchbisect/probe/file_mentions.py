@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from torchbisect.core.python_text import parse_python
+from torchbisect.core.python_text import parse_or_none
 
 # Words of scripts that look at files. One too many costs a copy; one too few costs the script its data.
 _LOOKS = re.compile(
@@ -33,7 +33,7 @@ def named_parts(texts: Sequence[str], arguments: Sequence[str]) -> frozenset[str
     for text in texts:
         if "load_dotenv" in text or "dotenv_values" in text:
             found.add(".env")
-        tree = _parsed(text)
+        tree = parse_or_none(text)
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 4096:
                 found.update(re.split(r"[\s/\\=,:]+", node.value))
@@ -55,7 +55,7 @@ def levels_above(texts: Sequence[str]) -> int:
 
 def _without_comments(text: str) -> str:
     """Return a text without comments and docstrings; unchanged if it is not Python."""
-    tree = _parsed(text)
+    tree = parse_or_none(text)
     if tree is None:
         return text
     for node in ast.walk(tree):
@@ -74,10 +74,3 @@ def _is_text(statement: ast.stmt) -> bool:
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
     )
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return parse_python(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

@@ -14,7 +14,7 @@ from types import TracebackType
 from torchbisect.containers.environment import Environment, Process
 from torchbisect.containers.process.processes import LineTooLong
 from torchbisect.core.decode import DecodeError, decode, read_json
-from torchbisect.core.python_text import parse_python
+from torchbisect.core.python_text import parse_or_none
 from torchbisect.core.repro import Repro
 from torchbisect.probe.inside import open_inside
 
@@ -114,9 +114,8 @@ def _text(root: Path, path: Path, changed: int, size: int) -> str:
 @lru_cache(maxsize=1024)
 def _imports(source: str) -> tuple[tuple[int, str], ...]:
     """Return the imports of a text, as the number of leading dots and the dotted name."""
-    try:
-        tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(source)
+    if tree is None:
         return ()
     names: list[tuple[int, str]] = []
     for node in ast.walk(tree):

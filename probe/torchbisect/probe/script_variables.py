@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from torchbisect.core.python_text import parse_python
+from torchbisect.core.python_text import parse_or_none
 
 _NAME = re.compile(r"(?:TORCH|PYTORCH|INDUCTOR|TRITON|AOT)[A-Z0-9_]{0,60}")
 # Variables of torch's libraries. Others of them load a library or a tool.
@@ -53,9 +53,8 @@ def variables_of(source: str) -> Mapping[str, str]:
     """Return the allowed variables that a script's statements set before the first import of torch."""
     if "environ" not in source:
         return {}
-    try:
-        tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(source)
+    if tree is None:
         return {}
     found: dict[str, str] = {}
     for statement in tree.body:

@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from torchbisect.core.python_text import parse_python
+from torchbisect.core.python_text import parse_or_none
 from torchbisect.reports.model.report import Report
 from torchbisect.reports.render.labels import suggest
 
@@ -142,9 +142,8 @@ def called_operators(source: str) -> tuple[str, ...]:
     A call of a plain name is left out, because it is a function of the script itself. The result is empty for a text
     that is not Python.
     """
-    try:
-        tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(source)
+    if tree is None:
         return ()
     found = set()
     for node in ast.walk(tree):

@@ -26,7 +26,7 @@ from torchbisect.minimizer.bundle.module_parts import (
     imported_name,
 )
 from torchbisect.minimizer.syntax.edits import Edit, apply, copied
-from torchbisect.minimizer.syntax.scope import bound_names, in_own_scope, references
+from torchbisect.minimizer.syntax.scope import bound_names, in_own_scope, references, variables_in
 from torchbisect.minimizer.syntax.tree import Function, text_of, walk
 
 MAX_NODES = 60_000
@@ -89,8 +89,7 @@ class _Bundler:
         self, made: ParsedModule, tree: ast.AST
     ) -> Iterator[tuple[ast.Attribute, ast.Attribute, Entity]]:
         """Yield each attribute chain to a bundled module's name, its part that names the entity, and the entity."""
-        used = {item.id for item in walk(tree) if isinstance(item, ast.Name)}
-        used = {name for name in used if self._modules.resolve(made, name) and name in made.modules}
+        used = {name for name in variables_in(tree) if self._modules.resolve(made, name) and name in made.modules}
         roots = {id(item) for name in used for item in references(tree, name)}
         for item in walk(tree):
             chain: list[ast.Attribute] = []

@@ -20,7 +20,7 @@ from itertools import islice
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, apply_or_none, copied
 from torchbisect.minimizer.syntax.names import all_names, fresh_name, with_values
-from torchbisect.minimizer.syntax.scope import body_of, bound_names, imported_names, only_call
+from torchbisect.minimizer.syntax.scope import body_of, bound_names, imported_names, only_call, variables_in
 from torchbisect.minimizer.syntax.tree import count_nodes, parents, walk
 from torchbisect.minimizer.unused import without_unused
 
@@ -54,7 +54,7 @@ def _hoisted(tree: ast.Module, name: str | int) -> Iterator[ast.Module]:
     known = given | bound_names(tree.body) | imported_names(tree)
     operands = [(node, _written_out(node, values)) for node in _operands(function)]
     for node, whole in sorted(operands, key=lambda pair: -count_nodes(pair[1])):
-        names = {part.id for part in walk(whole) if isinstance(part, ast.Name)}
+        names = variables_in(whole)
         if given & names and names <= known and ast.dump(whole) not in tried:
             tried.add(ast.dump(whole))
             changed = _with_argument(tree, name, node, whole)

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit
-from torchbisect.minimizer.syntax.scope import bound_names, imported_names, only_call, parameters
-from torchbisect.minimizer.syntax.tree import Function, children, walk
+from torchbisect.minimizer.syntax.scope import bound_names, imported_names, only_call, parameters, variables_in
+from torchbisect.minimizer.syntax.tree import Function, children
 from torchbisect.minimizer.unused import attempt_and_clean
 
 _COMPUTATIONS = (ast.Call, ast.BinOp)
@@ -63,7 +63,7 @@ def _promotions_of(function: ast.FunctionDef, name: str, made: ast.Call, objects
     keyword = ast.keyword(arg="requires_grad", value=ast.Constant(value=True))
     leaf = ast.Call(func=made.func, args=made.args, keywords=[*made.keywords, keyword])
     for node in _operations(function):
-        names = {part.id for part in walk(node) if isinstance(part, ast.Name)}
+        names = variables_in(node)
         # Arguments alone make nothing that requires a gradient.
         if name in names and names & objects:
             yield Edit(((node, ast.Name(id=name, ctx=ast.Load())), (made, leaf)))

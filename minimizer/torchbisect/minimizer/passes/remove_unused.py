@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from torchbisect.minimizer.defects import class_members
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit
-from torchbisect.minimizer.syntax.scope import imported_names, in_own_scope
+from torchbisect.minimizer.syntax.scope import assigned_targets, imported_names, in_own_scope, variables_in
 from torchbisect.minimizer.syntax.tree import Comprehension, Function, children, walk
 from torchbisect.minimizer.unused import UsedNames, may_have_side_effects, never_read, unused_edits, without_unused
 
@@ -48,7 +48,7 @@ def _unread_assignments(tree: ast.Module) -> list[Edit]:
     found = []
     for node in walk(tree):
         if isinstance(node, (ast.Assign, ast.AugAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            targets = assigned_targets(node)
             names = all(isinstance(item, (ast.Name, ast.Tuple)) for item in targets)
             if names and all(never_read(item, used_by(node), {""}) for item in targets):
                 found.append(Edit.of(node, ast.Expr(node.value)))
@@ -69,9 +69,9 @@ def _calls_alone(tree: ast.Module) -> Iterator[Edit]:
             if any(isinstance(item.ctx, ast.Load) and id(item) not in own for item in reads):
                 continue
             for node in nodes:
-                calls = [call for call in _outermost_calls(node.value) if name not in _names(call)]
+                calls = [call for call in _outermost_calls(node.value) if name not in variables_in(call)]
                 calls = [call for call in calls if may_have_side_effects(call, imported, members)]
-                if calls and any(name in _names(part) for part in children(node.value)):
+                if calls and any(name in variables_in(part) for part in children(node.value)):
                     yield Edit.of(node, [ast.Expr(call) for call in calls])
 
 
@@ -81,7 +81,3 @@ def _outermost_calls(node: ast.AST) -> Iterator[ast.Call]:
     elif not isinstance(node, (ast.Lambda, *Comprehension)):
         for child in children(node):
             yield from _outermost_calls(child)
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {item.id for item in walk(node) if isinstance(item, ast.Name)}

@@ -30,7 +30,7 @@ from torchbisect.minimizer.syntax.edits import Edit, apply, apply_or_none
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import called_name, substituted
 from torchbisect.minimizer.syntax.registries import registered
-from torchbisect.minimizer.syntax.scope import bound_names, calls_python, parameters
+from torchbisect.minimizer.syntax.scope import bound_names, calls_python, parameters, variables_in
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, count_nodes, expression_or_none, parents, walk
 from torchbisect.minimizer.syntax.unbound_names import with_imports
@@ -93,7 +93,7 @@ def _replacements(tree: ast.Module, trace: Trace) -> list[_Replacement]:
 
 def _registrations(tree: ast.Module, value: ast.expr) -> Iterator[tuple[ast.AST, None]]:
     """Return the removals of the decorators that entered what a value names in a table, by which it was looked up."""
-    named = {node.id for node in walk(value) if isinstance(node, ast.Name)}
+    named = variables_in(value)
     yield from ((decorator, None) for node, decorator in registered(tree) if node.name in named)
 
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Collection
 
 from torchbisect.minimizer.syntax.edits import copied
-from torchbisect.minimizer.syntax.scope import bound_names, local_names, parameters
-from torchbisect.minimizer.syntax.tree import children, walk
+from torchbisect.minimizer.syntax.scope import bound_names, local_names, parameters, variables_in
+from torchbisect.minimizer.syntax.tree import children
 
 SHORT_NAMES = ("x", "y", "z", "w")
 """Names that people give to tensors in a short script, in the order of preference."""
@@ -38,7 +38,7 @@ def called_name(function: ast.expr) -> str | None:
 
 def variable_names(function: ast.FunctionDef) -> set[str]:
     """Return the parameters of a function, the names that it binds, and every name that is used inside it."""
-    return local_names(function) | {node.id for node in walk(function) if isinstance(node, ast.Name)}
+    return local_names(function) | variables_in(function)
 
 
 def fresh_name(name: str, taken: Collection[str]) -> str:

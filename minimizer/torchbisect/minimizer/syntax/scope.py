@@ -24,6 +24,16 @@ def calls_python(function: ast.expr) -> bool:
     return isinstance(function, ast.Name) and function.id in _BUILTINS
 
 
+def variables_in(tree: ast.AST) -> set[str]:
+    """Return the names of the variables that a tree reads, sets or deletes, in whatever scope."""
+    return {node.id for node in walk(tree) if isinstance(node, ast.Name)}
+
+
+def assigned_targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:
+    """Return what an assignment of any form assigns to."""
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
 def bound_names(nodes: Iterable[ast.AST], *, augmented: bool = True) -> set[str]:
     """Return the names that these nodes bind in their own scope; scopes of inner functions and classes are left out.
 

@@ -11,7 +11,7 @@ import ast
 from dataclasses import dataclass
 from functools import lru_cache
 
-from torchbisect.core.python_text import parse_python
+from torchbisect.core.python_text import parse_or_none
 
 # How far a name in an assertion is followed back through the assignments before it.
 _MAX_ASSIGNMENT_DEPTH = 4
@@ -35,12 +35,7 @@ class FailingStatement:
     text: str = ""
 
 
-@lru_cache(maxsize=256)
-def _parsed(source: str) -> ast.Module | None:
-    try:
-        return parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+_parsed = lru_cache(maxsize=256)(parse_or_none)
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchbisect.core.python_text import parse_python
+from torchbisect.core.python_text import parse_or_none
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -16,9 +16,8 @@ def reached_source(source: str, node: str) -> str:
         source: the text of the file.
         node: the test's name in it, as pytest writes it: ``TestHead::test_window[3]``.
     """
-    try:
-        tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(source)
+    if tree is None:
         return source
     defined: dict[str, ast.stmt] = {one.name: one for one in tree.body if isinstance(one, _Definition)}
     for one in tree.body:
