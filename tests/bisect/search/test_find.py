@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -263,14 +263,26 @@ def test_open_ends_are_results() -> None:
 
 
 def test_an_untestable_end_is_replaced_by_a_neighbor_with_a_notice() -> None:
-    truth = [G, U, G, G, B, U, B, B]
+    truth = [G, U, B, B, B, U, B, B]
     found = find_boundaries(range(8), ask(truth), SearchOptions(good=1, bad=5, kind=BoundaryKind.REGRESSION))
     assert found.regression is not None
-    assert (found.regression.last_good, found.regression.first_bad) == (3, 4)
+    assert (found.regression.last_good, found.regression.first_bad) == (0, 2)
     assert found.notices == (
         "5, given as bad, can't be tested (import-failed): 6 was taken in its place",
         "1, given as good, can't be tested (import-failed)",
     )
+
+
+@given(st.integers(2, 400), st.data())
+def test_a_named_good_end_is_asked_only_beside_the_boundary(size: int, data: st.DataObject) -> None:
+    came = data.draw(st.integers(1, size - 1))
+    truth = [G] * came + [B] * (size - came)
+    options = SearchOptions(good=0, bad=size - 1, kind=BoundaryKind.REGRESSION)
+    believed = [tested.item for tested in find_boundaries(range(size), ask(truth), options).tested]
+    assert (0 in believed) is (came == 1)
+    first = [tested.item for tested in find_boundaries(range(size), ask(truth), replace(options, good_first=True)).tested]
+    assert first[:2] == [size - 1, 0]
+    assert set(first) - {0} == set(believed) - {0}
 
 
 def test_a_named_good_end_that_is_bad_is_reported() -> None:

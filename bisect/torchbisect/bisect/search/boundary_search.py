@@ -11,7 +11,7 @@ that is reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Generic
 
@@ -197,6 +197,8 @@ class BoundarySearch(Generic[T]):
         mirror = self._mirror(kind)
         answers = {mirror(p): status for p, status in state.answers.items()}
         good = self._good_end(kind, anchor)
+        if good is not None and self.options.good_first and good not in state.answers:
+            return good
         end = None if good is None else mirror(good)
         position = next_position(answers, mirror(anchor), end, self._preferences(kind), state.slack[kind])
         return None if position is None else mirror(position)
@@ -277,8 +279,14 @@ class BoundarySearch(Generic[T]):
                 state.slack[kind] = max(0, state.slack[kind] - 1)
 
     def _unasked(self, kind: BoundaryKind, state: _State, anchor: int) -> int | None:
-        """Return the number of unasked builds in a boundary's range; ``None`` while it has no good end."""
-        mirror, known = self._mirror(kind), self._range(kind, state, anchor)
+        """Return the number of unasked builds in a boundary's range; ``None`` while it has no good end.
+
+        One that the user named counts until it has answered.
+        """
+        mirror, good = self._mirror(kind), self._good_end(kind, anchor)
+        if good is not None and good not in state.answers:
+            state = replace(state, answers={**state.answers, good: BuildStatus.GOOD})
+        known = self._range(kind, state, anchor)
         return None if known.low < 0 else sum(mirror(p) not in state.answers for p in known.inside)
 
     # Result

@@ -19,7 +19,7 @@ from torchbisect.bisect.search.evidence import (
     SearchResult,
 )
 from torchbisect.bisect.search.find import Prefetcher, find_boundaries
-from torchbisect.bisect.search.search_options import Recheck, SearchOptions
+from torchbisect.bisect.search.search_options import SearchOptions
 from torchbisect.bisect.sources.branch_cuts import NoDayRange, days_between_branch_cuts
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.containers.store.disk import format_bytes
@@ -269,7 +269,7 @@ class Bisection:
             return find_boundaries(
                 builds,
                 ask,
-                self._search_options(scope, recheck="good" if thin is None else "both"),
+                self._search_options(scope, partial=thin is not None),
                 known=thin.known if thin else lambda build: self.build_oracle.known(build, question),
                 jobs=jobs,
                 ask_again=again,
@@ -277,15 +277,17 @@ class Bisection:
                 on_answer=show,
             )
 
-    def _search_options(self, scope: Scope, recheck: Recheck = "good") -> SearchOptions[Build]:
+    def _search_options(self, scope: Scope, partial: bool = False) -> SearchOptions[Build]:
+        """Return the options of a search; one with partial wheels needs whole installs to lay them over."""
         sources = self._session.sources
         return SearchOptions(
             bad=scope.bad,
             good=scope.good,
+            good_first=partial,
             kind=scope.kind,
             cached=lambda build: sources.maker(build).has(build),
             rank=rank if scope.channel is Channel.NIGHTLY else None,
-            recheck=recheck,
+            recheck="both" if partial else "good",
         )
 
     def _may_prefetch(self, build: Build, running: int) -> bool:
