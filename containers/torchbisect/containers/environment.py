@@ -166,9 +166,11 @@ _FACTS_LIMITS = JsonLimits(size=1 << 16)
 _LONGEST_FACT = 1000
 
 #: Script for Python 3.8 and torch 2.0 up that prints an environment's facts. With ``warm`` it also imports the compile
-#: stack, so that its byte code is written during the install and not during the first run.
+#: stack, so that its byte code is written during the install and not during the first run. Inductor would start a
+#: process for its compiles on import, and torch takes half a second to end.
 FACTS_QUERY = r"""
-import json, platform, sys
+import json, os, platform, sys
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 import torch
 from importlib import metadata
 for name in ("torch._dynamo", "torch._inductor.compile_fx") if "warm" in sys.argv else ():
@@ -191,7 +193,8 @@ print("torchbisect-facts:" + json.dumps({
     "platform": platform.platform(),
     "cuda": getattr(version, "cuda", None),
     "triton": triton,
-}))
+}), flush=True)
+os._exit(0)
 """
 
 

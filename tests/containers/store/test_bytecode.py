@@ -12,6 +12,8 @@ from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.bytecode import (
     SAVE_BYTECODE,
     bytecode_folder,
+    imported_modules,
+    keep_imported_modules,
     link_known_bytecode,
     remove_unused_bytecode,
 )
@@ -40,16 +42,20 @@ def test_known_modules_are_not_compiled_again_and_changed_ones_are(tmp_path: Pat
     interpreter = Interpreter.of(sys.executable)
     store = bytecode_folder(tmp_path / "bytecode", interpreter)
     first = site_with(tmp_path / "first", 2)
-    assert link_known_bytecode(store, first, interpreter) == 0.0
+    assert link_known_bytecode(store, first, interpreter) == frozenset()
+    assert imported_modules(store) == frozenset()
     assert imported(first) == ("1 2", ["changed", "same"])
     store.mkdir(parents=True)
     subprocess.run([sys.executable, "-c", SAVE_BYTECODE, str(first), str(store)], check=True)
     assert len(list(store.iterdir())) == 2
     assert all(kept.stat().st_nlink == 2 for kept in store.iterdir()), "nothing is kept twice"
     assert imported(first) == ("1 2", [])
+    (first / "never.py").write_text("VALUE = 0\n")
+    keep_imported_modules(store, first, interpreter)
+    assert imported_modules(store) == {"same.py", "changed.py"}
 
     second = site_with(tmp_path / "second", 3)
-    assert link_known_bytecode(store, second, interpreter) == 0.5
+    assert link_known_bytecode(store, second, interpreter) == {"same.py"}
     assert imported(second) == ("1 3", ["changed"])
     (second / "same.py").write_text("VALUE = 7\n")
     assert imported(second)[0] == "7 3", "byte code is held against the source at each import"

@@ -214,6 +214,19 @@ def test_room_is_made_by_removing_the_environment_unused_longest(tree: Any, make
     assert not any(venvs.has(build) for build in builds)
 
 
+def test_what_one_build_imported_is_compiled_for_the_next_before_its_import(tree: Any, make: Make) -> None:
+    for version in ("2.5.0", "2.6.0"):
+        compile_stack = {"torch/_dynamo/__init__.py": f"VERSION = {version!r}\n", "torch/never.py": version[:3]}
+        tree.add("torch", version, more=compile_stack)
+    venvs = make(tree.url)
+    compiled = []
+    for version in ("2.5.0", "2.6.0"):
+        site = venvs.environment(Build(version)).python.parents[1]
+        compiled.append({place.parents[1].name for place in site.rglob("torch/**/*.pyc")})
+        assert not list(site.rglob("never.*.pyc"))
+    assert compiled == [{"torch", "_dynamo"}] * 2
+
+
 def test_wheels_that_no_environment_links_are_removed(tree: Any, make: Make, cache: Cache) -> None:
     tree.add("torch", "2.5.0")
     tree.add("torch", "2.6.0")

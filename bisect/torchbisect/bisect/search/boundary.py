@@ -3,9 +3,9 @@
 All functions look in one direction: from a known bad build (the anchor) down to the good builds. For a fix the caller
 (``boundary_search``) mirrors the positions, so nothing is written twice.
 
-The steps are: a good end that the user named is believed, and asked only where the boundary comes to lie beside it.
-Without one go down in growing steps. From the oldest build on, treat the range below the anchor as one whose good end
-is open. Then halve the range until no unasked build is left in it.
+The steps are: ask the good end, if the user named one. Without a good build go down in growing steps. From the oldest
+build on, treat the range below the anchor as one whose good end is open. Then halve the range until no unasked build
+is left in it.
 
 The midpoints of a range are chosen so that different searches share them.
 A range of ``m`` unasked builds needs ``ceil(log2(m + 1))`` answers, which is ``m.bit_length()``. The midpoint is the
@@ -80,9 +80,7 @@ def next_position(
         slack: the number of answers that the range may cost above the minimum.
     """
     if good is not None and good not in answers:
-        believed = {**answers, good: BuildStatus.GOOD}
-        position = next_position(believed, anchor, good, preferences, slack)
-        return good if position is None and narrowest_range(believed, anchor).low == good else position
+        return good
     known = narrowest_range(answers, anchor)
     if known.low < 0:
         bad = [p for p, status in answers.items() if status is BuildStatus.BAD]

@@ -130,18 +130,30 @@ class BoundarySearch(Generic[T]):
                     states += self._states_after(state, position)
 
     def _certain_questions(self, state: _State) -> Iterator[tuple[int, bool]]:
-        """Yield what must be asked whatever the other answers: one position at most for each boundary, and rechecks."""
-        anchor, position = self._anchor(state)
+        """Yield what must be asked whatever the other answers: for each boundary one position, or its ends."""
+        believed = self._believed(state)
+        anchor, position = self._anchor(believed)
         if position is not None:
             yield position, False
         if anchor is None:
             return
         for kind in self._kinds():
-            position = self._next_position(kind, state, anchor)
+            position = self._next_position(kind, believed, anchor)
+            unasked = [end for end in self._ends(kind, believed, anchor) if end not in state.answers]
             if position is not None:
                 yield position, False
+            elif unasked:
+                yield from ((end, False) for end in unasked)
             else:
                 yield from ((end, True) for end in self._ends_to_recheck(kind, state, anchor))
+
+    def _believed(self, state: _State) -> _State:
+        """Return the state as if the ends that the user named had answered, where they have not been asked."""
+        if self.options.ends_first:
+            return state
+        named = {self.options.bad: BuildStatus.BAD, self.options.good: BuildStatus.GOOD}
+        ends = {position: status for position, status in named.items() if position is not None}
+        return replace(state, answers={**ends, **state.answers})
 
     def _kinds(self) -> tuple[BoundaryKind, ...]:
         kind = self.options.kind
@@ -197,8 +209,6 @@ class BoundarySearch(Generic[T]):
         mirror = self._mirror(kind)
         answers = {mirror(p): status for p, status in state.answers.items()}
         good = self._good_end(kind, anchor)
-        if good is not None and self.options.good_first and good not in state.answers:
-            return good
         end = None if good is None else mirror(good)
         position = next_position(answers, mirror(anchor), end, self._preferences(kind), state.slack[kind])
         return None if position is None else mirror(position)
@@ -232,10 +242,13 @@ class BoundarySearch(Generic[T]):
         """Yield the ends of a finished boundary that are still to be asked a second time, the good one last."""
         if self.options.recheck == "none" or state.changed >= _MOST_CHANGED_ANSWERS:
             return
+        ends = self._ends(kind, state, anchor)[0 if self.options.recheck == "both" else 1 :]
+        yield from (end for end in ends if end not in state.rechecked)
+
+    def _ends(self, kind: BoundaryKind, state: _State, anchor: int) -> list[int]:
+        """Return the positions of a boundary's ends: the bad one, and the good one if it is known."""
         mirror, known = self._mirror(kind), self._range(kind, state, anchor)
-        ends = [known.high] if self.options.recheck == "both" else []
-        ends += [known.low] if known.low >= 0 else []
-        yield from (mirror(end) for end in ends if mirror(end) not in state.rechecked)
+        return [mirror(known.high), *([mirror(known.low)] if known.low >= 0 else [])]
 
     # Answers
 
@@ -259,18 +272,20 @@ class BoundarySearch(Generic[T]):
 
     def _note(self, state: _State, position: int, status: BuildStatus, recheck: bool) -> None:
         """Enter an answer into a state, and adjust the slack of each boundary to what it narrowed."""
-        anchor, _ = self._anchor(state)
+        before_it = self._believed(state)
+        anchor, _ = self._anchor(before_it)
         if recheck:
             state.rechecked[position] = status
             if not status.testable or status is state.answers.get(position):
                 return
             state.changed += 1
-        unasked = {} if anchor is None else {kind: self._unasked(kind, state, anchor) for kind in self._kinds()}
+        unasked = {} if anchor is None else {kind: self._unasked(kind, before_it, anchor) for kind in self._kinds()}
         state.answers[position] = status
+        after_it = self._believed(state)
         for kind, before in unasked.items():
-            if not before or anchor is None or state.answers.get(anchor) is not BuildStatus.BAD:
+            if not before or anchor is None or after_it.answers.get(anchor) is not BuildStatus.BAD:
                 continue
-            left = self._unasked(kind, state, anchor)
+            left = self._unasked(kind, after_it, anchor)
             if left is None:
                 continue
             if not status.testable:
@@ -279,14 +294,8 @@ class BoundarySearch(Generic[T]):
                 state.slack[kind] = max(0, state.slack[kind] - 1)
 
     def _unasked(self, kind: BoundaryKind, state: _State, anchor: int) -> int | None:
-        """Return the number of unasked builds in a boundary's range; ``None`` while it has no good end.
-
-        One that the user named counts until it has answered.
-        """
-        mirror, good = self._mirror(kind), self._good_end(kind, anchor)
-        if good is not None and good not in state.answers:
-            state = replace(state, answers={**state.answers, good: BuildStatus.GOOD})
-        known = self._range(kind, state, anchor)
+        """Return the number of unasked builds in a boundary's range; ``None`` while it has no good end."""
+        mirror, known = self._mirror(kind), self._range(kind, state, anchor)
         return None if known.low < 0 else sum(mirror(p) not in state.answers for p in known.inside)
 
     # Result

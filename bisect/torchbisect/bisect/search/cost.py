@@ -20,7 +20,7 @@ class SearchPlan:
 
     Attributes:
         builds: the number of builds in the range.
-        most: the most questions, if every build can be tested.
+        most: the most questions, if every build can be tested; the failing build is one.
         typical: the average number of questions over the places where the bug may have come and gone.
         installs: of the most questions, those in environments that are not installed yet.
         download: the bytes to fetch, at most.
@@ -51,7 +51,7 @@ def plan_search(
     size: Footprint = CPU,
     wheel_size: Callable[[T], int | None] = lambda _: None,
 ) -> SearchPlan:
-    """Calculate the cost of a search; nothing is asked or fetched.
+    """Calculate the cost of a search and of the failing build; nothing is asked or fetched.
 
     Args:
         builds: the builds, oldest first.
@@ -78,14 +78,14 @@ def plan_search(
         if asked:
             questions.append([len(one) for one in asked])
             costs.append([cost(one) for one in asked])
-    again = max(len(questions) - 1, 0)  # both searches ask the bad end; it is asked once
-    anchor_count, anchor_wheels = cost([builds[anchor]] * again)
-    installs = sum(max(count for count, _ in boundary) for boundary in costs) - anchor_count
-    download = sum(max(wheels for _, wheels in boundary) for boundary in costs) - anchor_wheels
+    failing = 1 if questions else 0
+    anchor_count, anchor_wheels = cost([builds[anchor]] * failing)
+    installs = anchor_count + sum(max(count for count, _ in boundary) for boundary in costs)
+    download = anchor_wheels + sum(max(wheels for _, wheels in boundary) for boundary in costs)
     return SearchPlan(
         builds=len(builds),
-        most=sum(max(boundary) for boundary in questions) - again,
-        typical=sum(sum(boundary) / len(boundary) for boundary in questions) - again,
+        most=failing + sum(max(boundary) for boundary in questions),
+        typical=failing + sum(sum(boundary) / len(boundary) for boundary in questions),
         installs=installs,
         download=download + (size.shared_download if installs else 0),
         disk=int(download * size.installed / size.download) + (size.shared_installed if installs else 0),
@@ -108,7 +108,7 @@ def _places(kind: BoundaryKind, anchor: int, size: int) -> list[tuple[BoundaryKi
 
 
 def _asked_builds(builds: Sequence[T], options: SearchOptions[T], place: int) -> list[T]:
-    """Return the builds that a search would ask if its boundary were at ``place``."""
+    """Return the builds, the bad end aside, that a search would ask if its boundary were at ``place``."""
     cached, rank = options.cached, options.rank
 
     def ask(position: int) -> BuildAnswer:
@@ -125,7 +125,8 @@ def _asked_builds(builds: Sequence[T], options: SearchOptions[T], place: int) ->
         first_step=options.first_step,
         patience=options.patience,
     )
-    return [builds[asked.item] for asked in find_boundaries(range(len(builds)), ask, by_position).tested]
+    tested = find_boundaries(range(len(builds)), ask, by_position).tested
+    return [builds[asked.item] for asked in tested if asked.item != options.bad]
 
 
 def _human(count: int) -> str:

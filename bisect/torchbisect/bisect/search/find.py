@@ -41,7 +41,7 @@ def find_boundaries(
 ) -> SearchResult[T]:
     """Find where a bug came and where it went, in a list of builds of any type, oldest first.
 
-    In this example 2.6 brought the bug, 2.9 fixed it, and 2.7 is known to have it. The search asks 2.7, steps down to
+    In this example 2.6 brought the bug, 2.9 fixed it, and 2.7 is known to have it. The search steps from 2.7 down to
     a good build and up to a fixed one, and halves the ranges that are left:
 
     >>> from torchbisect.bisect.search.evidence import BuildStatus
@@ -51,7 +51,7 @@ def find_boundaries(
     >>> result.regression.last_good, result.regression.first_bad, result.fix.last_bad, result.fix.first_fixed
     ('2.5', '2.6', '2.8', '2.9')
     >>> [asked.item for asked in result.tested]
-    ['2.7', '2.6', '2.5', '2.8', '2.9']
+    ['2.6', '2.5', '2.8', '2.9']
 
     Args:
         builds: the builds, oldest first.

@@ -19,8 +19,8 @@ class SearchOptions(Generic[T]):
     Attributes:
         bad: the position of a build believed to be bad; if ``None``, one is looked for, from the newest build back.
         good: the position of a build believed to be good: older than ``bad`` for a regression, newer for a fix.
-        good_first: ask the good end before the builds between the ends. By default it is believed, and asked only where
-            the boundary comes to lie beside it.
+        ends_first: ask the bad and the good end before the builds between them. By default they are believed, and asked
+            only where a boundary comes to lie beside them.
         kind: the boundaries to look for.
         cached: true for a build that needs no install. Such builds are preferred, at the cost of one question at most.
         rank: a number for a build that stays the same when the list grows, such as its date's ordinal; the position
@@ -32,7 +32,7 @@ class SearchOptions(Generic[T]):
 
     bad: int | None = None
     good: int | None = None
-    good_first: bool = False
+    ends_first: bool = False
     kind: BoundaryKind = BoundaryKind.BOTH
     cached: Callable[[T], bool] = lambda _: False
     rank: Callable[[T], int] | None = None

@@ -3,6 +3,9 @@
 Compiling the modules that torch.compile imports, mostly torch's own and sympy's, takes ten seconds. Two nightlies
 differ in a few dozen of two thousand files. Python checks the kept byte code against its source at each import
 (PEP 552, checked hash), so wrong byte code would not be run.
+
+Two releases differ in most of torch's files, and import nearly the same ones. So the names of those that were imported
+are kept too, and what is not known of them is compiled on all cores before the next release is imported.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -65,29 +69,53 @@ def bytecode_folder(root: Path, interpreter: Python) -> Path:
     return root / interpreter.identity
 
 
-def link_known_bytecode(store: Path, site: Path, interpreter: Python) -> float:
+def link_known_bytecode(store: Path, site: Path, interpreter: Python) -> frozenset[str]:
     """Link the byte code that ``SAVE_BYTECODE`` stored into a site-packages that has none yet.
 
-    Return the share of the modules that have byte code now, from 0 to 1. Both folders lie on one filesystem.
+    Return the modules that have byte code now, as paths below ``site``. Both folders lie on one filesystem.
     """
     known = frozenset(os.listdir(store)) if store.is_dir() else frozenset[str]()
-    if not known:
-        return 0.0
-    tag = f"cpython-{interpreter.major_minor[0]}{interpreter.major_minor[1]}"
-    linked = modules = 0
+    linked: set[str] = set()
+    for source in _modules(site) if known else ():
+        digest = hashlib.sha256(source.read_bytes()).hexdigest()
+        if digest in known:
+            place = _bytecode_of(source, interpreter)
+            with contextlib.suppress(OSError):  # Python compiles a module without byte code itself
+                place.parent.mkdir(exist_ok=True)
+                os.link(store / digest, place)
+                linked.add(str(source.relative_to(site)))
+    return frozenset(linked)
+
+
+def imported_modules(store: Path) -> frozenset[str]:
+    """Return the modules that were imported in environments so far, as paths below their site-packages."""
+    try:
+        return frozenset(_list_of_imported(store).read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return frozenset()
+
+
+def keep_imported_modules(store: Path, site: Path, interpreter: Python) -> None:
+    """Add the modules of a site-packages that have byte code to ``imported_modules``."""
+    found = {str(source.relative_to(site)) for source in _modules(site) if _bytecode_of(source, interpreter).exists()}
+    place = _list_of_imported(store)
+    unfinished = place.with_suffix(f".{os.getpid()}")
+    unfinished.write_text("\n".join(sorted(found | imported_modules(store))), encoding="utf-8")
+    os.replace(unfinished, place)
+
+
+def _list_of_imported(store: Path) -> Path:
+    return store.with_name(f"{store.name}.imported")
+
+
+def _modules(site: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(site):
-        for name in names:
-            if not name.endswith(".py"):
-                continue
-            modules += 1
-            digest = hashlib.sha256(Path(folder, name).read_bytes()).hexdigest()
-            if digest in known:
-                place = Path(folder, "__pycache__", f"{name[:-3]}.{tag}.pyc")
-                with contextlib.suppress(OSError):  # Python compiles a module without byte code itself
-                    place.parent.mkdir(exist_ok=True)
-                    os.link(store / digest, place)
-                    linked += 1
-    return linked / modules if modules else 0.0
+        yield from (Path(folder, name) for name in names if name.endswith(".py"))
+
+
+def _bytecode_of(source: Path, interpreter: Python) -> Path:
+    tag = f"cpython-{interpreter.major_minor[0]}{interpreter.major_minor[1]}"
+    return source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc"
 
 
 def remove_unused_bytecode(root: Path) -> None:

@@ -178,13 +178,10 @@ class Cache:
                 return True
         return False
 
-    def evict_oldest(self, notify: Notify = silent, *, sparing: str | None = None) -> bool:
-        """Remove the environment that was unused longest among those that no run leases; return true if there was one.
-
-        The environment ``sparing`` will be leased next and stays.
-        """
+    def evict_oldest(self, notify: Notify = silent) -> bool:
+        """Remove the environment that was unused longest among those that no run leases; return true if one was."""
         for kept in self.environments():
-            if kept.key != sparing and self.evict(kept.key):
+            if self.evict(kept.key):
                 notify(f"made room: removed the environment {kept.key}, last used {_ago(kept.used)} ago")
                 return True
         return False
@@ -222,16 +219,15 @@ class Cache:
         self,
         needed: int,
         *,
-        sparing: str | None = None,
         notify: Notify = silent,
         warn: Notify = silent,
         cancel: threading.Event | None = None,
     ) -> bool:
         """Remove wheels that no environment holds, then the environments unused longest, until there is room.
 
-        There is room if ``needed`` bytes are free on the disk and within the limit. Environments in use and the one
-        named ``sparing`` stay; ``warn`` is told if the limit can't be kept. Return false if ``cancel`` ended the wait
-        for another run's install. Raise ``DiskFull`` if the disk still has too little room.
+        There is room if ``needed`` bytes are free on the disk and within the limit. Environments in use stay; ``warn``
+        is told if the limit can't be kept. Return false if ``cancel`` ended the wait for another run's install. Raise
+        ``DiskFull`` if the disk still has too little room.
         """
         if self.available() >= needed:
             return True
@@ -242,7 +238,7 @@ class Cache:
             return False
         try:
             while (room := self.available()) < needed:
-                if self.remove_unlinked() or self.evict_oldest(notify, sparing=sparing):
+                if self.remove_unlinked() or self.evict_oldest(notify):
                     continue
                 if self.free() < needed:
                     raise disk_full(self.root)

@@ -10,6 +10,7 @@ import os
 import platform
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +20,13 @@ from torchbisect.containers.index.indexes import Indexes
 from torchbisect.containers.process.processes import sweep_processes
 from torchbisect.containers.process.run_command import Cancelled
 from torchbisect.containers.python.interpreter import Interpreter
-from torchbisect.containers.store.bytecode import SAVE_BYTECODE, bytecode_folder, link_known_bytecode
+from torchbisect.containers.store.bytecode import (
+    SAVE_BYTECODE,
+    bytecode_folder,
+    imported_modules,
+    keep_imported_modules,
+    link_known_bytecode,
+)
 from torchbisect.containers.store.cache import FACTS_FILE, Cache
 from torchbisect.containers.store.disk import disk_errors, format_bytes, writable_directory
 from torchbisect.containers.store.lease import Leases
@@ -32,9 +39,8 @@ from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import DiskFull, InputError, TorchbisectError
 from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
-#: Share of modules with known byte code above which no import is needed to compile more; many modules are never
-#: imported.
-_ENOUGH_BYTECODE = 0.25
+#: The number of compiled modules from which on it is worth a process to keep their byte code for other environments.
+_WORTH_KEEPING = 50
 #: The folder with what is known about the C++ compiler: in an environment, and in the cache for the installed torch.
 _COMPILER_CACHE = "compiler-cache"
 
@@ -180,7 +186,6 @@ class VenvEnvironments:
                 self._say_once("size", size_in_words(build, size, self._cache))
             self._install(build, key, cancel, size)
         self._installs += 1
-        self._cache.make_room(0, sparing=key, notify=self._notify, warn=functools.partial(self._say_once, "limit"))
 
     @contextlib.contextmanager
     def _room(self, build: Build, key: str, cancel: threading.Event | None) -> Iterator[InstallSize]:
@@ -245,17 +250,21 @@ class VenvEnvironments:
 
     def _fill(self, folder: Path, build: Build, cancel: threading.Event | None, size: InstallSize) -> None:
         self._installer.make(folder, build, requirements(build, self._packages), cancel, size)
-        python = folder / "bin" / "python"
-        site, store = _site_packages(folder), bytecode_folder(self._cache.bytecode, self._interpreter)
-        lent = link_known_bytecode(store, site, self._interpreter)
         if cancel is None:
             self._notify(f"importing torch {build} for the first time")
-        facts = self._read(build, python, cancel, warm=lent < _ENOUGH_BYTECODE)
-        if lent < _ENOUGH_BYTECODE:
-            writable_directory(store, option="--cache-dir")
+        python, site = folder / "bin" / "python", _site_packages(folder)
+        store = bytecode_folder(self._cache.bytecode, self._interpreter)
+        writable_directory(store, option="--cache-dir")
+        imported = imported_modules(store)
+        missing = imported - link_known_bytecode(store, site, self._interpreter)
+        trial = self._trial(build, python)
+        _compile(trial, [path for name in missing if (path := site / name).is_file()], cancel)
+        facts = self._read(build, python, cancel, warm=not imported)
+        if not imported or len(missing) >= _WORTH_KEEPING:
             # Without the environment's .pth files and sitecustomize: saving runs no foreign code.
             save = ["-I", "-S", "-c", SAVE_BYTECODE, str(site), str(store)]
-            self._trial(build, python).run(save, timeout=IMPORT_TIMEOUT, cancel=cancel)
+            trial.run(save, timeout=IMPORT_TIMEOUT, cancel=cancel)
+            keep_imported_modules(store, site, self._interpreter)
         with disk_errors(folder):
             (folder / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
 
@@ -290,6 +299,20 @@ class VenvEnvironments:
             if self._homes is None:
                 self._homes = unique_folder("h")
             return self._homes
+
+
+def _compile(environment: Venv, modules: Sequence[Path], cancel: threading.Event | None) -> None:
+    """Compile modules on all cores with the environment's Python, which runs none of its ``.pth`` files for that."""
+    cores = os.cpu_count() or 1
+    command = ["-I", "-S", "-m", "compileall", "-q"]
+
+    def compile_share(share: Sequence[Path]) -> None:
+        environment.run([*command, *map(str, share)], timeout=IMPORT_TIMEOUT, cancel=cancel)
+
+    shares = [modules[core::cores] for core in range(cores)]
+    with ThreadPoolExecutor(cores, thread_name_prefix="compile") as pool:
+        for _ in pool.map(compile_share, filter(None, shares)):
+            pass
 
 
 def _site_packages(folder: Path) -> Path:

@@ -283,7 +283,7 @@ class Bisection:
         return SearchOptions(
             bad=scope.bad,
             good=scope.good,
-            good_first=partial,
+            ends_first=partial,
             kind=scope.kind,
             cached=lambda build: sources.maker(build).has(build),
             rank=rank if scope.channel is Channel.NIGHTLY else None,
