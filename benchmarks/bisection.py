@@ -1,12 +1,13 @@
 """Benchmark of a bisection against the loop that people write by hand.
 
-    python benchmarks/bisection.py SCRIPT --good BUILD --bad BUILD [--channel nightly] [--index-url URL] [--keep FOLDER]
+    python benchmarks/bisection.py SCRIPT --good BUILD [--bad BUILD] [--channel nightly] [--index-url URL]
 
 The figures are ratios of runs on one machine. The loop is a binary search that trusts the two ends. For each build it
 makes a fresh virtual environment, runs ``pip install torch==BUILD``, and reads the script's exit status; a second loop
-does so with uv and its cache. torchbisect searches the same range with an empty cache, and then again with the cache of
-that run. All install through a server on loopback that counts the bytes of every file. Further indexes of the
-configuration serve them without being counted. SCRIPT must exit with a status other than 0 where it fails.
+does so with uv and its cache. torchbisect runs the script on the failing build, searches the same range with an empty
+cache, and then again with the cache of that run. Without ``--bad`` the failing build is the one installed, as where
+people meet a bug. The bytes are those that the machine receives meanwhile, so nothing else should use its network.
+SCRIPT must exit with a status other than 0 where it fails.
 
 A module named ``bisect.py`` would hide that of the standard library from every benchmark in this folder.
 """
@@ -20,28 +21,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
 
-import httpx
+import psutil
 from packaging.version import Version
 
 from torchbisect.bisect.sources import nightly, release
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.index.pages import new_client, packages, project_page
+from torchbisect.containers.index.pages import packages, project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.venv.installer import find_uv
 from torchbisect.core.build import Build
 
 Install = Callable[[Path, list[str], list[str]], str]
 COMMAND = Path(sys.executable).with_name("torchbisect")
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Cost:
 
     Attributes:
         seconds: wall time.
-        downloaded: bytes of wheels and their metadata.
+        downloaded: bytes that this machine received.
         installs: the number of environments with a torch that were made.
         answer: the two builds between which the answer changes.
     """
@@ -61,129 +58,31 @@ class Cost:
     answer: tuple[str, str]
 
 
-class CountingIndex:
-    """A proxy of an index that counts the bytes fetched of each file.
-
-    Attributes:
-        url: its address, as an index.
-        served: bytes by file name.
-    """
-
-    def __init__(self, upstream: str) -> None:
-        self._upstream = upstream.rstrip("/")
-        self._files: dict[str, str] = {}
-        self._client = new_client()
-        self._lock = threading.Lock()
-        self.served: Counter[str] = Counter()
-        self._path = urlsplit(self._upstream).path.rstrip("/") or "/simple"
-        counted = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                counted.answer(self)
-
-            do_HEAD = do_GET
-
-            def log_message(self, *_: object) -> None:
-                """Print nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._client.close()
-
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
-        path = unquote(request.path).rstrip("/")
-        if path.startswith("/files/"):
-            return self._file(request, path.removeprefix("/files/"))
-        return self._respond(request, *self._page(path.removeprefix(self._path).strip("/")))
-
-    def _page(self, project: str) -> tuple[int, bytes]:
-        page = project_page(self._upstream, project, client=self._client) if project else None
-        if page is None:
-            return 404, b""
-        lines = []
-        for package in page.packages:
-            with self._lock:
-                self._files[package.filename] = package.url
-            digest = package.digests.get("sha256")
-            python = (package.requires_python or "").replace("<", "&lt;").replace(">", "&gt;")
-            lines.append(
-                f'<a href="/files/{quote(package.filename)}{f"#sha256={digest}" if digest else ""}"'
-                + (f' data-requires-python="{python}"' if python else "")
-                + (' data-yanked=""' if package.is_yanked else "")
-                + (' data-core-metadata="true"' if package.has_metadata else "")
-                + f">{package.filename}</a><br/>"
-            )
-        return 200, ("<!DOCTYPE html>\n<html><body>\n" + "\n".join(lines) + "\n</body></html>").encode()
-
-    def _file(self, request: BaseHTTPRequestHandler, name: str) -> None:
-        url = self._files.get(name.removesuffix(".metadata"))
-        if url is None:
-            return self._respond(request, 404, b"")
-        url += ".metadata" if name.endswith(".metadata") else ""
-        asked = {"Range": request.headers["Range"]} if "Range" in request.headers else {}
-        with self._client.stream(request.command, url, headers={**asked, "Accept-Encoding": "identity"}) as response:
-            request.send_response(response.status_code)
-            for header in ("Content-Length", "Content-Range", "Accept-Ranges", "Content-Type"):
-                if header in response.headers:
-                    request.send_header(header, response.headers[header])
-            request.end_headers()
-            try:
-                for chunk in response.iter_raw(_CHUNK) if request.command == "GET" else ():
-                    with self._lock:
-                        self.served[name] += len(chunk)
-                    request.wfile.write(chunk)
-            except (OSError, httpx.HTTPError):
-                request.close_connection = True
-        return None
-
-    def _respond(self, request: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
-        request.send_response(status)
-        request.send_header("Content-Type", "text/html")
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        if request.command == "GET":
-            request.wfile.write(body)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("script", type=Path)
     parser.add_argument("--good", required=True)
-    parser.add_argument("--bad", required=True)
+    parser.add_argument("--bad", help="the failing build (default: the one installed)")
     parser.add_argument("--channel", choices=("release", "nightly"), default="release")
     parser.add_argument("--index-url")
     parser.add_argument("--keep", type=Path, help="leave the last run's results here")
     options = parser.parse_args(arguments)
-    index = CountingIndex(options.index_url or Indexes.from_configuration().index_url)
+    url = options.index_url or Indexes.from_configuration().index_url
     with tempfile.TemporaryDirectory(prefix="torchbisect-benchmark-") as temporary:
         folder = Path(temporary)
-        builds = _builds_between(options, index.url)
+        builds = _builds_between(options, url)
         print(f"{len(builds)} builds from {builds[0]} to {builds[-1]}", flush=True)
         costs: dict[str, Cost] = {}
         for name, install in (("the loop", _install_with_pip), ("the loop, with uv", _install_with_uv)):
             loop = folder / f"loop {len(costs)}"
-            costs[name] = _measure(
-                index, lambda loop=loop, install=install: _bisect_by_hand(builds, options, loop, index.url, install)
-            )
+            costs[name] = _measure(partial(_bisect_by_hand, builds, options, loop, url, install))
             _print_cost(name, costs[name], costs["the loop"])
         for name in ("torchbisect, empty cache", "torchbisect, warm cache"):
             out = folder / name.partition(", ")[2].replace(" ", "-")
-            costs[name] = _measure(
-                index, lambda out=out: _bisect_with_torchbisect(options, folder / "cache", out, index.url)
-            )
+            costs[name] = _measure(partial(_bisect_with_torchbisect, options, folder / "cache", out, url))
             _print_cost(name, costs[name], costs["the loop"])
         if options.keep:
             shutil.copytree(out, options.keep, dirs_exist_ok=True)
-    index.close()
     return 0 if len({cost.answer for cost in costs.values()}) == 1 else 1
 
 
@@ -196,14 +95,15 @@ def _builds_between(options: argparse.Namespace, url: str) -> list[Build]:
     else:
         listed = release.releases(packages(Indexes.from_configuration(url), "torch"), interpreter).builds
     names = [build.name for build in listed]
-    ends = sorted(names.index(end) for end in (options.good, options.bad))
+    bad = options.bad or Version(interpreter.installed_torch or "0").public
+    ends = sorted(names.index(end) for end in (options.good, bad))
     return list(listed[ends[0] : ends[1] + 1])
 
 
-def _measure(index: CountingIndex, bisect: Callable[[], tuple[int, tuple[str, str]]]) -> Cost:
-    before, began = index.served.total(), time.monotonic()
+def _measure(bisect: Callable[[], tuple[int, tuple[str, str]]]) -> Cost:
+    before, began = psutil.net_io_counters().bytes_recv, time.monotonic()
     installs, answer = bisect()
-    return Cost(time.monotonic() - began, index.served.total() - before, installs, answer)
+    return Cost(time.monotonic() - began, psutil.net_io_counters().bytes_recv - before, installs, answer)
 
 
 def _bisect_by_hand(
@@ -211,7 +111,7 @@ def _bisect_by_hand(
 ) -> tuple[int, tuple[str, str]]:
     """Bisect by the exit status alone, as people do by hand; every failure counts as the bug."""
     low, high, installs = 0, len(builds) - 1, 0
-    older_fails = builds[0].name == options.bad
+    older_fails = builds[0].name != options.good
     others = Indexes.from_configuration().urls if options.channel == "nightly" else ()
     while high - low > 1:
         middle = (low + high) // 2
@@ -250,10 +150,11 @@ def _bisect_with_torchbisect(
     options: argparse.Namespace, cache: Path, out: Path, url: str
 ) -> tuple[int, tuple[str, str]]:
     there = set(cache.glob("venvs/*"))
-    arguments = ["run" if options.channel == "nightly" else "bisect", str(options.script), "--torch", options.bad]
+    arguments = ["run" if options.channel == "nightly" else "bisect", str(options.script)]
+    arguments += ["--torch", options.bad] if options.bad else []
     arguments += ["--no-minimize"] if options.channel == "nightly" else []
     interpreter = Interpreter.of(sys.executable)
-    forwards = Version(options.good) > Version(options.bad)
+    forwards = options.bad is not None and Version(options.good) > Version(options.bad)
     arguments += ["--good", options.good, "--find", "fix" if forwards else "regression", "--channel", options.channel]
     arguments += ["--index-url", url, "--cache-dir", str(cache), "--out", str(out), "--python", str(interpreter.path)]
     subprocess.run([str(COMMAND), *arguments, "-q"], check=True, stdout=subprocess.DEVNULL, env=_plain_environment())

@@ -83,7 +83,7 @@ class Environment(Protocol):
 
     @property
     def compiler_cache(self) -> str | None:
-        """The folder where processes keep what they find out about the C++ compiler; ``None`` for nowhere."""
+        """The folder where processes keep what they find out about the build and the C++ compiler; or ``None``."""
 
     def start(self, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Process:
         """Start its Python in its own process group, with a few clean variables and ``extra``."""
@@ -165,19 +165,11 @@ _MARK = "torchbisect-facts:"
 _FACTS_LIMITS = JsonLimits(size=1 << 16)
 _LONGEST_FACT = 1000
 
-#: Script for Python 3.8 and torch 2.0 up that prints an environment's facts. With ``warm`` it also imports the compile
-#: stack, so that its byte code is written during the install and not during the first run. Inductor would start a
-#: process for its compiles on import, and torch takes half a second to end.
+#: Script for Python 3.8 and torch 2.0 up that prints an environment's facts. Torch would take half a second to end.
 FACTS_QUERY = r"""
-import json, os, platform, sys
-os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+import json, os, platform
 import torch
 from importlib import metadata
-for name in ("torch._dynamo", "torch._inductor.compile_fx") if "warm" in sys.argv else ():
-    try:
-        __import__(name)
-    except Exception:
-        pass
 triton = None
 for name in ("triton", "pytorch-triton"):
     try:
@@ -198,13 +190,12 @@ os._exit(0)
 """
 
 
-def read_facts(run: Callable[..., Completed], build: Build, *, warm: bool = False) -> Facts:
+def read_facts(run: Callable[..., Completed], build: Build) -> Facts:
     """Import torch in an environment by its method ``run``, and return its facts.
 
-    With ``warm``, import the compile stack too, so that its byte code is written. Raise ``InstallFailed``:
-    ``import-failed`` if torch can't be imported, ``other-version`` if it is another version.
+    Raise ``InstallFailed``: ``import-failed`` if torch can't be imported, ``other-version`` if it is another version.
     """
-    done = run(["-c", FACTS_QUERY, *(["warm"] if warm else [])], timeout=IMPORT_TIMEOUT)
+    done = run(["-c", FACTS_QUERY], timeout=IMPORT_TIMEOUT)
     answers = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not answers:
         raise InstallFailed("import-failed", f"torch {build} was installed but can't be imported ({_why(done)})")

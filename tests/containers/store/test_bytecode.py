@@ -13,7 +13,6 @@ from torchbisect.containers.store.bytecode import (
     SAVE_BYTECODE,
     bytecode_folder,
     imported_modules,
-    keep_imported_modules,
     link_known_bytecode,
     remove_unused_bytecode,
 )
@@ -43,16 +42,12 @@ def test_known_modules_are_not_compiled_again_and_changed_ones_are(tmp_path: Pat
     store = bytecode_folder(tmp_path / "bytecode", interpreter)
     first = site_with(tmp_path / "first", 2)
     assert link_known_bytecode(store, first, interpreter) == frozenset()
-    assert imported_modules(store) == frozenset()
     assert imported(first) == ("1 2", ["changed", "same"])
     store.mkdir(parents=True)
     subprocess.run([sys.executable, "-c", SAVE_BYTECODE, str(first), str(store)], check=True)
     assert len(list(store.iterdir())) == 2
     assert all(kept.stat().st_nlink == 2 for kept in store.iterdir()), "nothing is kept twice"
     assert imported(first) == ("1 2", [])
-    (first / "never.py").write_text("VALUE = 0\n")
-    keep_imported_modules(store, first, interpreter)
-    assert imported_modules(store) == {"same.py", "changed.py"}
 
     second = site_with(tmp_path / "second", 3)
     assert link_known_bytecode(store, second, interpreter) == {"same.py"}
@@ -65,3 +60,12 @@ def test_known_modules_are_not_compiled_again_and_changed_ones_are(tmp_path: Pat
     shutil.rmtree(first)
     remove_unused_bytecode(tmp_path / "bytecode")
     assert len(list(store.iterdir())) == 0, "the second folder's was written anew"
+
+
+def test_the_lists_of_modules_name_nothing_outside_of_an_environment(tmp_path: Path) -> None:
+    listed = [tmp_path / "one", tmp_path / "two", tmp_path / "missing"]
+    listed[0].write_text("torch/a.py\n../../etc/b.py\n/c.py\ntorch/_C.so")
+    listed[1].write_bytes(b"torch/d.py\ntorch/a.py")
+    assert imported_modules(listed) == {"torch/a.py", "torch/d.py"}
+    listed[1].write_bytes(b"\xff")
+    assert imported_modules(listed) == {"torch/a.py"}

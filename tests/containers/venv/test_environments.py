@@ -214,17 +214,16 @@ def test_room_is_made_by_removing_the_environment_unused_longest(tree: Any, make
     assert not any(venvs.has(build) for build in builds)
 
 
-def test_what_one_build_imported_is_compiled_for_the_next_before_its_import(tree: Any, make: Make) -> None:
-    for version in ("2.5.0", "2.6.0"):
-        compile_stack = {"torch/_dynamo/__init__.py": f"VERSION = {version!r}\n", "torch/never.py": version[:3]}
-        tree.add("torch", version, more=compile_stack)
-    venvs = make(tree.url)
-    compiled = []
-    for version in ("2.5.0", "2.6.0"):
-        site = venvs.environment(Build(version)).python.parents[1]
-        compiled.append({place.parents[1].name for place in site.rglob("torch/**/*.pyc")})
-        assert not list(site.rglob("never.*.pyc"))
-    assert compiled == [{"torch", "_dynamo"}] * 2
+def test_what_another_build_imported_is_compiled_before_the_first_import(tree: Any, make: Make, cache: Cache) -> None:
+    compile_stack = ("torch/_dynamo/__init__.py", "torch/_dynamo/utils.py")
+    tree.add("torch", "2.6.0", more={**dict.fromkeys(compile_stack, "VALUE = 1\n"), "torch/never.py": "VALUE = 2\n"})
+    listed = cache.root / "compiler-cache" / "installed" / "imported-modules"
+    listed.parent.mkdir(parents=True)
+    listed.write_text("\n".join((*compile_stack, "torch/gone.py")))
+    site = make(tree.url).environment(Build("2.6.0")).python.parents[1]
+    compiled = {place.name.partition(".")[0] for place in site.rglob("torch/_dynamo/**/*.pyc")}
+    assert compiled == {"__init__", "utils"}
+    assert not list(site.rglob("never.*.pyc"))
 
 
 def test_wheels_that_no_environment_links_are_removed(tree: Any, make: Make, cache: Cache) -> None:

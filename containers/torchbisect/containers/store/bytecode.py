@@ -4,8 +4,8 @@ Compiling the modules that torch.compile imports, mostly torch's own and sympy's
 differ in a few dozen of two thousand files. Python checks the kept byte code against its source at each import
 (PEP 552, checked hash), so wrong byte code would not be run.
 
-Two releases differ in most of torch's files, and import nearly the same ones. So the names of those that were imported
-are kept too, and what is not known of them is compiled on all cores before the next release is imported.
+Two releases differ in most of torch's files, and import nearly the same ones. So agents list what they import, and what
+is not known of it is compiled on all cores before the next release is imported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -87,25 +87,13 @@ def link_known_bytecode(store: Path, site: Path, interpreter: Python) -> frozens
     return frozenset(linked)
 
 
-def imported_modules(store: Path) -> frozenset[str]:
-    """Return the modules that were imported in environments so far, as paths below their site-packages."""
-    try:
-        return frozenset(_list_of_imported(store).read_text(encoding="utf-8").splitlines())
-    except (OSError, ValueError):
-        return frozenset()
-
-
-def keep_imported_modules(store: Path, site: Path, interpreter: Python) -> None:
-    """Add the modules of a site-packages that have byte code to ``imported_modules``."""
-    found = {str(source.relative_to(site)) for source in _modules(site) if _bytecode_of(source, interpreter).exists()}
-    place = _list_of_imported(store)
-    unfinished = place.with_suffix(f".{os.getpid()}")
-    unfinished.write_text("\n".join(sorted(found | imported_modules(store))), encoding="utf-8")
-    os.replace(unfinished, place)
-
-
-def _list_of_imported(store: Path) -> Path:
-    return store.with_name(f"{store.name}.imported")
+def imported_modules(lists: Iterable[Path]) -> frozenset[str]:
+    """Return the modules that agents have listed (``agent/run/imported_modules.py``), as paths below site-packages."""
+    found: set[str] = set()
+    for place in lists:
+        with contextlib.suppress(OSError, ValueError):
+            found.update(place.read_text(encoding="utf-8").splitlines())
+    return frozenset(name for name in found if name.endswith(".py") and ".." not in name and not os.path.isabs(name))
 
 
 def _modules(site: Path) -> Iterator[Path]:

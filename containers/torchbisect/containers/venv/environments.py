@@ -24,7 +24,6 @@ from torchbisect.containers.store.bytecode import (
     SAVE_BYTECODE,
     bytecode_folder,
     imported_modules,
-    keep_imported_modules,
     link_known_bytecode,
 )
 from torchbisect.containers.store.cache import FACTS_FILE, Cache
@@ -41,7 +40,7 @@ from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
 #: The number of compiled modules from which on it is worth a process to keep their byte code for other environments.
 _WORTH_KEEPING = 50
-#: The folder with what is known about the C++ compiler: in an environment, and in the cache for the installed torch.
+#: The folder for what agents find out about a build: in its environment, and in the cache for the installed torch.
 _COMPILER_CACHE = "compiler-cache"
 
 
@@ -255,18 +254,22 @@ class VenvEnvironments:
         python, site = folder / "bin" / "python", _site_packages(folder)
         store = bytecode_folder(self._cache.bytecode, self._interpreter)
         writable_directory(store, option="--cache-dir")
-        imported = imported_modules(store)
-        missing = imported - link_known_bytecode(store, site, self._interpreter)
-        trial = self._trial(build, python)
-        _compile(trial, [path for name in missing if (path := site / name).is_file()], cancel)
-        facts = self._read(build, python, cancel, warm=not imported)
-        if not imported or len(missing) >= _WORTH_KEEPING:
-            # Without the environment's .pth files and sitecustomize: saving runs no foreign code.
-            save = ["-I", "-S", "-c", SAVE_BYTECODE, str(site), str(store)]
-            trial.run(save, timeout=IMPORT_TIMEOUT, cancel=cancel)
-            keep_imported_modules(store, site, self._interpreter)
+        known, trial = link_known_bytecode(store, site, self._interpreter), self._trial(build, python)
+        missing = [path for name in self._imported_modules() - known if (path := site / name).is_file()]
+        _compile(trial, missing, cancel)
+        with ThreadPoolExecutor(1, thread_name_prefix="keep byte code") as pool:
+            if len(missing) >= _WORTH_KEEPING:
+                # Without the environment's .pth files and sitecustomize: saving runs no foreign code.
+                save = ["-I", "-S", "-c", SAVE_BYTECODE, str(site), str(store)]
+                pool.submit(trial.run, save, timeout=IMPORT_TIMEOUT, cancel=cancel)
+            facts = self._read(build, python, cancel)
         with disk_errors(folder):
             (folder / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
+
+    def _imported_modules(self) -> frozenset[str]:
+        """Return the modules that torch imported in the environments that are there, and in the interpreter's own."""
+        folders = [*self._cache.venvs.glob(f"*/{_COMPILER_CACHE}"), *self._cache.root.glob(f"{_COMPILER_CACHE}/*")]
+        return imported_modules(folder / "imported-modules" for folder in folders)
 
     def _facts(self, build: Build, folder: Path) -> Facts:
         """Read the facts written after the install; ask again if the system has changed since."""
@@ -277,9 +280,9 @@ class VenvEnvironments:
                 (folder / FACTS_FILE).write_text(dump_facts(facts), encoding="utf-8")
         return facts
 
-    def _read(self, build: Build, python: Path, cancel: threading.Event | None = None, *, warm: bool = False) -> Facts:
+    def _read(self, build: Build, python: Path, cancel: threading.Event | None = None) -> Facts:
         """Import torch with this Python, as a run would, and return the facts."""
-        return read_facts(functools.partial(self._trial(build, python).run, cancel=cancel), build, warm=warm)
+        return read_facts(functools.partial(self._trial(build, python).run, cancel=cancel), build)
 
     def _trial(self, build: Build, python: Path) -> Venv:
         """Return an environment whose facts are not known yet."""

@@ -24,7 +24,7 @@ import torch
 from .compare.comparison import compare
 from .compare.evidence import Evidence, observation
 from .message_stream import MessageStream
-from .run import protection, script_processes
+from .run import imported_modules, protection, script_processes
 from .run.cleaning import PrivateFolders
 from .run.fork import Run, RunLimits, run_in_child
 from .run.prewarm import PREWARM_SECONDS, Prewarmer, first_compile_is_slow, remember_files_of_modules
@@ -81,6 +81,7 @@ class Server:
         self._channel = channel
         self._write = channel.send
         self._prewarmer = Prewarmer(folder, kept)
+        self._known_of_build = kept
         self._watched = watched
         self._private = PrivateFolders(watched.folders, folder, ["shared"], watched.are_private)
         self._compiled_runs = 0
@@ -95,6 +96,7 @@ class Server:
         remember_files_of_modules()
         _freeze_heap()
         gc.enable()
+        self._keep_imported_modules()
         self._write({"ready": environment_facts()})
         for question in self._channel.questions():
             self._question_id = question.get("id")
@@ -221,6 +223,11 @@ class Server:
         gc.enable()
         if any(compiled):
             _freeze_heap()
+            self._keep_imported_modules()
+
+    def _keep_imported_modules(self) -> None:
+        if self._known_of_build:
+            imported_modules.keep(self._known_of_build)
 
     def _repeat(self, script: ScriptToRun) -> Any:
         """Compare the eager run with a second one, in which everything is changed that may differ between runs."""

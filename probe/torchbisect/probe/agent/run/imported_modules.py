@@ -1,0 +1,37 @@
+"""Keep the names of the modules that the agent has imported, so that they can be compiled for the next build.
+
+They are those that torch needs for a compile, whatever the script: only the agent's own imports are in its process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+
+import torch
+
+NAME = "imported-modules"
+
+
+def keep(folder: str) -> None:
+    """Add the files of the modules beside torch to the list in a folder, each as a path below site-packages.
+
+    A folder that can't be written to is left as it is.
+    """
+    site = os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    found = {os.path.relpath(file, site) for file in files if file.startswith(site + os.sep) and file.endswith(".py")}
+    place = os.path.join(folder, NAME)
+    with contextlib.suppress(OSError):
+        known = set()
+        if os.path.exists(place):
+            with open(place, encoding="utf-8") as file:
+                known = set(file.read().splitlines())
+        if not found <= known:
+            os.makedirs(folder, exist_ok=True)
+            descriptor, unfinished = tempfile.mkstemp(dir=folder)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write("\n".join(sorted(found | known)))
+            os.replace(unfinished, place)
