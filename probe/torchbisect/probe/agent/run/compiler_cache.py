@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 INSTRUCTION_SETS = "instruction-sets"
 HEADERS = "precompiled-headers"
@@ -38,7 +38,7 @@ def install(kept: str, cache: str) -> None:
         _copy_missing(os.path.join(kept, INSTRUCTION_SETS), cache)
         if headers:
             _copy_missing(os.path.join(kept, HEADERS), headers)
-    with _forked_loads():
+    with _forked_loads(), _tried_from_the_end():
         _isa_module().pick_vec_isa()
     if kept:
         _copy_missing(cache, os.path.join(kept, INSTRUCTION_SETS))
@@ -116,16 +116,41 @@ class _ForkingSubprocess:
         return subprocess.CompletedProcess(command, status)
 
 
-def _status_of_fork(source: str) -> int:
-    """Execute source text in a fork of this process; return 0 if it ends well in time."""
+def _fork(act: Callable[[], object]) -> int:
+    """Start a fork of this process that ends with status 0 if ``act`` raises nothing; return its number."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            exec(compile(source, "<load>", "exec"), {"__name__": "__main__"})
+            act()
             status = 0
         finally:
             os._exit(status)
+    return child
+
+
+@contextlib.contextmanager
+def _tried_from_the_end() -> Iterator[None]:
+    """Meanwhile have a fork try the processor's instruction sets in reverse order, as torch tries one after the other.
+
+    Both wait for each other's build of a library, and find it built. Torch before 2.4 does not say which sets those of
+    the processor are.
+    """
+    module = _isa_module()
+    has: Sequence[str] = getattr(module, "x86_isa_checker", list)()
+    sets = [one for one in module.supported_vec_isa_list if has and all(flag in has for flag in str(one).split())]
+    child = _fork(lambda: [bool(one) for one in reversed(sets)]) if len(sets) > 1 else None
+    try:
+        yield
+    finally:
+        if child is not None:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _status_of_fork(source: str) -> int:
+    """Execute source text in a fork of this process; return 0 if it ends well in time."""
+    child = _fork(lambda: exec(compile(source, "<load>", "exec"), {"__name__": "__main__"}))
     until = time.monotonic() + _LOAD_SECONDS
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
