@@ -40,6 +40,8 @@ from torchbisect.core.retry import DEFAULT_RETRY, Notify, RetryPolicy, silent
 
 #: The number of compiled modules from which on it is worth a process to keep their byte code for other environments.
 _WORTH_KEEPING = 50
+#: The modules that one process compiles, as a command has a longest length.
+_MOST_IN_A_COMMAND = 1000
 #: The folder for what agents find out about a build: in its environment, and in the cache for the installed torch.
 _COMPILER_CACHE = "compiler-cache"
 
@@ -312,9 +314,9 @@ def _compile(environment: Venv, modules: Sequence[Path], cancel: threading.Event
     def compile_share(share: Sequence[Path]) -> None:
         environment.run([*command, *map(str, share)], timeout=IMPORT_TIMEOUT, cancel=cancel)
 
-    shares = [modules[core::cores] for core in range(cores)]
+    count = max(cores, -(-len(modules) // _MOST_IN_A_COMMAND))
     with ThreadPoolExecutor(cores, thread_name_prefix="compile") as pool:
-        for _ in pool.map(compile_share, filter(None, shares)):
+        for _ in pool.map(compile_share, filter(None, (modules[number::count] for number in range(count)))):
             pass
 
 
