@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import itertools
+import math
 import os
 import platform
 import threading
@@ -314,7 +315,7 @@ def _compile(environment: Venv, modules: Sequence[Path], cancel: threading.Event
     def compile_share(share: Sequence[Path]) -> None:
         environment.run([*command, *map(str, share)], timeout=IMPORT_TIMEOUT, cancel=cancel)
 
-    count = max(cores, -(-len(modules) // _MOST_IN_A_COMMAND))
+    count = cores * math.ceil(len(modules) / (cores * _MOST_IN_A_COMMAND))
     with ThreadPoolExecutor(cores, thread_name_prefix="compile") as pool:
         for _ in pool.map(compile_share, filter(None, (modules[number::count] for number in range(count)))):
             pass
