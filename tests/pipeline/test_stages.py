@@ -231,3 +231,11 @@ def test_a_good_build_on_the_wrong_side_is_refused_before_any_build_is_asked(run
     result = run(Table(RELEASES), good="2.9.0", find="regression")
     assert isinstance(result.error, InputError)
     assert result.builds_asked("install") == ["2.8.0"]
+
+
+@pytest.mark.parametrize("first_bad", ["2.6.0", "2.7.0"])
+def test_a_named_end_is_installed_only_beside_the_boundary(run: Run, first_bad: str) -> None:
+    releases = ("2.5.0", "2.6.0", "2.7.0", "2.8.0")
+    result = run(Table({one: ["one"] * (one >= first_bad) for one in releases}), good="2.5.0", find="regression")
+    assert result.report["bisect"]["regression"]["first_bad"] == first_bad
+    assert ("2.5.0" in result.builds_asked("install")) is (first_bad == "2.6.0")
