@@ -272,20 +272,20 @@ class BoundarySearch(Generic[T]):
 
     def _note(self, state: _State, position: int, status: BuildStatus, recheck: bool) -> None:
         """Enter an answer into a state, and adjust the slack of each boundary to what it narrowed."""
-        before_it = self._believed(state)
-        anchor, _ = self._anchor(before_it)
+        earlier = self._believed(state)
+        anchor, _ = self._anchor(earlier)
         if recheck:
             state.rechecked[position] = status
             if not status.testable or status is state.answers.get(position):
                 return
             state.changed += 1
-        unasked = {} if anchor is None else {kind: self._unasked(kind, before_it, anchor) for kind in self._kinds()}
+        unasked = {} if anchor is None else {kind: self._unasked(kind, earlier, anchor) for kind in self._kinds()}
         state.answers[position] = status
-        after_it = self._believed(state)
+        later = self._believed(state)
         for kind, before in unasked.items():
-            if not before or anchor is None or after_it.answers.get(anchor) is not BuildStatus.BAD:
+            if not before or anchor is None or later.answers.get(anchor) is not BuildStatus.BAD:
                 continue
-            left = self._unasked(kind, after_it, anchor)
+            left = self._unasked(kind, later, anchor)
             if left is None:
                 continue
             if not status.testable:
