@@ -25,3 +25,7 @@ def test_the_modules_beside_torch_are_listed_once(tmp_path: Path) -> None:
     assert set(place.read_text(encoding="utf-8").splitlines()) == {"torch/_old.py", *listed}
     assert [file.name for file in folder.iterdir()] == [imported_modules.NAME]
     imported_modules.keep(str(place))  # no folder: nothing happens
+    place.write_bytes(b"\xff")
+    imported_modules.keep(str(folder))
+    assert set(listed) <= set(place.read_text(encoding="utf-8").splitlines()), "a spoilt list is mended"
+    assert [file.name for file in folder.iterdir()] == [imported_modules.NAME]

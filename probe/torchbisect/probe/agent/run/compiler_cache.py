@@ -80,15 +80,22 @@ def _copy_missing(source: str, target: str) -> None:
             final = os.path.join(into, name)
             if name.endswith(".lock") or os.path.exists(final):
                 continue
-            os.makedirs(into, exist_ok=True)
-            descriptor, partial = tempfile.mkstemp(dir=into, suffix=".lock")
-            os.close(descriptor)
-            try:
+            with whole_file(final) as partial:
                 shutil.copy2(os.path.join(place, name), partial)
-                os.replace(partial, final)
-            except OSError:
-                os.unlink(partial)
-                raise
+
+
+@contextlib.contextmanager
+def whole_file(final: str) -> Iterator[str]:
+    """Give the path of an empty file, which gets the name ``final`` at the end, or is removed if that fails."""
+    os.makedirs(os.path.dirname(final), exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=os.path.dirname(final), suffix=".lock")
+    os.close(descriptor)
+    try:
+        yield partial
+        os.replace(partial, final)
+    except BaseException:
+        os.unlink(partial)
+        raise
 
 
 class _ForkingSubprocess:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 
 import torch
+
+from .compiler_cache import whole_file
 
 NAME = "imported-modules"
 
@@ -27,11 +28,8 @@ def keep(folder: str) -> None:
     with contextlib.suppress(OSError):
         known = set()
         if os.path.exists(place):
-            with open(place, encoding="utf-8") as file:
+            with open(place, encoding="utf-8", errors="replace") as file:
                 known = set(file.read().splitlines())
         if not found <= known:
-            os.makedirs(folder, exist_ok=True)
-            descriptor, unfinished = tempfile.mkstemp(dir=folder)
-            with open(descriptor, "w", encoding="utf-8") as file:
+            with whole_file(place) as partial, open(partial, "w", encoding="utf-8") as file:
                 file.write("\n".join(sorted(found | known)))
-            os.replace(unfinished, place)
