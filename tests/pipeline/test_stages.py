@@ -10,6 +10,7 @@ import pytest
 from answer_table import SIGNATURE, Asked, Table
 from table_run import SCRIPT, Run
 
+from torchbisect.core.build import Build
 from torchbisect.core.errors import DiskFull, Exit, InputError
 from torchbisect.minimizer.budget import Budget
 from torchbisect.pipeline.stages import minimize
@@ -56,6 +57,43 @@ def test_the_shrunk_script_is_run_on_both_sides_of_each_boundary(run: Run) -> No
         ("2.7.0", 1, False),
         ("2.9.0", 0, False),
     ]
+
+
+def test_the_build_that_is_asked_first_is_installed_while_the_script_is_shrunk(run: Run) -> None:
+    began, shrunk = threading.Event(), threading.Event()
+    ahead: list[str] = []
+
+    def on_prefetch(build: Build, cancel: threading.Event) -> None:
+        ahead.append(build.name)
+        began.set()
+        shrunk.wait(10)
+
+    def on_question(asked: Asked) -> None:
+        if asked.source == "print('one')\n":
+            assert began.wait(10), "nothing was installed ahead"
+            shrunk.set()
+
+    result = run(Table(RELEASES, on_question=on_question, on_prefetch=on_prefetch), jobs=2, good="2.6.0")
+    assert result.code == Exit.FINISHED
+    assert ahead[:1] == [build for build in result.builds_asked("install") if build != "2.8.0"][:1]
+
+
+def test_an_install_ahead_of_its_question_ends_with_an_interrupted_run(run: Run) -> None:
+    began = threading.Event()
+    ended: list[bool] = []
+
+    def on_prefetch(build: Build, cancel: threading.Event) -> None:
+        began.set()
+        ended.append(cancel.wait(10))
+
+    def on_question(asked: Asked) -> None:
+        if asked.source == "print('one')\n":
+            assert began.wait(10)
+            raise KeyboardInterrupt
+
+    result = run(Table(RELEASES, on_question=on_question, on_prefetch=on_prefetch), jobs=2)
+    assert result.code == Exit.INTERRUPTED
+    assert ended == [True]
 
 
 def test_what_a_good_end_will_be_asked_is_asked_while_it_is_asked_again(run: Run) -> None:

@@ -74,6 +74,7 @@ class Table:
         mismatch: the one mismatch that there is.
         untestable: the reason why no script is evidence, or ``None``.
         on_question: is called before each answer, and may raise.
+        on_prefetch: is called for an install ahead of its question, with the event that ends it.
         asked: every question, in order.
         leases: environments that were leased and not released, by build.
     """
@@ -87,6 +88,7 @@ class Table:
     mismatch: Mismatch = MISMATCH
     untestable: Untestable | None = None
     on_question: Callable[[Asked], None] = lambda asked: None
+    on_prefetch: Callable[[Build, threading.Event], None] = lambda build, cancel: None
     asked: list[Asked] = field(default_factory=list)
     leases: Counter[str] = field(default_factory=Counter)
     _runs: Counter[str] = field(default_factory=Counter)
@@ -291,8 +293,9 @@ class TableEnvironments:
         self.table.leases[build.name] += 1
         return TableEnvironment(self.table, build)
 
-    def prefetch(self, build: Build, cancel: Any) -> None:
-        """Nothing has to be fetched."""
+    def prefetch(self, build: Build, cancel: threading.Event) -> None:
+        """Do what the table says; nothing has to be fetched."""
+        self.table.on_prefetch(build, cancel)
 
     def has(self, build: Build) -> bool:
         """From the first time on that it was asked for."""

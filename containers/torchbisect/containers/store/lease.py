@@ -65,7 +65,7 @@ class Leases:
                 return found
             lease.release()
             lock = self._cache.install_lock(key)
-            waiting = f"torch {build} is being installed by another run: waiting for it"
+            waiting = f"torch {build} is being installed already: waiting for it"
             if not lock.acquire(waiting=waiting, notify=notify, cancel=cancel or self._closed):
                 return None
             try:

@@ -183,7 +183,7 @@ class VenvEnvironments:
         """Make room for an environment, and make it."""
         notify(f"installing torch {build}")
         with self._room(build, key, cancel) as size:
-            if size.download >= LARGE and cancel is None:  # a prefetch says nothing
+            if size.download >= LARGE:
                 notify(f"installing torch {build}, {format_bytes(size.download)} to download")
                 self._say_once("size", size_in_words(build, size, self._cache))
             self._install(build, key, cancel, size)

@@ -96,10 +96,10 @@ class Bisection:
         self._stack.close()
 
     def prepare(self, question: Question) -> None:
-        """Start the processes of the builds that will be asked first, where they are installed.
+        """Start the processes of the builds that will be asked first, or begin the install of the first.
 
         The failing build needs none: the journal has its runs. Nothing is started beside measured runs, which it would
-        slow.
+        slow. A nightly may need no install, where its Python alone tells.
 
         Args:
             question: one like those that will be asked.
@@ -112,6 +112,15 @@ class Bisection:
             for build in dict.fromkeys([*(one.item for one in search.next(self._jobs)), *search.likely()]):
                 if build.name != self._failing.name and self._session.sources.maker(build).has(build):
                     self.build_oracle.prepare(build, question)
+            for first in search.next():
+                if scope.channel is Channel.RELEASE:
+                    self._begin_install(first.item)
+
+    def _begin_install(self, build: Build) -> None:
+        """Install a build in the background that will be asked whatever the others answer."""
+        maker, background = self._session.sources.maker(build), self._session.background
+        if not maker.has(build) and self._has_room_for(build, 0):
+            background.begin(("install", build), lambda: maker.prefetch(build, background.cancel))
 
     def search(self, question: Question, on_end: Callable[[Build], None] | None = None) -> Level:
         """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
@@ -292,10 +301,16 @@ class Bisection:
 
     def _may_prefetch(self, build: Build, running: int) -> bool:
         """Return True if there are cores and room to prefetch a build beside those in progress and those in use."""
-        sources, size = self._session.sources, footprint_of(build)
+        return self._session.sources.maker(build).has(build) or (
+            running < MOST_PREFETCHES and self._has_room_for(build, running)
+        )
+
+    def _has_room_for(self, build: Build, running: int) -> bool:
+        """Return True if a build fits into the cache beside ``running`` others and those in use."""
+        size = footprint_of(build)
         in_use = 1 + self._jobs
         needed = (running + in_use + 1) * (size.installed + size.shared_installed)
-        return sources.maker(build).has(build) or (running < MOST_PREFETCHES and sources.cache.could_keep(needed))
+        return self._session.sources.cache.could_keep(needed)
 
     def _show(self, tested: AskedBuild[Build]) -> None:
         self._answered += 1
