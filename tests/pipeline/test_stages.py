@@ -78,6 +78,41 @@ def test_the_build_that_is_asked_first_is_installed_while_the_script_is_shrunk(r
     assert ahead[:1] == [build for build in result.builds_asked("install") if build != "2.8.0"][:1]
 
 
+def test_a_search_that_was_asked_for_installs_its_first_build_beside_the_failing_one(run: Run) -> None:
+    began = threading.Event()
+    ahead: list[str] = []
+
+    def on_prefetch(build: Build, cancel: threading.Event) -> None:
+        ahead.append(build.name)
+        began.set()
+
+    def on_question(asked: Asked) -> None:
+        if asked.what == "install" and asked.build == "2.8.0":
+            assert began.wait(10), "nothing was installed ahead"
+
+    table = Table(RELEASES, on_question=on_question, on_prefetch=on_prefetch)
+    result = run(table, command="bisect", good="2.6.0", find="regression", jobs=2)
+    assert result.code == Exit.FINISHED
+    assert ahead[:1] == result.builds_asked("install")[1:2] == ["2.7.0"]
+
+
+def test_an_install_ahead_of_its_question_ends_where_there_is_no_mismatch(run: Run) -> None:
+    began = threading.Event()
+    ended: list[bool] = []
+
+    def on_prefetch(build: Build, cancel: threading.Event) -> None:
+        began.set()
+        ended.append(cancel.wait(10))
+
+    def on_question(asked: Asked) -> None:
+        assert asked.what != "observe" or began.wait(10)
+
+    right = {"2.6.0": ["one"], "2.7.0": [], "2.8.0": [], "2.9.0": []}
+    result = run(Table(right, on_question=on_question, on_prefetch=on_prefetch), command="bisect", jobs=2)
+    assert result.code == Exit.NO_MISMATCH
+    assert ended == [True]
+
+
 def test_an_install_ahead_of_its_question_ends_with_an_interrupted_run(run: Run) -> None:
     began = threading.Event()
     ended: list[bool] = []

@@ -150,6 +150,8 @@ class Pipeline:
                 self._builder.set_observed(missing)
                 return self._exit_without_mismatch(missing)
             self._say_if_pytest_is_added(failing)
+            if self._options.command == "bisect":  # the user says that it fails
+                Bisection(self._session, failing).begin_first_install()
             self._display.status(f"preparing torch {failing}")
             oracle = stack.enter_context(self._session.failing_oracle(failing))
             self._builder.set_environment(failing, oracle.environment.facts)
@@ -206,6 +208,7 @@ class Pipeline:
             self._display.result(f"pytest runs the test, so an environment is made of torch {failing} and {added}")
 
     def _exit_without_mismatch(self, observed: Observed) -> Exit:
+        self._session.background.cancel.set()
         if observed.verdict == "none":
             return Exit.NO_MISMATCH
         for line in last_lines(observed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -99,7 +100,7 @@ class Bisection:
         """Start the processes of the builds that will be asked first, or begin the install of the first.
 
         The failing build needs none: the journal has its runs. Nothing is started beside measured runs, which it would
-        slow. A nightly may need no install, where its Python alone tells.
+        slow.
 
         Args:
             question: one like those that will be asked.
@@ -112,15 +113,23 @@ class Bisection:
             for build in dict.fromkeys([*(one.item for one in search.next(self._jobs)), *search.likely()]):
                 if build.name != self._failing.name and self._session.sources.maker(build).has(build):
                     self.build_oracle.prepare(build, question)
-            for first in search.next():
-                if scope.channel is Channel.RELEASE:
-                    self._begin_install(first.item)
+        self.begin_first_install()
 
-    def _begin_install(self, build: Build) -> None:
-        """Install a build in the background that will be asked whatever the others answer."""
-        maker, background = self._session.sources.maker(build), self._session.background
-        if not maker.has(build) and self._has_room_for(build, 0):
-            background.begin(("install", build), lambda: maker.prefetch(build, background.cancel))
+    def begin_first_install(self) -> None:
+        """Install the release in the background that will be asked whatever the others answer.
+
+        A nightly may need no install, where its Python alone tells.
+        """
+        if self._session.options.measure is not None:
+            return
+        sources, background = self._session.sources, self._session.background
+        with suppress(TorchbisectError):
+            scope = first_scope(self._session.options, sources, self._failing)
+            search = BoundarySearch(scope.listing.builds, self._search_options(scope))
+            for build in (one.item for one in search.next() if scope.channel is Channel.RELEASE):
+                install = functools.partial(sources.maker(build).prefetch, build, background.cancel)
+                if not sources.maker(build).has(build) and self._has_room_for(build, 0):
+                    background.begin(("install", build), install)
 
     def search(self, question: Question, on_end: Callable[[Build], None] | None = None) -> Level:
         """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
