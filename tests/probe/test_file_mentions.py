@@ -23,6 +23,9 @@ from torchbisect.probe.file_mentions import levels_above, looks_at_files, named_
         "eval(\"__import__('acme').data\")",
         "def f(:\n    open(name)",
         "match = glob('*.csv')",
+        "readings = xarray.open_dataset(name)",
+        "opened = [open_ for open_ in map(open, names)]",
+        "rows = json.load(stream); again = json.loads(text)",
     ],
 )
 def test_a_script_that_looks_at_files(source: str) -> None:
@@ -42,6 +45,8 @@ def test_a_script_that_looks_at_files(source: str) -> None:
         "with ThreadPoolExecutor() as executor: executor.map(f, payload)",
         "model.load_state_dict(other.state_dict())",
         "class System:\n    system = 1\ny = self.system",
+        "x, open_ = gate(x)\nopened.append(open_)\nreadings = self.readout(x)",
+        "rows = json.loads('[1]')\nname = PurePosixPath('a/b').name\nupload(rows)",
     ],
 )
 def test_a_script_that_looks_at_none(source: str) -> None:

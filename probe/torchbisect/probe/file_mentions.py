@@ -16,7 +16,9 @@ _LOOKS = re.compile(
 )
 # Words of scripts that look at none, though they contain one that does.
 _NO_LOOK = re.compile(
-    r"thread|spread|ready|loader|payload|workload|overload|load_state_dict|global|execut", re.IGNORECASE
+    r"thread|spread|ready|reading|readout|loader|payload|workload|overload|load_state_dict|opened|opening|open_\b|"
+    r"upload|\bloads\b|Pure(?:Posix|Windows)?Path|global|execut",
+    re.IGNORECASE,
 )
 # Ways to name the folder above.
 _ABOVE = re.compile(r"(?:\.\.[/\\]?)+|(?:\.parent\b)+|\.parents\[([0-9]{1,3})\]|pardir|(?:dirname\(\s*(?:\w+\.)*)+")
