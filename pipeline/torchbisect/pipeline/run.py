@@ -150,8 +150,8 @@ class Pipeline:
                 self._builder.set_observed(missing)
                 return self._exit_without_mismatch(missing)
             self._say_if_pytest_is_added(failing)
-            if self._options.command == "bisect":  # the user says that it fails
-                Bisection(self._session, failing).begin_first_install()
+            # The user of "bisect" says that it fails. An index that is waited for in vain is asked only once more.
+            listed = self._options.command != "bisect" or Bisection(self._session, failing).begin_first_install()
             self._display.status(f"preparing torch {failing}")
             oracle = stack.enter_context(self._session.failing_oracle(failing))
             self._builder.set_environment(failing, oracle.environment.facts)
@@ -177,7 +177,7 @@ class Pipeline:
             return Exit.FINISHED
         subject = Subject(self._repro, observed.certain_mismatch, localized.settings, localized.localization)
         bisection = stack.enter_context(self._opened_bisection(failing, localized)) if self._stages.bisect else None
-        if bisection is not None:
+        if bisection is not None and listed:
             bisection.prepare(Question(self._repro, subject.mismatch.signature, subject.settings))
         shrunk = self._minimize(oracle, subject) if self._stages.minimize else None
         self._name_pass(oracle, localized, shrunk)

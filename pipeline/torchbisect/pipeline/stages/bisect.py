@@ -113,15 +113,15 @@ class Bisection:
             for build in dict.fromkeys([*(one.item for one in search.next(self._jobs)), *search.likely()]):
                 if build.name != self._failing.name and self._session.sources.maker(build).has(build):
                     self.build_oracle.prepare(build, question)
-        self.begin_first_install()
+            self.begin_first_install()
 
-    def begin_first_install(self) -> None:
+    def begin_first_install(self) -> bool:
         """Install the release in the background that will be asked whatever the others answer.
 
-        A nightly may need no install, where its Python alone tells.
+        A nightly may need no install, where its Python alone tells. Return False if the builds can't be listed.
         """
         if self._session.options.measure is not None:
-            return
+            return True
         sources, background = self._session.sources, self._session.background
         with suppress(TorchbisectError):
             scope = first_scope(self._session.options, sources, self._failing)
@@ -130,6 +130,8 @@ class Bisection:
                 install = functools.partial(sources.maker(build).prefetch, build, background.cancel)
                 if not sources.maker(build).has(build) and self._has_room_for(build, 0):
                     background.begin(("install", build), install)
+            return True
+        return False
 
     def search(self, question: Question, on_end: Callable[[Build], None] | None = None) -> Level:
         """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
