@@ -96,39 +96,41 @@ def test_a_search_that_was_asked_for_installs_its_first_build_beside_the_failing
     assert ahead[:1] == result.builds_asked("install")[1:2] == ["2.7.0"]
 
 
-def test_an_install_ahead_of_its_question_ends_where_there_is_no_mismatch(run: Run) -> None:
-    began = threading.Event()
-    ended: list[bool] = []
+class EndlessInstall:
+    """An install ahead of its question that ends only when it is told to; ``ended`` says that it was."""
 
-    def on_prefetch(build: Build, cancel: threading.Event) -> None:
-        began.set()
-        ended.append(cancel.wait(10))
+    def __init__(self) -> None:
+        self.began = threading.Event()
+        self.ended: list[bool] = []
+
+    def __call__(self, build: Build, cancel: threading.Event) -> None:
+        self.began.set()
+        self.ended.append(cancel.wait(10))
+
+
+def test_an_install_ahead_of_its_question_ends_where_there_is_no_mismatch(run: Run) -> None:
+    install = EndlessInstall()
 
     def on_question(asked: Asked) -> None:
-        assert asked.what != "observe" or began.wait(10)
+        assert asked.what != "observe" or install.began.wait(10)
 
     right = {"2.6.0": ["one"], "2.7.0": [], "2.8.0": [], "2.9.0": []}
-    result = run(Table(right, on_question=on_question, on_prefetch=on_prefetch), command="bisect", jobs=2)
+    result = run(Table(right, on_question=on_question, on_prefetch=install), command="bisect", jobs=2)
     assert result.code == Exit.NO_MISMATCH
-    assert ended == [True]
+    assert install.ended == [True]
 
 
 def test_an_install_ahead_of_its_question_ends_with_an_interrupted_run(run: Run) -> None:
-    began = threading.Event()
-    ended: list[bool] = []
-
-    def on_prefetch(build: Build, cancel: threading.Event) -> None:
-        began.set()
-        ended.append(cancel.wait(10))
+    install = EndlessInstall()
 
     def on_question(asked: Asked) -> None:
         if asked.source == "print('one')\n":
-            assert began.wait(10)
+            assert install.began.wait(10)
             raise KeyboardInterrupt
 
-    result = run(Table(RELEASES, on_question=on_question, on_prefetch=on_prefetch), jobs=2)
+    result = run(Table(RELEASES, on_question=on_question, on_prefetch=install), jobs=2)
     assert result.code == Exit.INTERRUPTED
-    assert ended == [True]
+    assert install.ended == [True]
 
 
 def test_what_a_good_end_will_be_asked_is_asked_while_it_is_asked_again(run: Run) -> None:

@@ -108,12 +108,11 @@ class Bisection:
         if self._session.options.measure is not None:
             return
         with suppress(TorchbisectError):  # the search meets it again
-            scope = first_scope(self._session.options, self._session.sources, self._failing)
-            search = BoundarySearch(scope.listing.builds, self._search_options(scope))
+            search = self._first_search()
             for build in dict.fromkeys([*(one.item for one in search.next(self._jobs)), *search.likely()]):
                 if build.name != self._failing.name and self._session.sources.maker(build).has(build):
                     self.build_oracle.prepare(build, question)
-            self.begin_first_install()
+            self._begin_install(search)
 
     def begin_first_install(self) -> bool:
         """Install the release in the background that will be asked whatever the others answer.
@@ -122,16 +121,21 @@ class Bisection:
         """
         if self._session.options.measure is not None:
             return True
-        sources, background = self._session.sources, self._session.background
         with suppress(TorchbisectError):
-            scope = first_scope(self._session.options, sources, self._failing)
-            search = BoundarySearch(scope.listing.builds, self._search_options(scope))
-            for build in (one.item for one in search.next() if scope.channel is Channel.RELEASE):
-                install = functools.partial(sources.maker(build).prefetch, build, background.cancel)
-                if not sources.maker(build).has(build) and self._has_room_for(build, 0):
-                    background.begin(("install", build), install)
+            self._begin_install(self._first_search())
             return True
         return False
+
+    def _first_search(self) -> BoundarySearch[Build]:
+        scope = first_scope(self._session.options, self._session.sources, self._failing)
+        return BoundarySearch(scope.listing.builds, self._search_options(scope))
+
+    def _begin_install(self, search: BoundarySearch[Build]) -> None:
+        background = self._session.background
+        for build in (question.item for question in search.next()):
+            maker = self._session.sources.maker(build)
+            if build.channel is Channel.RELEASE and not maker.has(build) and self._has_room_for(build, 0):
+                background.begin(("install", build), functools.partial(maker.prefetch, build, background.cancel))
 
     def search(self, question: Question, on_end: Callable[[Build], None] | None = None) -> Level:
         """Find where it broke and where it was fixed, in the coarsest channel that was asked for.
