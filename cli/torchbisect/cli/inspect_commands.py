@@ -16,7 +16,7 @@ from torchbisect.containers.docker.engine import Engine
 from torchbisect.containers.doctor import run_checks
 from torchbisect.containers.inventory import list_cache, list_engine, prune_cache, prune_engine
 from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.disk import folder_size, format_bytes
+from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.build import Channel
 from torchbisect.core.command_line import say
 from torchbisect.core.errors import Exit, InputError
@@ -91,7 +91,7 @@ def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool, down_to: in
         used = datetime.datetime.fromtimestamp(thing.used).strftime("%Y-%m-%d %H:%M") if thing.used else ""
         rows.append((thing.kind, format_bytes(thing.size), "now" if thing.busy else used, thing.name))
     print_table(rows)
-    taken, limit = format_bytes(folder_size(cache.root)), format_bytes(cache.limit)
+    taken, limit = format_bytes(cache.taken()), format_bytes(cache.limit)
     click.echo(f"{taken} in {cache.root}, where items share files; a run keeps it to {limit} or its --cache-limit")
     if engine:
         engine.close()

@@ -165,11 +165,25 @@ _MARK = "torchbisect-facts:"
 _FACTS_LIMITS = JsonLimits(size=1 << 16)
 _LONGEST_FACT = 1000
 
-#: Script for Python 3.8 and torch 2.0 up that prints an environment's facts. Torch would take half a second to end.
+#: Script for Python 3.8 and torch 2.0 up that prints an environment's facts, after the import of torch that its one
+#: argument asks for. Otherwise torch is found and not imported: torch/version.py has the facts, and imports nothing of
+#: torch's. Torch would take half a second to end.
 FACTS_QUERY = r"""
-import json, os, platform
-import torch
+import importlib.util, json, os, platform, runpy, sys
 from importlib import metadata
+def version_of_files():
+    found = importlib.util.find_spec("torch")
+    for place in (found and found.submodule_search_locations) or ():
+        path = os.path.join(place, "version.py")
+        if os.path.isfile(path):
+            return runpy.run_path(path)
+    return {}
+def version_of_import():
+    import torch
+    return {**vars(getattr(torch, "version", None) or object), "__version__": torch.__version__}
+version = {} if sys.argv[1:] == ["import"] else version_of_files()
+if "__version__" not in version:
+    version = version_of_import()
 triton = None
 for name in ("triton", "pytorch-triton"):
     try:
@@ -177,25 +191,28 @@ for name in ("triton", "pytorch-triton"):
         break
     except metadata.PackageNotFoundError:
         pass
-version = getattr(torch, "version", None)
 print("torchbisect-facts:" + json.dumps({
-    "torch": str(torch.__version__),
-    "git_version": getattr(version, "git_version", None),
+    "torch": str(version["__version__"]),
+    "git_version": version.get("git_version"),
     "python": platform.python_version(),
     "platform": platform.platform(),
-    "cuda": getattr(version, "cuda", None),
+    "cuda": version.get("cuda"),
     "triton": triton,
 }), flush=True)
 os._exit(0)
 """
 
 
-def read_facts(run: Callable[..., Completed], build: Build) -> Facts:
-    """Import torch in an environment by its method ``run``, and return its facts.
+def read_facts(run: Callable[..., Completed], build: Build, *, imported: bool = True) -> Facts:
+    """Return the facts of an environment, asked by its method ``run``.
+
+    Args:
+        imported: import torch as a run would. Without it a torch that can't be imported is met by the first run, and
+            a second is saved.
 
     Raise ``InstallFailed``: ``import-failed`` if torch can't be imported, ``other-version`` if it is another version.
     """
-    done = run(["-c", FACTS_QUERY], timeout=IMPORT_TIMEOUT)
+    done = run(["-c", FACTS_QUERY, *(["import"] if imported else [])], timeout=IMPORT_TIMEOUT)
     answers = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not answers:
         raise InstallFailed("import-failed", f"torch {build} was installed but can't be imported ({_why(done)})")
@@ -311,6 +328,11 @@ class Venv:
     def _variables(self, home: Path, extra: Mapping[str, str] | None) -> dict[str, str]:
         users = {"PYTHONUSERBASE": self.user_base} if self.user_base else {}
         return clean_environment(home, {**users, **(extra or {})})
+
+
+def check_import(environment: Environment) -> None:
+    """Import torch in an environment. Raise ``InstallFailed`` if that fails there, or if it is another version."""
+    read_facts(environment.run, environment.build)
 
 
 def check_gpu(environment: Environment) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from torchbisect.containers.environment import Environment, check_gpu
+from torchbisect.containers.environment import Environment, check_gpu, check_import
 from torchbisect.containers.python.variants import find_gpus
-from torchbisect.core.build import Build
+from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import InputError, InstallFailed, MachineError
 from torchbisect.core.repro import Repro
 from torchbisect.pipeline.build_sources import LocalBuildSources
@@ -60,11 +60,19 @@ class LocalProvider:
         maker = self.sources.maker(build)
         environment = maker.environment(build)
         try:
+            if build.channel is Channel.INSTALLED and not self._asks_an_agent:
+                # It was found and not imported, and a test that fails for that would seem to show its mismatch.
+                check_import(environment)
             if self._options.device == "cuda" and self._options.sandbox == "venv":
                 check_gpu(environment)
             yield environment
         finally:
             maker.release(build)
+
+    @property
+    def _asks_an_agent(self) -> bool:
+        """True if scripts are run by an agent, which can't start where torch can't be imported."""
+        return self._options.test is None and self._options.measure is None
 
     @contextmanager
     def failing_oracle(self, build: Build, journal: Journal, notify: Notify) -> Iterator[Oracle]:

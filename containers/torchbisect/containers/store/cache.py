@@ -157,16 +157,24 @@ class Cache:
         """Return the bytes that can still be written here."""
         return free_bytes(self.root)
 
-    def available(self) -> int:
-        """Return the bytes that can still be kept here: within the free disk and the limit, beside running installs."""
-        return min(self.free(), self.limit - folder_size(self.root)) - self._reserved()
+    def taken(self) -> int:
+        """Return the bytes that all of it takes; to look at every file takes about a second."""
+        return folder_size(self.root)
+
+    def available(self, taken: int | None = None) -> int:
+        """Return the bytes that can still be kept here: within the free disk and the limit, beside running installs.
+
+        ``taken`` is what ``taken()`` returned a moment ago.
+        """
+        taken = self.taken() if taken is None else taken
+        return min(self.free(), self.limit - taken) - self._reserved()
 
     def could_keep(self, needed: int) -> bool:
         """Return True if so many bytes could be kept here if all that is here were removed."""
         if needed > self.limit:
             return False
         free = self.free()
-        return free >= needed or free + folder_size(self.root) >= needed  # the size takes seconds
+        return free >= needed or free + self.taken() >= needed
 
     def evict(self, key: str) -> bool:
         """Remove one environment unless a run leases it; return true if it was removed."""
@@ -192,20 +200,22 @@ class Cache:
         key: str,
         needed: int,
         *,
+        taken: int | None = None,
         notify: Notify = silent,
         warn: Notify = silent,
         cancel: threading.Event | None = None,
     ) -> Iterator[bool]:
         """Make room for an install of ``needed`` bytes, and keep other installs out of it while the context lasts.
 
-        Yield false if ``cancel`` ended a wait. Where too little can be removed, the install may try all the same.
+        ``taken`` is what ``taken()`` returned a moment ago. Yield false if ``cancel`` ended a wait. Where too little
+        can be removed, the install may try all the same.
         """
         note, turn = FileLock(self.locks / f"{key}{_ROOM}"), FileLock(self.locks / "room")
         made = turn.acquire(waiting=_WAIT_FOR_ROOM, notify=notify, cancel=cancel)
         try:
             if made:
                 with contextlib.suppress(DiskFull):
-                    made = self.make_room(needed, notify=notify, warn=warn, cancel=cancel)
+                    made = self.make_room(needed, taken=taken, notify=notify, warn=warn, cancel=cancel)
                 note.acquire()
                 note.write(str(needed))
         finally:
@@ -219,6 +229,7 @@ class Cache:
         self,
         needed: int,
         *,
+        taken: int | None = None,
         notify: Notify = silent,
         warn: Notify = silent,
         cancel: threading.Event | None = None,
@@ -229,7 +240,7 @@ class Cache:
         is told if the limit can't be kept. Return false if ``cancel`` ended the wait for another run's install. Raise
         ``DiskFull`` if the disk still has too little room.
         """
-        if self.available() >= needed:
+        if self.available(taken) >= needed:
             return True
         self.give_back()
         # Files that an install has fetched and not linked yet must not be taken for unused ones.

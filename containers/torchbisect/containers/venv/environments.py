@@ -198,8 +198,12 @@ class VenvEnvironments:
         wanted, over = requirements(build, self._packages), functools.partial(self._say_once, "limit")
         while True:
             present = self._cache.packages()
-            size = self._installer.size(wanted, build, cancel)
-            with self._cache.reserved(key, size.disk, notify=self._notify, warn=over, cancel=cancel) as reserved:
+            with ThreadPoolExecutor(1, thread_name_prefix="size of the cache") as pool:
+                taken = pool.submit(self._cache.taken)
+                size = self._installer.size(wanted, build, cancel)
+            with self._cache.reserved(
+                key, size.disk, taken=taken.result(), notify=self._notify, warn=over, cancel=cancel
+            ) as reserved:
                 if not reserved:
                     raise Cancelled
                 if self._cache.packages() >= present:
@@ -297,7 +301,7 @@ class VenvEnvironments:
         if interpreter.installed_torch is None:
             raise InputError(f"{interpreter.path} has no torch: install one there, or name a build with --torch")
         trial, kept = self._trial(build, interpreter.path), self._cache.root / _COMPILER_CACHE / interpreter.identity
-        return replace(trial, facts=self._read(build, interpreter.path), compiler_cache=str(kept))
+        return replace(trial, facts=read_facts(trial.run, build, imported=False), compiler_cache=str(kept))
 
     def _homes_folder(self) -> Path:
         """Return the folder of the processes' home folders."""
