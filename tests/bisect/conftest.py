@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from loopback import listening
-from pypi_simple import ProjectPage
+from pypi_simple import DistributionPackage, ProjectPage
 
 from torchbisect.containers.python.interpreter import Interpreter
 
@@ -45,12 +45,14 @@ def page_text(hrefs: list[str], project: str = "torch") -> str:
 
 
 @pytest.fixture
-def page() -> Callable[..., ProjectPage]:
-    """Make a project page of wheel names, as read from PyTorch's own index."""
+def page() -> Callable[..., list[DistributionPackage]]:
+    """Make the files of a page with wheels of these names, as read from PyTorch's own index."""
 
-    def make(names: list[str], base: str = "https://download-r2.pytorch.org/whl/nightly/cpu/") -> ProjectPage:
+    def make(
+        names: list[str], base: str = "https://download-r2.pytorch.org/whl/nightly/cpu/"
+    ) -> list[DistributionPackage]:
         text = page_text([base + name.replace("+", "%2B") for name in names])
-        return ProjectPage.from_html("torch", text, "https://download.pytorch.org/whl/nightly/cpu/torch/")
+        return ProjectPage.from_html("torch", text, "https://download.pytorch.org/whl/nightly/cpu/torch/").packages
 
     return make
 

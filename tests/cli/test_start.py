@@ -55,3 +55,9 @@ def test_a_quick_start_is_not_spoken_of(tmp_path: Path) -> None:
     words = SLOW.replace("sleep(2)", "sleep(0)").replace("_PLAIN = 1.0", "_PLAIN = 60.0")
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stderr == ""
+
+
+def test_a_start_imports_no_library_that_few_commands_need(tmp_path: Path) -> None:
+    ask = "import sys, torchbisect.cli.commands; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert {"docker", "git", "hypothesis", "mcp", "pypi_simple", "requests", "torch"}.isdisjoint(done.stdout.split())

@@ -147,7 +147,7 @@ def _parse_page(text: str, kind: str) -> None:
     body = text.encode("utf-8", "surrogatepass")
     response = httpx.Response(200, headers={"Content-Type": kind}, content=body, request=httpx.Request("GET", URL))
     page = _parse(response, "torch", "the index")
-    for listing in (releases(page, _INTERPRETER), nightlies(page, _INTERPRETER)):
+    for listing in (releases(page.packages, _INTERPRETER), nightlies(page.packages, _INTERPRETER)):
         assert set(listing.wheels) == {build.version for build in listing.builds}
 
 

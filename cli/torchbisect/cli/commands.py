@@ -267,7 +267,9 @@ def builds(channel: str, as_json: bool, **given: Any) -> None:
 )
 def cache(prune: bool, docker: bool, cache_dir: Path | None, down_to: int | None) -> None:
     """List what is kept on this machine and its size, and remove it."""
-    inspect_commands.show_cache(cache_dir, prune=prune, docker=docker, down_to=down_to)
+    from torchbisect.cli import machine_commands
+
+    machine_commands.show_cache(cache_dir, prune=prune, docker=docker, down_to=down_to)
 
 
 @main.command(short_help="Check this machine, and say what it lacks.")
@@ -275,7 +277,9 @@ def cache(prune: bool, docker: bool, cache_dir: Path | None, down_to: int | None
 @click.option("--cache-dir", type=FilePath(path_type=Path, file_okay=False))
 def doctor(python: str, cache_dir: Path | None) -> None:
     """Check what this machine has and lacks, and say what to do about it."""
-    click.get_current_context().exit(inspect_commands.doctor(python, cache_dir))
+    from torchbisect.cli import machine_commands
+
+    click.get_current_context().exit(machine_commands.doctor(python, cache_dir))
 
 
 @main.command("mcp", short_help="Serve these commands to coding agents.")

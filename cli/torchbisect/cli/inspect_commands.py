@@ -1,8 +1,7 @@
-"""The commands that run no script: report, builds, cache, doctor, and the option ``--plan``."""
+"""The commands that run no script: report, builds, and the option ``--plan``."""
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,11 +11,6 @@ import click
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 
-from torchbisect.containers.docker.engine import Engine
-from torchbisect.containers.doctor import run_checks
-from torchbisect.containers.inventory import list_cache, list_engine, prune_cache, prune_engine
-from torchbisect.containers.store.cache import Cache
-from torchbisect.containers.store.disk import format_bytes
 from torchbisect.core.build import Channel
 from torchbisect.core.command_line import say
 from torchbisect.core.errors import Exit, InputError
@@ -72,48 +66,11 @@ def list_builds(options: Options, channel: str, as_json: bool) -> None:
         say(str(one), "left out ")
 
 
-def show_cache(cache_dir: Path | None, *, prune: bool, docker: bool, down_to: int | None = None) -> None:
-    """Print what is kept, after removing what no run uses if ``prune`` is set, or what is beyond ``down_to`` bytes.
-
-    Raises:
-        InputError: the cache can't be used.
-        MachineError: no container engine answers.
-    """
-    cache = Cache(cache_dir)
-    engine = Engine() if docker else None
-    if down_to is not None:
-        Cache(cache_dir, limit=down_to).make_room(0, notify=click.echo, warn=click.echo)
-    if prune:
-        freed = prune_cache(cache, notify=click.echo) + (prune_engine(engine, notify=click.echo) if engine else 0)
-        click.echo(f"{format_bytes(freed)} are free again")
-    rows = [("what", "size", "last used", "name")]
-    for thing in list_cache(cache) + (list_engine(engine) if engine else []):
-        used = datetime.datetime.fromtimestamp(thing.used).strftime("%Y-%m-%d %H:%M") if thing.used else ""
-        rows.append((thing.kind, format_bytes(thing.size), "now" if thing.busy else used, thing.name))
-    print_table(rows)
-    taken, limit = format_bytes(cache.taken()), format_bytes(cache.limit)
-    click.echo(f"{taken} in {cache.root}, where items share files; a run keeps it to {limit} or its --cache-limit")
-    if engine:
-        engine.close()
-
-
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of texts in columns as wide as their texts, whatever the width of the terminal."""
     widths = [max(map(cell_len, column)) for column in zip(*rows)]
     for row in rows:
         click.echo("  ".join(set_cell_size(text, width) for text, width in zip(row, widths)).rstrip())
-
-
-def doctor(python: str, cache_dir: Path | None) -> int:
-    """Print the checks of this machine, and return the exit code: 0 if all of them are good."""
-    rows = []
-    found = run_checks(python, cache=cache_dir)
-    for check in found:
-        rows.append(("ok" if check.ok else "!!", check.name, check.detail))
-        if not check.ok and check.advice:
-            rows.append(("", "", f"→ {check.advice}"))
-    print_table(rows)
-    return Exit.FINISHED if all(check.ok for check in found) else Exit.MACHINE
 
 
 def show_plan(options: Options) -> int:

@@ -137,11 +137,12 @@ def limits_check() -> Check:
 
 def index_check(indexes: Indexes) -> Check:
     """Check that the main index answers and has torch."""
+    main = indexes.urls[0]
     try:
-        page = project_page(indexes.index_url, "torch", retry=RetryPolicy(total=0.0))
+        page = project_page(main, "torch", retry=RetryPolicy(total=0.0))
     except TorchbisectError as error:
         return Check("index", False, str(error), "check the network and the proxy, or name another with --index-url")
-    place = scrub_secrets(indexes.index_url)
+    place = scrub_secrets(main)
     if page is None:
         return Check("index", False, f"{place} has no torch", "name another with --index-url")
     return Check("index", True, f"{place} lists {len(page.packages)} files of torch")

@@ -1,4 +1,8 @@
-"""The builds of this machine's channels (releases, nightlies, commits), and how an environment of each is made."""
+"""The builds of this machine's channels (releases, nightlies, commits), and how an environment of each is made.
+
+The modules for lists of builds and for containers are imported where they are needed: pypi-simple and docker take a
+third of the time until a command that needs neither begins.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,14 @@ import re
 import sys
 from dataclasses import dataclass, replace
 
-import pypi_simple
-
 from torchbisect.bisect.sources import nightly, release
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.nightly import UrlProbe
 from torchbisect.bisect.sources.selection import BuildSelector
 from torchbisect.bisect.sources.variant_pairs import PythonVariant
-from torchbisect.containers.docker.container_processes import Confinement
-from torchbisect.containers.docker.environments import DockerEnvironments
-from torchbisect.containers.docker.images import ImageOptions
 from torchbisect.containers.environment import Environments
 from torchbisect.containers.index import cpu_index
 from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.index.pages import packages, project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import choose_variant, find_gpus
 from torchbisect.containers.store.cache import Cache
@@ -74,6 +72,8 @@ class LocalBuildSources:
     @functools.cached_property
     def releases(self) -> Listing:
         """The releases that the index offers to this Python, oldest first; those without torch.compile are measured."""
+        from torchbisect.containers.index.pages import packages
+
         found, options = packages(self._release_indexes, "torch", notify=self.display.warn), self.options
         return release.releases(
             found, self.interpreter, options.variant, cpu_first=self._cpu_first, compiles=options.measure is None
@@ -91,9 +91,8 @@ class LocalBuildSources:
     def _release_indexes(self) -> Indexes:
         """The indexes, with PyTorch's own for the CPU where no other main index is configured and it answers."""
         own = self.indexes
-        public = own.index_url.rstrip("/") == pypi_simple.PYPI_SIMPLE_ENDPOINT.rstrip("/")
         on_linux = any("linux" in platform for platform in self.interpreter.platforms)
-        if self._cpu_first and public and on_linux and cpu_index.answers():
+        if self._cpu_first and on_linux and own.main_is_public and cpu_index.answers():
             return replace(own, extra_index_urls=(cpu_index.CPU_INDEX, *own.extra_index_urls))
         return own
 
@@ -140,6 +139,8 @@ class LocalBuildSources:
     @functools.cached_property
     def listed_nightlies(self) -> Listing:
         """The nightlies on the index's page, by date."""
+        from torchbisect.containers.index.pages import project_page
+
         asked_for = "nightly" in self.options.channels
         page = project_page(
             nightly.index_url(self.variant, self.nightly_index),
@@ -151,7 +152,7 @@ class LocalBuildSources:
             raise IndexUnreachable(
                 f"{nightly.index_url(self.variant, self.nightly_index)} has no page of torch: name another --variant"
             )
-        return nightly.nightlies(page, self.interpreter, self.variant)
+        return nightly.nightlies(page.packages, self.interpreter, self.variant)
 
     def nightlies_between(self, first: datetime.date, last: datetime.date) -> Listing:
         """Return the nightlies of these days, both included; those that no page lists are looked for one by one."""
@@ -208,24 +209,30 @@ class LocalBuildSources:
         return self._nightly_maker if build.channel is Channel.NIGHTLY else self._release_maker
 
     def _maker(self, indexes: Indexes, interpreter: Interpreter | None = None) -> Environments:
-        options = self.options
-        if options.sandbox == "docker":
-            cuda = options.device == "cuda"
-            return DockerEnvironments(
-                self.cache,
-                indexes,
-                image=ImageOptions(options.image, "cuda" if cuda else "cpu"),
-                packages=options.packages,
-                confinement=Confinement(gpu="0" if cuda else None, runtime=options.runtime),
-                notify=self.display.status,
-            )
+        if self.options.sandbox == "docker":
+            return self._docker_maker(indexes)
         return VenvEnvironments(
             self.cache,
             interpreter or self.interpreter,
             indexes,
-            packages=options.packages,
+            packages=self.options.packages,
             notify=self.display.status,
             announce=self.display.result,
+        )
+
+    def _docker_maker(self, indexes: Indexes) -> Environments:
+        from torchbisect.containers.docker.container_processes import Confinement
+        from torchbisect.containers.docker.environments import DockerEnvironments
+        from torchbisect.containers.docker.images import ImageOptions
+
+        options, cuda = self.options, self.options.device == "cuda"
+        return DockerEnvironments(
+            self.cache,
+            indexes,
+            image=ImageOptions(options.image, "cuda" if cuda else "cpu"),
+            packages=options.packages,
+            confinement=Confinement(gpu="0" if cuda else None, runtime=options.runtime),
+            notify=self.display.status,
         )
 
     def close(self) -> None:

@@ -56,7 +56,8 @@ def _first_plan(scope: Scope, options: Options, sources: BuildSources) -> Search
 
 def _footprint(sources: BuildSources, variant: str | None) -> Footprint:
     """Return the size of a build; the address of an index tells if it has CPU builds only."""
-    return footprint("cpu" if variant is None and sources.indexes.index_url.rstrip("/").endswith("/cpu") else variant)
+    for_cpu = (sources.indexes.index_url or "").rstrip("/").endswith("/cpu")
+    return footprint("cpu" if variant is None and for_cpu else variant)
 
 
 def _widest_gap(releases: Sequence[Build]) -> DayRange | None:

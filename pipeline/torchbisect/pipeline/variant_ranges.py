@@ -13,7 +13,6 @@ from torchbisect.bisect.sources import nightly
 from torchbisect.bisect.sources.branch_cuts import TABLE_TOLERANCE
 from torchbisect.bisect.sources.listing import Listing
 from torchbisect.bisect.sources.variant_pairs import PythonVariant, RangePart, split_range
-from torchbisect.containers.index.pages import project_page
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.python.variants import cuda_version, find_gpus, incompatibility
 from torchbisect.core.build import Build
@@ -124,6 +123,9 @@ class NightlyFinder:
         return tuple(found)
 
     def _in_gaps(self, source: NightlySource, gaps: list[tuple[datetime.date, datetime.date]]) -> Listing:
+        # Imported late, as in build_sources.
+        from torchbisect.containers.index.pages import project_page
+
         page = project_page(nightly.index_url(source.variant, self.index), "torch", notify=self.notify)
         listed = nightly.nightlies(page.packages if page else [], source.interpreter, source.variant)
         parts = []

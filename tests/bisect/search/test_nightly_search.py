@@ -134,7 +134,7 @@ def fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchFixture]
     venvs = VenvEnvironments(cache, interpreter, indexes, notify=print)
     page = project_page(url.removesuffix("/torch"), "torch")
     assert page is not None
-    listing = nightlies(page, interpreter)
+    listing = nightlies(page.packages, interpreter)
     yield SearchFixture(index, list(listing.builds), venvs, Journal(), nightly_index)
     venvs.close()
     index.stop()

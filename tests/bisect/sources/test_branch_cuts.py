@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pypi_simple import ProjectPage
+from pypi_simple import DistributionPackage
 from wheel_names import nightly, wheel_name
 
 from torchbisect.bisect.sources.branch_cuts import (
@@ -21,7 +21,7 @@ from torchbisect.bisect.sources.nightly import nightlies
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
 
-Pages = Callable[..., ProjectPage]
+Pages = Callable[..., list[DistributionPackage]]
 Pythons = Callable[..., Interpreter]
 DAY = datetime.timedelta(days=1)
 

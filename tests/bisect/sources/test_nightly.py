@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable
 
 import pytest
-from pypi_simple import ProjectPage
+from pypi_simple import DistributionPackage
 from wheel_names import nightly, wheel_name
 
 from torchbisect.bisect.sources.nightly import UrlProbe, candidate_urls, nightlies, nightlies_of_days
@@ -15,7 +15,7 @@ from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.errors import IndexUnreachable
 from torchbisect.core.retry import RetryPolicy
 
-Pages = Callable[..., ProjectPage]
+Pages = Callable[..., list[DistributionPackage]]
 Pythons = Callable[..., Interpreter]
 
 
@@ -46,7 +46,7 @@ def test_relative_and_absolute_links_give_the_same_wheels(
     for folder in "ab":
         read = project_page(f"{address}/{folder}", "torch")
         assert read is not None
-        listing = nightlies(read, python())
+        listing = nightlies(read.packages, python())
         found.append(listing.wheels["2.15.0.dev20260816+cpu"].url)
     assert found == [f"{address}/whl/nightly/cpu/{name}"] * 2
 

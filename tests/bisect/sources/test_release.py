@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from pypi_simple import ProjectPage
+from pypi_simple import DistributionPackage, ProjectPage
 from wheel_names import wheel_name
 
 from torchbisect.bisect.sources.release import compile_unsupported_reason, releases
 from torchbisect.containers.python.interpreter import Interpreter
 
-Pages = Callable[..., ProjectPage]
+Pages = Callable[..., list[DistributionPackage]]
 Pythons = Callable[..., Interpreter]
 
 
@@ -44,7 +44,7 @@ def test_releases_are_ordered_by_version_and_the_others_have_a_reason(python: Py
         ],
     }
     listing = releases(
-        ProjectPage.from_json_data(data), python(platforms=("manylinux_2_28_x86_64", "manylinux1_x86_64"))
+        ProjectPage.from_json_data(data).packages, python(platforms=("manylinux_2_28_x86_64", "manylinux1_x86_64"))
     )
     assert [build.version for build in listing.builds] == ["2.4.1", "2.9.1", "2.10.0"]
     assert [str(left) for left in listing.left_out] == [

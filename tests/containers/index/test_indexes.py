@@ -7,10 +7,10 @@ import string
 import sys
 from pathlib import Path
 
-import pypi_simple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from torchbisect.containers.index.indexes import Indexes, parse_pip_config
 from torchbisect.core.scrub import scrub_secrets
@@ -30,7 +30,13 @@ def gather(environ: dict[str, str], typed: str | None = None, extra: tuple[str, 
 
 
 def test_the_public_index_is_the_default(bare: dict[str, str]) -> None:
-    assert gather(bare) == Indexes(pypi_simple.PYPI_SIMPLE_ENDPOINT)
+    found = gather(bare)
+    assert found.urls == (PYPI_SIMPLE_ENDPOINT,)
+    assert found.main_is_public
+    assert Indexes(PYPI_SIMPLE_ENDPOINT.rstrip("/")).main_is_public
+    assert not Indexes("https://mirror/simple").main_is_public
+    assert "UV_DEFAULT_INDEX" not in found.uv_variables(), "it is uv's own default too"
+    assert Indexes(extra_index_urls=("https://e/s",)).named == ("https://e/s",)
 
 
 def test_the_command_line_wins_and_keeps_the_configured_extras(bare: dict[str, str]) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
-from pypi_simple import DistributionPackage, ProjectPage
 
 from torchbisect.core.build import Build
+
+if TYPE_CHECKING:
+    from pypi_simple import DistributionPackage
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,10 @@ class Listing:
     cuda: dict[str, Build] = field(default_factory=dict, hash=False, compare=False)
 
 
-def wheels_of(page: ProjectPage | Iterable[DistributionPackage]) -> list[Wheel]:
-    """Return the wheels on an index's page; all other files are ignored."""
+def wheels_of(files: Iterable[DistributionPackage]) -> list[Wheel]:
+    """Return the wheels among the files of an index; all others are ignored."""
     found = []
-    for package in page.packages if isinstance(page, ProjectPage) else page:
+    for package in files:
         try:
             _, version, _, tags = parse_wheel_filename(package.filename)
         except (InvalidWheelFilename, ValueError):

@@ -12,17 +12,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import httpx
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
-from pypi_simple import DistributionPackage, ProjectPage
 
 from torchbisect.bisect.sources.branch_cuts import likely_minors
 from torchbisect.bisect.sources.listing import LeftOut, Listing, Wheel, wheels_of
 from torchbisect.bisect.sources.release import compile_unsupported_reason, no_wheel_reason
-from torchbisect.containers.index.pages import new_client
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.errors import IndexUnreachable
@@ -36,6 +35,10 @@ from torchbisect.core.retry import (
     silent,
 )
 from torchbisect.core.scrub import scrub_secrets
+from torchbisect.core.web import new_client
+
+if TYPE_CHECKING:
+    from pypi_simple import DistributionPackage
 
 #: The index of all variants.
 NIGHTLY_INDEX = "https://download.pytorch.org/whl/nightly"
@@ -83,14 +86,12 @@ def date_of(version: Version) -> datetime.date | None:
         return None
 
 
-def nightlies(
-    page: ProjectPage | Iterable[DistributionPackage], interpreter: Interpreter, variant: str = "cpu"
-) -> Listing:
-    """Return the nightlies on a page that can be asked with this Python on this platform, by date.
+def nightlies(files: Iterable[DistributionPackage], interpreter: Interpreter, variant: str = "cpu") -> Listing:
+    """Return the nightlies among the files of an index that can be asked with this Python on this platform, by date.
 
     ``variant`` is the local part of the wheels' versions; wheels without one (for macOS) are accepted too.
     """
-    dated = [(date, wheel) for wheel in wheels_of(page) if (date := date_of(wheel.version)) is not None]
+    dated = [(date, wheel) for wheel in wheels_of(files) if (date := date_of(wheel.version)) is not None]
     ours = [(date, wheel.version, wheel) for date, wheel in dated if wheel.version.local in (variant, None)]
     ours.sort(key=lambda entry: entry[:2])
     builds: list[Build] = []
@@ -183,7 +184,7 @@ class UrlProbe:
         self._missing: set[str] = set()
         self._notify = notify
         self._retry = retry
-        self._client = new_client()
+        self._client = new_client({})
 
     def __enter__(self) -> UrlProbe:
         return self

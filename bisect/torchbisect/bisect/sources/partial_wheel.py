@@ -27,7 +27,6 @@ import httpx
 
 from torchbisect.bisect.sources.python_files import is_replaceable
 from torchbisect.containers.environment import Venv
-from torchbisect.containers.index.pages import new_client
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.venv.copies import overlaid_environment, site_packages_of
 from torchbisect.core import web
@@ -182,7 +181,7 @@ def fetch_python_files(
         InstallFailed: ``no-ranges`` if the host doesn't send parts of files, ``bad-wheel`` if it is no zip archive.
         IndexUnreachable: if the host does not answer, also after the retries.
     """
-    with new_client() as client:
+    with web.new_client({}) as client:
         return read_python_files(RemoteFile(url, client, notify, retry), wanted)
 
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
-from pypi_simple import DistributionPackage, ProjectPage
 
 from torchbisect.bisect.sources.listing import LeftOut, Listing, Wheel, wheels_of
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build, Channel
 from torchbisect.core.scrub import scrub_secrets
+
+if TYPE_CHECKING:
+    from pypi_simple import DistributionPackage
 
 #: For torch from this version on, ``torch.compile`` supports Pythons below that version, by
 #: ``check_if_dynamo_supported`` in ``torch/_dynamo/eval_frame.py``. Wheels for newer Pythons exist and don't compile.
@@ -45,21 +48,21 @@ def compile_unsupported_reason(minor: tuple[int, int], python: tuple[int, int]) 
 
 
 def releases(
-    page: ProjectPage | Iterable[DistributionPackage],
+    files: Iterable[DistributionPackage],
     interpreter: Interpreter,
     variant: str | None = None,
     *,
     cpu_first: bool = False,
     compiles: bool = True,
 ) -> Listing:
-    """Return the releases on an index's page that can be asked with this Python on this platform, by version.
+    """Return the releases among the files of an index that can be asked with this Python on this platform, by version.
 
     With a ``variant``, only wheels with this local version (``cpu``, ``cu126``) are accepted, as on PyTorch's own
     index; a build is then exactly that wheel. By default a build is the public version, and the index decides. With
     ``cpu_first`` it is the wheel for the CPU wherever the index has one. Without ``compiles`` those are taken too that
     have no ``torch.compile`` for this Python.
     """
-    wheels = [wheel for wheel in wheels_of(page) if variant in (None, wheel.version.local)]
+    wheels = [wheel for wheel in wheels_of(files) if variant in (None, wheel.version.local)]
     builds: list[Build] = []
     left_out: list[LeftOut] = []
     chosen: dict[str, Wheel] = {}

@@ -22,8 +22,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from torchbisect.containers.docker.container_processes import held
 from torchbisect.containers.docker.engine import archive, engine_errors, install_network, remove, volume_full
 from torchbisect.containers.docker.volume import INSTALLER, MAKING, WHEELS, Volume
-from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.index.pages import file_path
+from torchbisect.containers.index.indexes import Indexes, file_path
 from torchbisect.containers.process.run_command import Cancelled, CappedText, Completed
 from torchbisect.containers.store.disk import is_disk_full_message
 from torchbisect.containers.venv.installer import (
@@ -165,7 +164,7 @@ class ContainerInstaller:
 
         Raise ``InputError`` if the main index is a folder on this machine.
         """
-        if self.indexes.index_url.startswith("file://"):
+        if (self.indexes.index_url or "").startswith("file://"):
             raise InputError(
                 f"{self.indexes.index_url} is on this machine's disk, which a container does not see: serve it over "
                 "HTTP, or give its wheels by UV_FIND_LINKS"

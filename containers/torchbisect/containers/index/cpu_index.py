@@ -7,8 +7,8 @@ import threading
 
 import httpx
 
-from torchbisect.containers.index.pages import new_client
 from torchbisect.core.errors import TorchbisectError
+from torchbisect.core.web import new_client
 
 #: The wheels are a tenth of the size of those for CUDA, which the public index has for Linux.
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
@@ -32,7 +32,7 @@ def answers(index: str = CPU_INDEX, patience: float = _PATIENCE) -> bool:
 
 def _has_torch(index: str, patience: float) -> bool:
     try:
-        with new_client() as client, client.stream("GET", f"{index}/torch/", timeout=patience) as page:
+        with new_client({}) as client, client.stream("GET", f"{index}/torch/", timeout=patience) as page:
             return page.status_code == 200
     except (httpx.HTTPError, httpx.InvalidURL, TorchbisectError, OSError):
         return False

@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import platformdirs
-import pypi_simple
 
 from torchbisect.containers.process.run_command import output_of
 from torchbisect.containers.python.module_command import module_command
@@ -33,13 +34,13 @@ class Indexes:
     """The places where wheels are looked for.
 
     Attributes:
-        index_url: the PEP 503 or PEP 691 index, ``http(s)://`` or ``file://``.
+        index_url: the PEP 503 or PEP 691 index, ``http(s)://`` or ``file://``; ``None`` for the public one.
         extra_index_urls: more indexes; the best version of all of them is taken, as pip does.
         find_links: folders of wheels or pages of links.
         allow_sdists: build packages that have no wheel from source, which runs their code at the install.
     """
 
-    index_url: str = pypi_simple.PYPI_SIMPLE_ENDPOINT
+    index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
     allow_sdists: bool = False
@@ -64,17 +65,30 @@ class Indexes:
         found = next((source.index_url for source in sources if source.index_url), None)
         extras = next((source.extra for source in sources if source.extra), ())
         links = next((source.links for source in sources if source.links), ())
-        chosen = index_url or found or pypi_simple.PYPI_SIMPLE_ENDPOINT
-        return cls(_as_url(chosen), tuple(dict.fromkeys(map(_as_url, (*extra, *extras)))), tuple(dict.fromkeys(links)))
+        main = index_url or found
+        beside = tuple(dict.fromkeys(map(_as_url, (*extra, *extras))))
+        return cls(_as_url(main) if main else None, beside, tuple(dict.fromkeys(links)))
 
     @property
     def urls(self) -> tuple[str, ...]:
         """All indexes, the main one first."""
-        return (self.index_url, *self.extra_index_urls)
+        return (self.index_url or _public_index(), *self.extra_index_urls)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All indexes except the public one where nobody names it."""
+        return self.urls if self.index_url else self.extra_index_urls
+
+    @property
+    def main_is_public(self) -> bool:
+        """True if the main index is the public one."""
+        return self.index_url is None or self.index_url.rstrip("/") == _public_index().rstrip("/")
 
     def uv_variables(self) -> dict[str, str]:
         """Return the variables that give uv these places; its options would be visible to other users."""
-        variables = {"UV_DEFAULT_INDEX": self.index_url, "UV_INDEX_STRATEGY": "unsafe-best-match"}
+        variables = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
+        if self.index_url:
+            variables["UV_DEFAULT_INDEX"] = self.index_url
         if self.extra_index_urls:
             variables["UV_INDEX"] = " ".join(self.extra_index_urls)
         if self.find_links:
@@ -95,9 +109,21 @@ class _IndexSettings:
     links: tuple[str, ...] = ()
 
 
+def _public_index() -> str:
+    # Imported late: it takes a fifth of the time until a command begins, and few need the address.
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+    return PYPI_SIMPLE_ENDPOINT
+
+
 def _as_url(url: str) -> str:
     """Return an index as an address; a path on this disk becomes a ``file://`` address."""
     return url if "://" in url else Path(url).expanduser().absolute().as_uri()
+
+
+def file_path(url: str) -> Path:
+    """Return the path in a ``file://`` address."""
+    return Path(url2pathname(urlsplit(url).path))
 
 
 def _without_name(entry: str) -> str:

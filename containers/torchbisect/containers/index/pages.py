@@ -11,8 +11,6 @@ import dataclasses
 import os
 import ssl
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import httpx
 from packaging.utils import canonicalize_name
@@ -25,7 +23,7 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 
-from torchbisect.containers.index.indexes import Indexes
+from torchbisect.containers.index.indexes import Indexes, file_path
 from torchbisect.containers.index.link_page import MOST_LINKS, NoLinkPage, read_link_page
 from torchbisect.core import web
 from torchbisect.core.decode import read_object
@@ -75,7 +73,7 @@ def packages(
     Raise ``IndexUnreachable`` if a place gives no usable answer, since the list would then be incomplete.
     """
     found: list[DistributionPackage] = []
-    with new_client() as client:
+    with _new_client() as client:
         for url in indexes.urls:
             page = project_page(url, project, notify=notify, retry=retry, client=client)
             found += page.packages if page else []
@@ -84,8 +82,7 @@ def packages(
     return found
 
 
-def new_client() -> httpx.Client:
-    """Return a client for requests to indexes."""
+def _new_client() -> httpx.Client:
     return web.new_client({"Accept": ACCEPT_ANY})
 
 
@@ -113,7 +110,7 @@ def _page(
     if url.startswith("file://"):
         return _read_page(file_path(url), name)
 
-    with contextlib.nullcontext(client) if client else new_client() as asker:
+    with contextlib.nullcontext(client) if client else _new_client() as asker:
         page = retry_transient(lambda: _fetch(asker, url, name, what), what, notify=notify, retry=retry)
     return _without_local_files(page) if page else None
 
@@ -186,8 +183,3 @@ def _read_page(path: Path, name: str) -> ProjectPage | None:
         raise IndexUnreachable(f"{page} is no page of packages: {error}; check the address of the index") from error
     except OSError as error:
         raise IndexUnreachable(f"{page} can't be read ({error.strerror}): check the address of the index") from error
-
-
-def file_path(url: str) -> Path:
-    """Return the path in a ``file://`` address."""
-    return Path(url2pathname(urlsplit(url).path))

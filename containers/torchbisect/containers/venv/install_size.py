@@ -17,8 +17,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from torchbisect.containers.index.cpu_index import CPU_INDEX
-from torchbisect.containers.index.indexes import Indexes
-from torchbisect.containers.index.pages import file_path, new_client, packages
+from torchbisect.containers.index.indexes import Indexes, file_path
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.containers.store.cache import Cache
 from torchbisect.containers.store.disk import format_bytes
@@ -110,6 +109,9 @@ def _size(pin: Requirement, indexes: Indexes, interpreter: Interpreter) -> int |
     """Return the bytes of the wheel that fits, or ``None`` if nobody tells them."""
     if pin.url:
         return _content_length(pin.url)
+    # Imported late: a command that installs nothing begins sooner without.
+    from torchbisect.containers.index.pages import packages
+
     for package in packages(indexes, pin.name, retry=_ONCE):
         try:
             version = parse_wheel_filename(package.filename)[1]
@@ -123,7 +125,7 @@ def _size(pin: Requirement, indexes: Indexes, interpreter: Interpreter) -> int |
 def _content_length(url: str) -> int | None:
     if url.startswith("file://"):
         return Path(file_path(url.partition("#")[0])).stat().st_size
-    with new_client() as client:
+    with web.new_client({}) as client:
         try:
             answer = web.request(client, "HEAD", url)
         except httpx.HTTPError:

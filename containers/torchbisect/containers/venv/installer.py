@@ -256,7 +256,7 @@ def install_options(allow_sdists: bool) -> list[str]:
 def check_no_secrets(indexes: Indexes) -> None:
     """Raise ``InputError`` if an index or a proxy has a password that the code of source packages could read."""
     proxies = {name: os.environ[name] for name in (*PROXIES, *map(str.lower, PROXIES)) if name in os.environ}
-    places = {"the index": [*indexes.urls, *indexes.find_links], "the proxy": list(proxies.values())}
+    places = {"the index": [*indexes.named, *indexes.find_links], "the proxy": list(proxies.values())}
     for what, urls in places.items():
         secret = next((url for url in urls if indexes.allow_sdists and scrub_secrets(url) != url), None)
         if secret is not None:
@@ -325,7 +325,7 @@ def environment_key(build: Build, abi: str, base: str, packages: Sequence[str], 
     ``base`` is the identity of the Python or the image that it is made from, ``abi`` the tag of that Python's binary
     interface, such as ``cp311``.
     """
-    places = [scrub_secrets(place) for place in (*indexes.urls, *indexes.find_links)]
+    places = [scrub_secrets(place) for place in (*indexes.named, *indexes.find_links)]
     parts = [build.requirement, base, *packages, RECIPE, places, indexes.allow_sdists]
     digest = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:10]
     return f"torch-{build.name}-{abi}-{digest}"

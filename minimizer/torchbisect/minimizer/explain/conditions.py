@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.minimizer.explain.neighbors import FLOAT_DTYPES, Property, changed, properties
 
@@ -66,6 +63,9 @@ class _Survey:
         known = sorted(changes[0] for changes in self.shown)
         if len({number for number, _ in known}) < 2:
             return
+        # Imported late: only --explain draws.
+        from hypothesis import HealthCheck, Phase, given, settings
+        from hypothesis import strategies as st
 
         # Hypothesis derives its seed from the source of `draw`: to edit that function is to ask other questions.
         @settings(
