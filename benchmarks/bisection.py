@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--index-url")
     parser.add_argument("--keep", type=Path, help="leave the last run's results here")
     options = parser.parse_args(arguments)
-    url = options.index_url or Indexes.from_configuration().index_url
+    url = options.index_url or Indexes.from_configuration().urls[0]
     with tempfile.TemporaryDirectory(prefix="torchbisect-benchmark-") as temporary:
         folder = Path(temporary)
         builds = _builds_between(options, url)
