@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from torchbisect.containers.store.cache import FACTS_FILE, Cache, default_limit
 from torchbisect.core.errors import DiskFull
@@ -92,6 +95,30 @@ def test_the_environment_unused_longest_goes_first_and_wheels_before_it(tmp_path
     assert not places["old"].exists()
     assert len(said) == 1
     assert "old" in said[0]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 300), st.integers(0, 300)), max_size=5),
+    wanted=st.integers(0, 2000).map(lambda thousands: thousands * 1000),
+)
+def test_room_is_made_as_if_the_folder_were_summed_up_after_each_removal(
+    sizes: list[tuple[int, int]], wanted: int
+) -> None:
+    """The sizes are thousands of bytes of each environment's wheel, and of files that the environment has alone."""
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        caches = [Cache(folder, limit=2_000_000) for folder in (first, second)]
+        for cache in caches:
+            for number, (wheel, own) in enumerate(sizes):
+                fill(cache, f"e{number}", age=100 - number, size=wheel * 1000)
+                (cache.venvs / f"e{number}" / "own").write_bytes(b"x" * own * 1000)
+        counted, summed = caches
+        counted.make_room(wanted)
+        while summed.available() < wanted and (summed.remove_unlinked() or summed.evict_oldest() is not None):
+            pass
+        assert names(counted) == names(summed)
+        assert counted.packages() == summed.packages()
+        assert counted.available() >= wanted or not names(counted)
 
 
 def test_environments_in_use_stay_whatever_the_limit(tmp_path: Path) -> None:

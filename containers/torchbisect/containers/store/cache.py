@@ -27,6 +27,7 @@ from torchbisect.containers.store.disk import (
     folder_size,
     format_bytes,
     free_bytes,
+    sole_size,
     writable_directory,
 )
 from torchbisect.containers.store.locks import FileLock
@@ -186,13 +187,17 @@ class Cache:
                 return True
         return False
 
-    def evict_oldest(self, notify: Notify = silent) -> bool:
-        """Remove the environment that was unused longest among those that no run leases; return true if one was."""
+    def evict_oldest(self, notify: Notify = silent) -> int | None:
+        """Remove the environment that was unused longest among those that no run leases.
+
+        Return the bytes that this freed, most likely few beside its wheels; ``None`` if there was none.
+        """
         for kept in self.environments():
+            size = sole_size(kept.path)
             if self.evict(kept.key):
                 notify(f"made room: removed the environment {kept.key}, last used {_ago(kept.used)} ago")
-                return True
-        return False
+                return size
+        return None
 
     @contextmanager
     def reserved(
@@ -248,8 +253,11 @@ class Cache:
         if not wheels.acquire(waiting=_WAIT_FOR_INSTALL, notify=notify, cancel=cancel):
             return False
         try:
-            while (room := self.available()) < needed:
-                if self.remove_unlinked() or self.evict_oldest(notify):
+            taken = self.taken()
+            while (room := self.available(taken)) < needed:
+                freed = self.remove_unlinked() or self.evict_oldest(notify)
+                if freed is not None:
+                    taken -= freed
                     continue
                 if self.free() < needed:
                     raise disk_full(self.root)
@@ -260,17 +268,18 @@ class Cache:
             wheels.release()
         return True
 
-    def remove_unlinked(self) -> bool:
-        """Remove the wheels and the byte code that no environment holds a link to; return true if there were wheels.
+    def remove_unlinked(self) -> int:
+        """Remove the wheels and the byte code that no environment holds a link to; return the bytes of the wheels.
 
         The caller holds ``wheels_lock`` alone. uv fetches what is missing there again.
         """
         remove_unused_bytecode(self.bytecode)
         unlinked = [archive for archive, names in self._archives() if names and _is_unlinked(archive)]
+        freed = sum(map(sole_size, unlinked))
         self._forget({archive.name for archive in unlinked})
         for archive in unlinked:
             remove_tree(archive)
-        return bool(unlinked)
+        return freed
 
     def _forget(self, archives: set[str]) -> None:
         """Remove uv's links and notes about unpacked wheels; each names its wheel's folder.

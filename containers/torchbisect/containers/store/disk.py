@@ -74,6 +74,11 @@ def folder_size(folder: Path) -> int:
     return sum(sizes.values()) * 512
 
 
+def sole_size(folder: Path) -> int:
+    """Return the bytes that the removal of a folder frees: those of its files that have no other name."""
+    return sum(status.st_blocks for status in file_statuses(folder) if status.st_nlink == 1) * 512
+
+
 def file_statuses(folder: Path) -> Iterator[os.stat_result]:
     """Yield the status of each file below a folder; files that vanish meanwhile are left out."""
     for place, _, names in walk_folder(folder):

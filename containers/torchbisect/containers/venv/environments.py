@@ -249,10 +249,10 @@ class VenvEnvironments:
         Wheels that no environment holds are removed too. Without an environment to remove, that helps only at the first
         try: after it, these wheels are the ones that the install itself fetched.
         """
-        evicted = self._cache.evict_oldest(self._notify)
+        evicted = self._cache.evict_oldest(self._notify) is not None
         with self._cache.wheels_lock(shared=False).held():
             unused = self._cache.remove_unlinked()
-        return evicted or (first and unused)
+        return evicted or (first and unused > 0)
 
     def _fill(self, folder: Path, build: Build, cancel: threading.Event | None, size: InstallSize) -> None:
         self._installer.make(folder, build, requirements(build, self._packages), cancel, size)
