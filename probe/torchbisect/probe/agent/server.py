@@ -94,9 +94,7 @@ class Server:
     def serve(self) -> None:
         """Describe the environment, then answer questions until the other side closes the stream."""
         remember_files_of_modules()
-        # Without a collection, as Python's documentation of gc.freeze advises before a fork: the imports leave little
-        # garbage, and a look for it takes a tenth of the start.
-        gc.freeze()
+        gc.freeze()  # without a look for garbage, which takes a tenth of the start; most agents answer two questions
         gc.enable()
         self._keep_imported_modules()
         self._write({"ready": environment_facts()})
@@ -224,6 +222,7 @@ class Server:
         compiled = [self._prewarmer.prewarm(name) for name in chosen]
         gc.enable()
         if any(compiled):
+            gc.unfreeze()
             gc.collect()
             gc.freeze()
             self._keep_imported_modules()
