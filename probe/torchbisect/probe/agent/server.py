@@ -86,6 +86,7 @@ class Server:
         self._private = PrivateFolders(watched.folders, folder, ["shared"], watched.are_private)
         self._compiled_runs = 0
         self._must_end = False
+        self._is_compact = False
         self._kept: "collections.OrderedDict[str, EagerRuns]" = collections.OrderedDict()
         self._question_id: Any = None
         self._shared_caches = os.path.join(folder, "shared")
@@ -94,7 +95,7 @@ class Server:
     def serve(self) -> None:
         """Describe the environment, then answer questions until the other side closes the stream."""
         remember_files_of_modules()
-        gc.freeze()  # without a look for garbage, which takes a tenth of the start; most agents answer two questions
+        gc.freeze()
         gc.enable()
         self._keep_imported_modules()
         self._write({"ready": environment_facts()})
@@ -219,10 +220,15 @@ class Server:
         chosen = [name for name in backends if include_cheap or first_compile_is_slow(name)]
         self._write({"id": self._question_id, "begun": "prewarm", "seconds": PREWARM_SECONDS})
         gc.disable()
+        if chosen and not self._is_compact:
+            # Not at the start, of which it takes a tenth: most agents are asked two questions. What compiling leaves
+            # behind fills the holes, which else every child would fill and so copy.
+            gc.unfreeze()
+            gc.collect()
+            self._is_compact = True
         compiled = [self._prewarmer.prewarm(name) for name in chosen]
         gc.enable()
         if any(compiled):
-            gc.unfreeze()
             gc.collect()
             gc.freeze()
             self._keep_imported_modules()
