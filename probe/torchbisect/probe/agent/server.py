@@ -225,6 +225,7 @@ class Server:
             # behind fills the holes, which else every child would fill and so copy.
             gc.unfreeze()
             gc.collect()
+            gc.freeze()
             self._is_compact = True
         compiled = [self._prewarmer.prewarm(name) for name in chosen]
         gc.enable()
