@@ -106,9 +106,13 @@ def _bytecode_of(source: Path, interpreter: Python) -> Path:
     return source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc"
 
 
-def remove_unused_bytecode(root: Path) -> None:
-    """Remove the byte code that no environment holds a link to."""
+def remove_unused_bytecode(root: Path) -> int:
+    """Remove the byte code that no environment holds a link to; return its bytes on disk."""
+    freed = 0
     for place in root.glob("*/*"):
         with contextlib.suppress(OSError):
-            if place.stat().st_nlink == 1:
+            status = place.stat()
+            if status.st_nlink == 1:
                 place.unlink()
+                freed += status.st_blocks * 512
+    return freed

@@ -269,24 +269,23 @@ class Cache:
         return True
 
     def remove_unlinked(self) -> int:
-        """Remove the wheels and the byte code that no environment holds a link to; return the bytes of the wheels.
+        """Remove the wheels and the byte code that no environment holds a link to; return the bytes freed.
 
         The caller holds ``wheels_lock`` alone. uv fetches what is missing there again.
         """
-        remove_unused_bytecode(self.bytecode)
+        freed = remove_unused_bytecode(self.bytecode)
         unlinked = [archive for archive, names in self._archives() if names and _is_unlinked(archive)]
-        freed = sum(map(sole_size, unlinked))
-        self._forget({archive.name for archive in unlinked})
+        freed += sum(map(sole_size, unlinked)) + self._forget({archive.name for archive in unlinked})
         for archive in unlinked:
             remove_tree(archive)
         return freed
 
-    def _forget(self, archives: set[str]) -> None:
-        """Remove uv's links and notes about unpacked wheels; each names its wheel's folder.
+    def _forget(self, archives: set[str]) -> int:
+        """Remove uv's links and notes about unpacked wheels, which name the folder of theirs; return the bytes freed.
 
         ``uv cache clean`` can't be used: it removes all versions of a package, also those that environments hold.
         """
-        names = [name.encode() for name in archives]
+        names, freed = [name.encode() for name in archives], 0
         for place in self.wheels.glob("wheels-v*/**/*") if names else ():
             with contextlib.suppress(OSError):
                 if place.is_symlink():
@@ -294,7 +293,9 @@ class Cache:
                 else:
                     known = place.suffix in _NOTES and any(name in place.read_bytes() for name in names)
                 if known:
+                    freed += place.lstat().st_blocks * 512
                     place.unlink()
+        return freed
 
     def packages(self) -> frozenset[str]:
         """Return the packages among the wheels, each as ``name-version`` in the spelling of its wheel."""
