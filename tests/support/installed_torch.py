@@ -15,10 +15,16 @@ BROKEN = {
 }
 
 
-def install_torch(folder: Path, files: Mapping[str, str]) -> str:
-    """Make a virtual environment in a folder with these files as torch, and return its Python."""
+def new_environment(folder: Path) -> Path:
+    """Make an empty virtual environment in a folder, and return its site-packages."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python3*/site-packages")
+    return site
+
+
+def install_torch(folder: Path, files: Mapping[str, str]) -> str:
+    """Make a virtual environment in a folder with these files as torch, and return its Python."""
+    site = new_environment(folder)
     metadata = {"METADATA": f"Name: torch\nVersion: {VERSION}\n"}
     for name, texts in (("torch", files), (f"torch-{VERSION}.dist-info", metadata)):
         (site / name).mkdir()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import platform
-import subprocess
-import sys
 from pathlib import Path
+
+from installed_torch import new_environment
 
 from torchbisect.containers.environment import Facts, Venv
 from torchbisect.core.build import Build
@@ -13,9 +13,7 @@ from torchbisect.core.build import Build
 
 def small_torch(folder: Path, version: str, source: str) -> Venv:
     """Make a virtual environment with this source as its module ``torch``."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
-    site = next((folder / "venv" / "lib").glob("python*/site-packages"))
-    (site / "torch.py").write_text(source)
+    (new_environment(folder / "venv") / "torch.py").write_text(source)
     homes = folder / "homes"
     homes.mkdir()
     facts = Facts(version, None, platform.python_version(), platform.platform())

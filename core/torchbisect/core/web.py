@@ -47,12 +47,12 @@ class _Client(httpx.Client):
             super().__exit__(exc_type, exc_value, traceback)
 
 
-def new_client(headers: Mapping[str, str]) -> httpx.Client:
+def new_client(headers: Mapping[str, str] | None = None) -> httpx.Client:
     """Return a client that follows redirects to web addresses and uses the proxies of the environment."""
     return _Client(
         timeout=_TIMEOUT,
         follow_redirects=True,
-        headers={"Accept-Encoding": "gzip", **headers},
+        headers={"Accept-Encoding": "gzip", **(headers or {})},
         verify=_trusted(),
         event_hooks={"response": [_check_redirect]},
     )

@@ -114,7 +114,7 @@ def test_room_is_made_as_if_the_folder_were_summed_up_after_each_removal(
                 (cache.venvs / f"e{number}" / "own").write_bytes(b"x" * own * 1000)
         counted, summed = caches
         counted.make_room(wanted)
-        while summed.available() < wanted and (summed.remove_unlinked() or summed.evict_oldest() is not None):
+        while summed.available() < wanted and (summed.remove_unlinked() or summed.evict_oldest()):
             pass
         assert names(counted) == names(summed)
         assert counted.packages() == summed.packages()

@@ -115,7 +115,7 @@ def test_a_leased_environment_is_not_evicted_and_a_released_one_is(tree: Any, ma
     key = first.key(build)
     for release in (first.release, first.release, second.release):
         assert not cache.evict(key)
-        assert cache.evict_oldest() is None
+        assert cache.evict_oldest() is False
         release(build)
     assert first.has(build)
     assert cache.evict(key)

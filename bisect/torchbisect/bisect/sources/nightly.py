@@ -184,7 +184,7 @@ class UrlProbe:
         self._missing: set[str] = set()
         self._notify = notify
         self._retry = retry
-        self._client = new_client({})
+        self._client = new_client()
 
     def __enter__(self) -> UrlProbe:
         return self

@@ -181,7 +181,7 @@ def fetch_python_files(
         InstallFailed: ``no-ranges`` if the host doesn't send parts of files, ``bad-wheel`` if it is no zip archive.
         IndexUnreachable: if the host does not answer, also after the retries.
     """
-    with web.new_client({}) as client:
+    with web.new_client() as client:
         return read_python_files(RemoteFile(url, client, notify, retry), wanted)
 
 

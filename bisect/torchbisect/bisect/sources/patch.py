@@ -301,7 +301,7 @@ def _reason(done: Completed) -> str:
 
 def _fetch(url: str, name: str) -> str:
     try:
-        with web.new_client({}) as client:
+        with web.new_client() as client:
             response = web.request(client, "GET", url, limit=_LARGEST)
     except httpx.HTTPError as error:
         raise IndexUnreachable(

@@ -32,7 +32,7 @@ def answers(index: str = CPU_INDEX, patience: float = _PATIENCE) -> bool:
 
 def _has_torch(index: str, patience: float) -> bool:
     try:
-        with new_client({}) as client, client.stream("GET", f"{index}/torch/", timeout=patience) as page:
+        with new_client() as client, client.stream("GET", f"{index}/torch/", timeout=patience) as page:
             return page.status_code == 200
     except (httpx.HTTPError, httpx.InvalidURL, TorchbisectError, OSError):
         return False

@@ -179,24 +179,30 @@ class Cache:
 
     def evict(self, key: str) -> bool:
         """Remove one environment unless a run leases it; return true if it was removed."""
+        return self._evict(key) is not None
+
+    def _evict(self, key: str) -> int | None:
+        """Remove one environment unless a run leases it; return the bytes that this freed, ``None`` if it stays."""
         moved = self.unfinished / f"{_REMOVED}{uuid.uuid4().hex}"
         with self.lease_lock(key, shared=False).if_free() as free, contextlib.suppress(FileNotFoundError):
             if free:
                 os.rename(self.venvs / key, moved)
+                freed = sole_size(moved)
                 remove_tree(moved)
-                return True
-        return False
+                return freed
+        return None
 
-    def evict_oldest(self, notify: Notify = silent) -> int | None:
-        """Remove the environment that was unused longest among those that no run leases.
+    def evict_oldest(self, notify: Notify = silent) -> bool:
+        """Remove the environment that was unused longest among those that no run leases; return true if one was."""
+        return self._evict_oldest(notify) is not None
 
-        Return the bytes that this freed, most likely few beside its wheels; ``None`` if there was none.
-        """
+    def _evict_oldest(self, notify: Notify) -> int | None:
+        """Do ``evict_oldest``; return the bytes that this freed, which are few while its wheels stay."""
         for kept in self.environments():
-            size = sole_size(kept.path)
-            if self.evict(kept.key):
+            freed = self._evict(kept.key)
+            if freed is not None:
                 notify(f"made room: removed the environment {kept.key}, last used {_ago(kept.used)} ago")
-                return size
+                return freed
         return None
 
     @contextmanager
@@ -255,7 +261,7 @@ class Cache:
         try:
             taken = self.taken()
             while (room := self.available(taken)) < needed:
-                freed = self.remove_unlinked() or self.evict_oldest(notify)
+                freed = self.remove_unlinked() or self._evict_oldest(notify)
                 if freed is not None:
                     taken -= freed
                     continue

@@ -249,7 +249,7 @@ class VenvEnvironments:
         Wheels that no environment holds are removed too. Without an environment to remove, that helps only at the first
         try: after it, these wheels are the ones that the install itself fetched.
         """
-        evicted = self._cache.evict_oldest(self._notify) is not None
+        evicted = self._cache.evict_oldest(self._notify)
         with self._cache.wheels_lock(shared=False).held():
             unused = self._cache.remove_unlinked()
         return evicted or (first and unused > 0)

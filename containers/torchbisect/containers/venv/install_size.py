@@ -125,7 +125,7 @@ def _size(pin: Requirement, indexes: Indexes, interpreter: Interpreter) -> int |
 def _content_length(url: str) -> int | None:
     if url.startswith("file://"):
         return Path(file_path(url.partition("#")[0])).stat().st_size
-    with web.new_client({}) as client:
+    with web.new_client() as client:
         try:
             answer = web.request(client, "HEAD", url)
         except httpx.HTTPError:
