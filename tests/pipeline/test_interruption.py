@@ -11,7 +11,7 @@ from table_run import Run, run_in
 from torchbisect.core.errors import Exit
 
 RELEASES = {"2.6.0": [], "2.7.0": ["one"], "2.8.0": ["one"], "2.9.0": []}
-ANSWERED = ("ask", "confirm", "observe", "flakiness")
+ANSWERED = ("ask", "confirm", "observe", "again")
 
 
 def interrupting(table: Table, at: int) -> None:

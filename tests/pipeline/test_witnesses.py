@@ -47,4 +47,4 @@ def test_the_journal_answers_for_a_shrunk_script_that_comes_back(run: Run) -> No
     again = run(table)
     assert again.code == first.code
     assert again.minimal == first.minimal
-    assert not [asked for asked in again.asked if asked.what in ("ask", "confirm", "observe", "flakiness")]
+    assert not [asked for asked in again.asked if asked.what in ("ask", "confirm", "observe", "again")]

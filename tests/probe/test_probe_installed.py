@@ -17,7 +17,7 @@ from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.sanity_check import SanityChecks
 from torchbisect.probe.localize.backends import localize
-from torchbisect.probe.oracle import Question
+from torchbisect.probe.oracle import Question, times_shown
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.probe_options import ProbeOptions
 from torchbisect.probe.standalone_run import run_plain
@@ -229,7 +229,7 @@ def test_a_fresh_process_gives_the_same_answer(probe: Probe) -> None:
     found = probe.mismatch(repro)
     assert found is not None
     assert probe.ask_in_fresh_process(Question(repro, found.signature)).same
-    assert probe.reproduction_rate(Question(repro, found.signature), 2) == 1.0
+    assert times_shown(probe, Question(repro, found.signature), 2) == 2
 
 
 def test_warm_processes_are_not_used_after_a_fresh_one_disagreed(environment: Environment, tmp_path: Path) -> None:
@@ -426,3 +426,19 @@ def test_the_agent_of_a_fresh_check_serves_a_second_thread(environment: Environm
             assert [clone.ask_once(question).answer for clone in (first, second)] == [Answer.SAME] * 2
     # That of the probe, the spare one, and that of the second clone.
     assert sum(span.kind == "start" for span in spans) == 3
+
+
+def test_the_prepared_process_answers_and_the_first_one_is_prepared(probe: Probe, environment: Environment) -> None:
+    """A process compiles something itself before it answers many questions, and the other one answers meanwhile."""
+    repro = Repro(next(iter(BUGS.values()))[0])
+    found = probe.mismatch(repro)
+    assert found is not None
+    question = Question(repro, found.signature, Settings(backend="eager"))
+    with collected() as spans, Probe(environment, Journal()) as other:
+        other.prepare_fresh_process()
+        other.trace(repro)
+        other.use_prepared_process()
+        assert other.ask(question).same
+        assert other.fresh_process_agrees(question)
+    assert [span.kind for span in spans].count("start") == 2
+    assert [span.name for span in spans].count("prewarm") == 2

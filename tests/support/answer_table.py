@@ -242,16 +242,18 @@ class TableOracle:
         """The table's."""
         return self.table.fresh_agrees
 
-    def reproduction_rate(self, question: Question, times: int) -> float:
-        """The share of the pattern's runs that show it."""
-        if not self._kept("flakiness", question.repro, question.settings):
-            return 0.0
-        return sum((self.table.pattern * times)[:times]) / times
+    def ask_again(self, question: Question, number: int) -> Verdict:
+        """Answer as the pattern says about the run of this number."""
+        shown = self._kept("again", question.repro, question.settings)
+        return _verdict(shown and self.table.pattern[(number - 1) % len(self.table.pattern)])
 
     def take_over(self, clone: object) -> None:
         """Do nothing: a table has no processes."""
 
     def prepare_fresh_process(self) -> None:
+        """Do nothing: a table has no processes."""
+
+    def use_prepared_process(self) -> None:
         """Do nothing: a table has no processes."""
 
     def run_tool(self, name: str, repro: Repro) -> ToolAnswer:

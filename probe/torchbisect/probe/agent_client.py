@@ -144,6 +144,12 @@ class Agent:
         self._numbers = itertools.count(1)
         self._sent: set[str] = set()
         self._compiling: tuple[float, float] | None = None
+        self._is_warm = False
+
+    @property
+    def is_cold(self) -> bool:
+        """True if it runs, without variables of a script, and has not compiled anything itself."""
+        return self._stream is not None and not self._variables and not self._is_warm
 
     @property
     def activity(self) -> str:
@@ -238,6 +244,7 @@ class Agent:
     def close(self) -> None:
         """End the agent and every process that it started. A later question starts it again."""
         stream, self._stream = self._stream, None
+        self._is_warm = False
         self._sent.clear()
         if stream is not None:
             stream.kill()
@@ -308,6 +315,7 @@ class Agent:
                     continue
                 if reply.begun is not None and begun < MOST_RUNS:
                     during, begun = reply.begun, begun + 1
+                    self._is_warm |= during == "prewarm"
                     self._compiling = (time.monotonic(), reply.eager_seconds) if during == "compiled" else None
                     deadline = time.monotonic() + self.limits.wall_seconds(reply.seconds) + WORK_SECONDS
                 elif reply.trouble is not None:

@@ -47,6 +47,11 @@ class Question:
         """Return the same question about another text of the script."""
         return replace(self, repro=self.repro.with_source(source))
 
+    @property
+    def runs_as_observed(self) -> bool:
+        """True if the script runs for this question as ``Oracle.observe`` runs it."""
+        return not self.eager_must_succeed and not self.reuse_kernels and self.limits is None
+
 
 class Oracle(Protocol):
     """Answers questions about scripts on one environment.
@@ -142,11 +147,17 @@ class Oracle(Protocol):
     def fresh_process_agrees(self, question: Question) -> bool:
         """Check that a fresh process gives the cached answer. After the first difference, stop using warm processes."""
 
-    def reproduction_rate(self, question: Question, times: int) -> float:
-        """Return the share of ``times`` runs that show the mismatch: 1.0 for one that every run shows."""
+    def ask_again(self, question: Question, number: int) -> Verdict:
+        """Answer a question by its further run of this number, from 1 on; from the journal if that was made before."""
 
     def prepare_fresh_process(self) -> None:
         """Start a fresh process in the background, for a question that will need one soon."""
+
+    def use_prepared_process(self) -> None:
+        """Answer the next questions with the process that was prepared, if that saves time.
+
+        The one that answered so far is prepared in its place: neither of the two has run a script itself.
+        """
 
     def trace(self, repro: Repro) -> Trace:
         """Return what an eager run of a script did."""
@@ -157,3 +168,8 @@ class Oracle(Protocol):
         ``find-pass`` asks ``CompilerBisector`` about a script that fails by itself; ``collect-env`` describes the
         machine (``agent/run/tools.py``).
         """
+
+
+def times_shown(oracle: Oracle, question: Question, times: int) -> int:
+    """Return how many of so many further runs show the mismatch; they are made one after the other."""
+    return sum(oracle.ask_again(question, number).same for number in range(1, times + 1))

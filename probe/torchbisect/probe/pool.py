@@ -85,6 +85,14 @@ class Pool:
         del self._begun[question]
         return wanted.result()
 
+    def times_shown(self, question: Question, times: int) -> int:
+        """Return how many of so many further runs show the mismatch; they are made side by side."""
+
+        def ask_again(number: int) -> Verdict:
+            return self.alone(lambda oracle: oracle.ask_again(question, number))
+
+        return sum(verdict.same for verdict in self._threads.map(ask_again, range(1, times + 1)))
+
     def alone(self, act: Callable[[Oracle], _T]) -> _T:
         """Call a function with an oracle that nobody else uses meanwhile."""
         oracle = self._free.get()

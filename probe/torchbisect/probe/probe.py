@@ -25,7 +25,7 @@ from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.sanity_check import KNOWN_GOOD_SCRIPT, SanityChecks, sanity_backend
 from torchbisect.probe.judge.slowness import repeated_slowness
-from torchbisect.probe.known_answers import rate_from_json, verdict_from_json
+from torchbisect.probe.known_answers import verdict_from_json
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import repro_identity, siblings
 from torchbisect.probe.oracle import Oracle, Question
@@ -136,6 +136,11 @@ class Probe:
         """Start a fresh process in the background, for a question that will need one soon."""
         self._spare.prepare()
 
+    def use_prepared_process(self) -> None:
+        """Answer with the process that was prepared, if this one is cold; see ``Oracle``."""
+        if self._agent is not None and self._agent is not self._borrowed_agent and self._agent.is_cold:
+            self._agent = self._spare.exchange(self._agent)
+
     @contextmanager
     def _fresh(self) -> Iterator[Probe]:
         """Lend a probe of the same kind with an agent of its own and an empty journal."""
@@ -212,8 +217,7 @@ class Probe:
     def ask(self, question: Question) -> Verdict:
         """Answer whether a script still shows a mismatch; from the journal if it was asked before."""
         key = self._question_key("ask", question, str(question.strictness), self.repeat)
-        known = self.journal.get(key, verdict_from_json)
-        if known is not None:
+        if (known := self.journal.get(key, verdict_from_json)) is not None:
             return known
         started = time.monotonic()
         verdict, transient = self._ask_repeatedly(question)
@@ -232,14 +236,14 @@ class Probe:
         with self._fresh() as fresh:
             return fresh.ask(question)
 
-    def reproduction_rate(self, question: Question, times: int) -> float:
-        """Return the share of ``times`` runs that show the mismatch: 1.0 for one that every run shows."""
-        key = self._question_key("flakiness", question, times)
-        known = self.journal.get(key, rate_from_json)
+    def ask_again(self, question: Question, number: int) -> Verdict:
+        """Answer a question by its further run of this number; from the journal if that was made before."""
+        key = self._question_key("again", question, number)
+        known = self.journal.get(key, verdict_from_json)
         if known is None:
-            known = (sum(self.ask_once(question).same for _ in range(times)) / times,)
-            self.journal.put(key, known)
-        return known[0]
+            known = self.ask_once(question)
+            self.journal.put(key, {**asdict(known), "answer": str(known.answer)})
+        return known
 
     def fresh_process_agrees(self, question: Question) -> bool:
         """Check that a fresh process gives the cached answer. After the first difference, stop using warm processes."""
@@ -311,8 +315,12 @@ class Probe:
 
     def _ask_repeatedly(self, question: Question) -> tuple[Verdict, bool]:
         """Return the verdict on ``repeat`` runs, and True if another time it may be another one."""
-        known = self.journal.get(self._key("observe", question.repro, question.settings), Observation.from_json)
-        first = known if known is not None else self._run_for(question)
+        repro, settings = question.repro, question.settings
+        if question.runs_as_observed:
+            first = self.observe(repro, settings)
+        else:
+            known = self.journal.get(self._key("observe", repro, settings), Observation.from_json)
+            first = known or self._run_for(question)
         verdict, transient = self._verdict(first, question)
         answers = [verdict.answer]
         while len(answers) < self.repeat and not transient:

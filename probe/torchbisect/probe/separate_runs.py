@@ -40,6 +40,9 @@ class SeparateRuns:
     def prepare_fresh_process(self) -> None:
         """Do nothing: each run is a process of its own."""
 
+    def use_prepared_process(self) -> None:
+        """Do nothing: each run is a process of its own."""
+
     def fresh_process_agrees(self, question: Question) -> bool:
         """Return True: each run is a process of its own."""
         return True

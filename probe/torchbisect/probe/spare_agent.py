@@ -13,7 +13,7 @@ from torchbisect.probe.limits import Limits
 
 
 class SpareAgent:
-    """At most one agent that has answered nothing yet, and at most one that was it. Used from one thread."""
+    """At most one agent that is prepared, and at most one that was lent. Used from one thread."""
 
     def __init__(self, environment: Environment, limits: Limits) -> None:
         self._environment = environment
@@ -24,10 +24,21 @@ class SpareAgent:
     def prepare(self) -> None:
         """Start it, unless there is one. A failure to start is met by the question that needs it."""
         if self._ready is None:
-            agent = Agent(self._environment, self._limits)
-            thread = threading.Thread(target=_start, args=(agent,), daemon=True, name="torchbisect-spare-agent")
-            thread.start()
-            self._ready = agent, thread
+            self._prepare(Agent(self._environment, self._limits))
+
+    def exchange(self, agent: Agent) -> Agent:
+        """Return the prepared agent, if there is one, and prepare the given one in its place."""
+        if self._ready is None:
+            return agent
+        prepared, starting = self._ready
+        starting.join()
+        self._prepare(agent)
+        return prepared
+
+    def _prepare(self, agent: Agent) -> None:
+        thread = threading.Thread(target=_start, args=(agent,), daemon=True, name="torchbisect-spare-agent")
+        thread.start()
+        self._ready = agent, thread
 
     @contextmanager
     def take(self) -> Iterator[Agent]:

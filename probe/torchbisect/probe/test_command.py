@@ -187,11 +187,9 @@ class CommandProbe(SeparateRuns):
         """Answer a question by one more run of the test; no two runs share anything."""
         return self.ask_in_fresh_process(question)
 
-    def reproduction_rate(self, question: Question, times: int) -> float:
-        """Return the share of ``times`` runs that show the failure: 1.0 for one that every run shows."""
-        runs = [self._run(question.repro, number) for number in range(1, times + 1)]
-        verdicts = [self._judged(done, question) for done in runs]
-        return sum(verdict.same for verdict in verdicts) / times
+    def ask_again(self, question: Question, number: int) -> Verdict:
+        """Answer a question by the test's further run of this number; from the journal if that was made before."""
+        return self._judged(self._run(question.repro, number), question)
 
     def _judged(self, done: Completed, question: Question) -> Verdict:
         found = _signature(done, question.repro)

@@ -50,14 +50,16 @@ def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: 
         return Localized(observed, Settings())
     if mismatch.kind is MismatchKind.HANG:
         return _localize_hang(session, oracle, repro, observed, mismatch)
+    oracle.use_prepared_process()
     settings = cheapest_settings(oracle, repro, mismatch, session.display.status)
     question = Question(repro, mismatch.signature, settings)
     with Pool(oracle, session.options.candidates, lambda helper: helper.fresh_process_agrees(question)) as pool:
         found = localize(
             pool, repro, mismatch, session.display.status, try_flags=oracle.runs_are_cheap, expect=pool.expect
         )
-        agrees = pool.first.result()
-    counted = count_runs(session, oracle, repro, observed, settings, agrees=agrees)
+        counted = count_runs(
+            session, oracle, repro, observed, settings, agrees=pool.first.result, counted=pool.times_shown
+        )
     if counted.verdict == "flaky":
         # The cheapest settings may be to blame, or the warm processes, which are not asked from here on.
         counted = count_runs(session, oracle, repro, observed, Settings())
@@ -76,9 +78,9 @@ def _localize_hang(session: Session, oracle: Oracle, repro: Repro, observed: Obs
     question = Question(repro, mismatch.signature)
     with Pool(oracle, _HANGS_AT_ONCE, lambda helper: helper.fresh_process_agrees(question)) as pool:
         found = localize(pool, repro, mismatch, session.display.status, try_flags=False, expect=pool.expect)
-        session.display.status("running it in a fresh process, to see if every run shows it")
-        agrees = pool.first.result()
-    counted = count_runs(session, oracle, repro, observed, Settings(), agrees=agrees)
+        counted = count_runs(
+            session, oracle, repro, observed, Settings(), agrees=pool.first.result, counted=pool.times_shown
+        )
     if counted.verdict == "flaky":
         return Localized(counted, Settings())
     return _shown(session, Localized(counted, found.settings, found))

@@ -27,7 +27,7 @@ from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.localize.backends import Localization
-from torchbisect.probe.oracle import Oracle, Question
+from torchbisect.probe.oracle import Oracle, Question, times_shown
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.script_files import named_files
 from torchbisect.probe.standalone_run import PlainRun
@@ -182,7 +182,7 @@ def _shrink(
     reduction = reducer.reduced(source, clock.shrinking)
     small = question.with_source(reduction.source)
     # With --repeat every question is asked several times already.
-    if oracle.repeat == 1 and oracle.reproduction_rate(small, RECHECKS) < 1.0:
+    if oracle.repeat == 1 and times_shown(oracle, small, RECHECKS) < RECHECKS:
         session.display.warn("only some runs show the shrunk script's mismatch: shrinking again, with rechecks")
         reduction = reducer.reduced(source, clock.shrinking, recheck=True)
     else:
@@ -361,13 +361,16 @@ def _note_files(session: Session, home: Repro, source: str) -> None:
 
 
 def _likely_first(oracle: Oracle, texts: Sequence[str], home: Repro, settings: Settings) -> Iterator[str]:
-    """Yield the scripts that fail in the probe first: a plain run costs as much as twenty of the probe's."""
+    """Yield the scripts that fail in the probe first: a plain run costs as much as twenty of the probe's.
+
+    They fail there with other random numbers than the original, as plain Python has its own.
+    """
     if not oracle.compares_eager:
         yield from texts
         return
     likely, unlikely = 0, []
     for text in texts:
-        seen = oracle.observe(home.with_source(text), settings)
+        seen = oracle.observe(replace(home.with_source(text), seed=home.seed + 1), settings)
         if not ended_badly(seen.compiled) or ended_badly(seen.eager):
             unlikely.append(text)
         elif likely < _MOST_LIKELY:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torchbisect.containers.python.interpreter import Interpreter
 from torchbisect.core.build import Build
@@ -21,7 +23,7 @@ from torchbisect.probe.judge.environment_faults import (
     missing_module,
 )
 from torchbisect.probe.judge.observation import Observation
-from torchbisect.probe.oracle import Oracle, Question
+from torchbisect.probe.oracle import Oracle, Question, times_shown
 from torchbisect.probe.standalone_run import last_words
 from torchbisect.reports.model.report import ReportVerdict
 from torchbisect.reports.render.error_logs import cut_log
@@ -110,7 +112,8 @@ def count_runs(
     observed: Observed,
     settings: Settings,
     *,
-    agrees: bool | None = None,
+    agrees: Callable[[], bool] | None = None,
+    counted: Callable[[Question, int], int] | None = None,
 ) -> Observed:
     """Check that every run shows a mismatch, and a fresh process as well as a warm one.
 
@@ -118,7 +121,8 @@ def count_runs(
 
     Args:
         settings: those on which runs cost least.
-        agrees: a fresh process shows it too; ``None`` to ask one.
+        agrees: returns True if a fresh process shows it too; by default one is asked.
+        counted: returns how many of so many further runs show it; by default they are made one after the other.
     """
     mismatch = observed.certain_mismatch
     if mismatch is None:
@@ -133,11 +137,11 @@ def count_runs(
         shown = 1
     else:
         session.display.status(f"running it {runs} times more, to see if every run shows it")
-        shown = round(runs * oracle.reproduction_rate(question, runs))
+        shown = (counted or partial(times_shown, oracle))(question, runs)
     if shown < runs:
         reason = f"flaky: {shown} of {runs} more runs showed it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=reason, runs=runs, shown=shown)
-    if not (oracle.fresh_process_agrees(question) if agrees is None else agrees):
+    if not (agrees or partial(oracle.fresh_process_agrees, question))():
         reason = f"flaky: a fresh process does not show it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=reason, runs=runs + 1, shown=shown)
     return replace(observed, runs=runs, shown=shown)

@@ -218,9 +218,11 @@ class Server:
     def _prewarm(self, backends: Sequence[str], include_cheap: bool) -> None:
         """Compile in the agent with those backends whose first compile is slow, or with all of them."""
         chosen = [name for name in backends if include_cheap or first_compile_is_slow(name)]
+        if not chosen:
+            return
         self._write({"id": self._question_id, "begun": "prewarm", "seconds": PREWARM_SECONDS})
         gc.disable()
-        if chosen and not self._is_compact:
+        if not self._is_compact:
             # Not at the start, of which it takes a tenth: most agents are asked two questions. What compiling leaves
             # behind fills the holes, which else every child would fill and so copy.
             gc.unfreeze()
