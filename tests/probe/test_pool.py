@@ -126,3 +126,15 @@ def test_an_idle_agent_serves_the_next_pool_and_every_other_one_ends(
         probe.close()
         assert not {child.pid for child in psutil.Process().children()} - before
     assert probe.ask(first).answer is Answer.NONE
+
+
+def test_a_fresh_process_serves_the_next_pool_although_the_pool_ends_at_its_answer(
+    probe: Probe, environment: Environment
+) -> None:
+    (question,) = questions(probe, 2)
+    before = {child.pid for child in psutil.Process().children()}
+    for _ in range(3):
+        probe.prepare_fresh_process()
+        with Pool(probe, 2, lambda helper: helper.ask_in_fresh_process(question)) as pool:
+            assert pool.first.result().answer is Answer.NONE
+        assert len({child.pid for child in psutil.Process().children()} - before) == 1

@@ -1,7 +1,7 @@
 """The builds of this machine's channels (releases, nightlies, commits), and how an environment of each is made.
 
-The modules for lists of builds and for containers are imported where they are needed: pypi-simple and docker take a
-half of the time until a command that needs neither begins.
+The modules for lists of builds and for containers are imported where they are needed: pypi-simple and docker take half
+of the time until a command that needs neither begins.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from queue import Empty, LifoQueue
@@ -40,6 +41,8 @@ class Pool:
         self._begun: dict[Question, Future[Verdict]] = {}
         self._expected: Iterator[Question] = iter(())
         self._closed = False
+        self._beginning = threading.Lock()
+        self._answering: list[Oracle] = []
         self.first = self._threads.submit(first, self._helpers[0] if self._helpers else oracle)
         if not self._helpers:
             self.first.exception()
@@ -55,7 +58,8 @@ class Pool:
 
         The process of a helper that has nothing to do is left to the first oracle, for the helper of the next pool.
         """
-        self._closed = True
+        with self._beginning:
+            self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         idle = self._idle() if error is None else []
         for helper in self._helpers:
@@ -114,7 +118,9 @@ class Pool:
                 found.append(self._free.get_nowait())
         for oracle in found:
             self._free.put(oracle)
-        return found
+        # Where the function of the beginning is all that a helper did, its process serves the next pool too.
+        waiting = self._helpers[:1] if self.first.done() else []
+        return [*found, *(helper for helper in waiting if helper not in self._answering)]
 
     def _asked(self, oracle: Oracle, question: Question) -> Verdict:
         if self._closed:
@@ -125,6 +131,10 @@ class Pool:
         """Start a helper in the background; one that can't start is left out."""
         if helper is self._helpers[0]:
             self.first.exception()
+        with self._beginning:
+            if self._closed:
+                return
+            self._answering.append(helper)
         with contextlib.suppress(TorchbisectError):
             helper.start()
             self._free.put(helper)

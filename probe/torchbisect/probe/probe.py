@@ -128,8 +128,8 @@ class Probe:
 
     def take_over(self, clone: Oracle) -> None:
         """Keep the agent of a clone; see ``Oracle``."""
-        if isinstance(clone, Probe) and clone._agent is not None:
-            self._spare.keep(clone._agent)
+        if isinstance(clone, Probe) and (agent := clone._agent or clone._spare.take_used()) is not None:
+            self._spare.keep(agent)
             clone._agent = None
 
     def prepare_fresh_process(self) -> None:
