@@ -31,8 +31,8 @@ class SpareAgent:
         if self._ready is None:
             return agent
         prepared, starting = self._ready
-        starting.join()
         self._prepare(agent)
+        starting.join()
         return prepared
 
     def _prepare(self, agent: Agent) -> None:

@@ -50,7 +50,6 @@ def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: 
         return Localized(observed, Settings())
     if mismatch.kind is MismatchKind.HANG:
         return _localize_hang(session, oracle, repro, observed, mismatch)
-    oracle.use_prepared_process()
     settings = cheapest_settings(oracle, repro, mismatch, session.display.status)
     question = Question(repro, mismatch.signature, settings)
     with Pool(oracle, session.options.candidates, lambda helper: helper.fresh_process_agrees(question)) as pool:

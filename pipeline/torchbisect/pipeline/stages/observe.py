@@ -148,7 +148,9 @@ def count_runs(
 
 
 def _first_look(session: Session, oracle: Oracle, repro: Repro) -> Observed:
-    observation, untestable = oracle.observe(repro), oracle.untestable(repro)
+    observation = oracle.observe(repro)
+    oracle.use_prepared_process()
+    untestable = oracle.untestable(repro)
     for note in observation.notes:
         if not note.startswith(_MISSING_FEATURE):
             session.notify(note)
