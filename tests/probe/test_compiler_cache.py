@@ -32,6 +32,7 @@ def files(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
+KEPT = ("imported-modules", "every-instruction-set-works", "instruction-sets/", "precompiled-headers/")
 PREWARM = """\
 import sys, torch
 from torchbisect.probe.agent.run.prewarm import Prewarmer
@@ -41,7 +42,7 @@ Prewarmer(sys.argv[1], sys.argv[2]).prewarm("eager")
 
 
 @pytest.mark.torch
-def test_an_agent_builds_nothing_that_is_kept(tmp_path: Path) -> None:
+def test_an_agent_builds_nothing_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for scripts of the eager backend either, whose guards of symbolic sizes torch 2.9.0 compiles."""
     compiler, log = tmp_path / "c++", tmp_path / "log"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec g++ "$@"\n')
@@ -55,6 +56,24 @@ def test_an_agent_builds_nothing_that_is_kept(tmp_path: Path) -> None:
         built.append([line for line in log.read_text().splitlines() if "-shared" in line])
     assert built[0]
     assert not built[1]
+    monkeypatch.setenv("CXX", str(compiler))
+    assert compiler_cache.variables(str(tmp_path / "kept")) == {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
+    monkeypatch.setenv("CXX", "g++")  # of which nothing is known
+    assert compiler_cache.variables(str(tmp_path / "kept")) == {}
+
+
+@pytest.mark.torch
+@pytest.mark.long
+def test_an_instruction_set_that_the_compiler_refuses_is_tested_by_each_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "c++"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *-mavx*) exit 1;; esac\nexec g++ "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    subprocess.run([sys.executable, "-c", PREWARM, str(tmp_path), str(tmp_path / "kept")], check=True)
+    assert (tmp_path / "kept" / compiler_cache.INSTRUCTION_SETS).is_dir()
+    assert compiler_cache.variables(str(tmp_path / "kept")) == {}
 
 
 @pytest.mark.torch
@@ -83,7 +102,7 @@ def test_scripts_leave_nothing_in_the_compiler_cache(
         first = files(kept)
         right = probe.mismatch(Repro(SCRIPT.format(value="1.0")))
     assert first
-    assert all(name.startswith(("imported-modules", "instruction-sets/", "precompiled-headers/")) for name in first)
+    assert all(name.startswith(KEPT) for name in first)
     assert not any("pointwise" in path.read_text(errors="replace") for path in kept.rglob("*.cpp"))
     # The same kernel in another process and another order: the same answers, and no file that is new or changed.
     with Probe(environment, Journal()) as probe:

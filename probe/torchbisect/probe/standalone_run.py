@@ -21,6 +21,7 @@ from torchbisect.containers.process.run_command import Completed
 from torchbisect.containers.store.run_folder import temporary_folder
 from torchbisect.core.errors import DiskFull
 from torchbisect.core.repro import Files, Settings
+from torchbisect.probe.agent.run import compiler_cache
 
 _LAST_LINES = 12
 _LONGEST_LINE = 2000
@@ -193,16 +194,18 @@ def compiler_folders(environment: Environment, folder: str) -> dict[str, str]:
     """Return the variables that place the compiler's caches in a folder, which gets what is known about the machine.
 
     That is the instruction sets that work and precompiled headers (``agent/run/compiler_cache.py``): nothing that a
-    script made. Torch looks for headers in the temporary folder, under the name of the user.
+    script made, and nothing that torch would not find itself. Torch looks for headers in the temporary folder, under
+    the name of the user.
     """
     headers = Path(folder, "tmp", "torchinductor_torchbisect", "precompiled_headers")
     inductor = Path(folder, "inductor")
     headers.parent.mkdir(parents=True)
-    if environment.compiler_cache is not None:
-        for kept, place in (("instruction-sets", inductor), ("precompiled-headers", headers)):
-            with contextlib.suppress(FileNotFoundError):
-                shutil.copytree(Path(environment.compiler_cache, kept), place)
+    kept = environment.compiler_cache or ""
+    for name, place in ((compiler_cache.INSTRUCTION_SETS, inductor), (compiler_cache.HEADERS, headers)) if kept else ():
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copytree(Path(kept, name), place)
     return {
+        **(compiler_cache.variables(kept) if kept else {}),
         "TMPDIR": str(headers.parents[1]),
         "TORCHINDUCTOR_CACHE_DIR": str(inductor),
         "TRITON_CACHE_DIR": os.path.join(folder, "triton"),

@@ -205,6 +205,16 @@ CASES = [
         "shared storage with argument x",
     ),
     Case(
+        "a wrong value after an output that shares memory, which nothing writes to",
+        "@torch.compile(backend='eager')\ndef f(x, factor):\n    return {hole}\n"
+        "f(torch.randn(4), 1)\nf(torch.randn(4), 2)",
+        "(x[:] if factor == 1 else x) if torch.compiler.is_compiling() else x * factor",
+        "x * factor",
+        MismatchKind.VALUES,
+        "call 1 output",
+        "value",
+    ),
+    Case(
         "a gradient that is wrong",
         "@torch.compile(backend='eager')\ndef f(x):\n    return (x * {hole}).sum()\n"
         "x = torch.randn(3, requires_grad=True)\nf(x - x.detach()).backward()",

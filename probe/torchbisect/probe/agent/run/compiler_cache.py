@@ -19,10 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Sequence
 
 INSTRUCTION_SETS = "instruction-sets"
 HEADERS = "precompiled-headers"
+EVERY_SET_WORKS = "every-instruction-set-works"
 _LOAD_SECONDS = 60.0
 
 
@@ -42,6 +43,33 @@ def install(kept: str, cache: str) -> None:
         _isa_module().pick_vec_isa()
     if kept:
         _copy_missing(cache, os.path.join(kept, INSTRUCTION_SETS))
+        sets = _sets_of_processor()
+        if sets and all(map(bool, sets)) and not variables(kept):
+            with whole_file(os.path.join(kept, EVERY_SET_WORKS)) as partial, open(partial, "w") as file:
+                file.write(_compiler_and_processor())
+
+
+def variables(kept: str) -> Dict[str, str]:
+    """Return the variables that spare a process the test of the instruction sets, where every one is known to work.
+
+    With ``TORCHINDUCTOR_VEC_ISA_OK`` torch takes all those that the processor has, and its test would do the same: it
+    loads a library for each, in a new Python that imports torch. Known for this processor and compiler only.
+    """
+    try:
+        with open(os.path.join(kept, EVERY_SET_WORKS)) as file:
+            known = file.read() == _compiler_and_processor()
+    except OSError:
+        known = False
+    return {"TORCHINDUCTOR_VEC_ISA_OK": "1"} if known else {}
+
+
+def _compiler_and_processor() -> str:
+    """Return a text that changes with the compiler and with the instruction sets of the processor."""
+    compiler = os.path.realpath(shutil.which(os.environ.get("CXX", "g++")) or "")
+    found = [compiler, str(os.stat(compiler).st_mtime_ns) if os.path.isfile(compiler) else ""]
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        found += [line for line in lines if line.startswith("flags")][:1]
+    return "\n".join(found)
 
 
 def keep_headers(kept: str) -> None:
@@ -136,6 +164,13 @@ def _fork(act: Callable[[], object]) -> int:
     return child
 
 
+def _sets_of_processor() -> List[Any]:
+    """Return the instruction sets that the processor has, by torch's own list; empty before torch 2.4."""
+    module = _isa_module()
+    has: Sequence[str] = getattr(module, "x86_isa_checker", list)()
+    return [one for one in module.supported_vec_isa_list if has and all(flag in has for flag in str(one).split())]
+
+
 @contextlib.contextmanager
 def _tried_from_the_end() -> Iterator[None]:
     """Meanwhile have a fork try the processor's instruction sets in reverse order, as torch tries one after the other.
@@ -143,9 +178,7 @@ def _tried_from_the_end() -> Iterator[None]:
     Both wait for each other's build of a library, and find it built. Torch before 2.4 does not say which sets those of
     the processor are.
     """
-    module = _isa_module()
-    has: Sequence[str] = getattr(module, "x86_isa_checker", list)()
-    sets = [one for one in module.supported_vec_isa_list if has and all(flag in has for flag in str(one).split())]
+    sets = _sets_of_processor()
     child = _fork(lambda: [bool(one) for one in reversed(sets)]) if len(sets) > 1 else None
     try:
         yield
