@@ -29,8 +29,8 @@ class Question:
         strictness: how much of the signature must match. ``STRICT`` while a script is shrunk on one build;
             ``TOLERANT`` across builds, whose internals are refactored between them.
         eager_must_succeed: a script that fails without ``torch.compile`` is no evidence, and is not run compiled.
-        reuse_kernels: what inductor compiled for one candidate may serve the next one, because most candidates
-            compile the same graphs. It changes the time that an answer takes, and no answer.
+        reuse_kernels: what inductor compiled for one question may serve the next one, because most candidates, and
+            further runs, compile the same graphs. It changes the time that an answer takes, and no answer.
         limits: tighter limits than those of the oracle, for candidates: one that takes far longer than the script that
             it is made from is no smaller form of it. Not part of a question's identity.
     """

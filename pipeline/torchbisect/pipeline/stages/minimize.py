@@ -182,7 +182,7 @@ def _shrink(
     reduction = reducer.reduced(source, clock.shrinking)
     small = question.with_source(reduction.source)
     # With --repeat every question is asked several times already.
-    if oracle.repeat == 1 and times_shown(oracle, small, RECHECKS) < RECHECKS:
+    if oracle.repeat == 1 and times_shown(oracle, replace(small, reuse_kernels=True), RECHECKS) < RECHECKS:
         session.display.warn("only some runs show the shrunk script's mismatch: shrinking again, with rechecks")
         reduction = reducer.reduced(source, clock.shrinking, recheck=True)
     else:

@@ -187,7 +187,7 @@ class _Localizer:
         return verdict
 
     def _question(self, settings: Settings) -> Question:
-        return Question(self._repro, self._mismatch.signature, settings)
+        return Question(self._repro, self._mismatch.signature, settings, reuse_kernels=True)
 
     def _avoiding_flags(self, settings: Settings, flags: Sequence[Flag]) -> list[Flag]:
         """Return the single flags that avoid the mismatch; halves of them are tried only if all of them together help.
