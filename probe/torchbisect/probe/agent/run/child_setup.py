@@ -204,11 +204,14 @@ def perturb_process() -> None:
 def _small_blocks() -> Iterator[Any]:
     """Yield objects that take the free blocks of each size, so that later ones of these sizes lie elsewhere.
 
-    Forks of one process have the same free blocks, and so the same addresses.
+    Forks of one process have the same free blocks, and so the same addresses. Python keeps blocks of each multiple of
+    16 bytes up to 512: 16 are an object, 32 a complex number, and 33 what ``bytes`` needs beside its content.
     """
     yield from (object() for _ in range(4099))
+    yield from (complex(number, 1) for number in range(_BLOCKS))
+    for size in range(48, 1024, 16):
+        yield from (bytes(size - 33) for _ in range(_BLOCKS))
     for size in (32 * step for step in range(1, 33)):
-        yield from (bytes(size) for _ in range(_BLOCKS))
         yield from (torch.empty(size, dtype=torch.uint8) for _ in range(_BLOCKS))
     for size in (2**power for power in range(11, 18)):
         yield from (torch.empty(size, dtype=torch.uint8) for _ in range(_BLOCKS))
