@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from torchbisect.core.decode import decode, time_from_outside
 from torchbisect.core.verdict import Verdict
+
+
+def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as the journal keeps it."""
+    return {**asdict(verdict), "answer": str(verdict.answer)}
 
 
 def verdict_from_json(data: Any) -> Verdict:

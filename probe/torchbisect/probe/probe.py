@@ -25,7 +25,7 @@ from torchbisect.probe.judge.matching import explain
 from torchbisect.probe.judge.observation import Observation
 from torchbisect.probe.judge.sanity_check import KNOWN_GOOD_SCRIPT, SanityChecks, sanity_backend
 from torchbisect.probe.judge.slowness import repeated_slowness
-from torchbisect.probe.known_answers import verdict_from_json
+from torchbisect.probe.known_answers import verdict_from_json, verdict_to_json
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.module_sources import repro_identity, siblings
 from torchbisect.probe.oracle import Oracle, Question
@@ -224,7 +224,7 @@ class Probe:
         verdict = replace(verdict, seconds=round(time.monotonic() - started, 3))
         if not transient:
             verdict = self._checked_now_and_then(verdict, question)
-            self.journal.put(key, {**asdict(verdict), "answer": str(verdict.answer)})
+            self.journal.put(key, verdict_to_json(verdict))
         return verdict
 
     def ask_once(self, question: Question) -> Verdict:
@@ -242,7 +242,7 @@ class Probe:
         known = self.journal.get(key, verdict_from_json)
         if known is None:
             known = self.ask_once(question)
-            self.journal.put(key, {**asdict(known), "answer": str(known.answer)})
+            self.journal.put(key, verdict_to_json(known))
         return known
 
     def fresh_process_agrees(self, question: Question) -> bool:

@@ -200,12 +200,14 @@ def compiler_folders(environment: Environment, folder: str) -> dict[str, str]:
     headers = Path(folder, "tmp", "torchinductor_torchbisect", "precompiled_headers")
     inductor = Path(folder, "inductor")
     headers.parent.mkdir(parents=True)
-    kept = environment.compiler_cache or ""
-    for name, place in ((compiler_cache.INSTRUCTION_SETS, inductor), (compiler_cache.HEADERS, headers)) if kept else ():
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copytree(Path(kept, name), place)
+    known: dict[str, str] = {}
+    if environment.compiler_cache is not None:
+        known = compiler_cache.variables(environment.compiler_cache)
+        for name, place in ((compiler_cache.INSTRUCTION_SETS, inductor), (compiler_cache.HEADERS, headers)):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copytree(Path(environment.compiler_cache, name), place)
     return {
-        **(compiler_cache.variables(kept) if kept else {}),
+        **known,
         "TMPDIR": str(headers.parents[1]),
         "TORCHINDUCTOR_CACHE_DIR": str(inductor),
         "TRITON_CACHE_DIR": os.path.join(folder, "triton"),

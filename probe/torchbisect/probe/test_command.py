@@ -168,7 +168,7 @@ class CommandProbe(SeparateRuns):
         verdict = self._judged(self.run(question.repro), question)
         shown = [verdict.answer]
         for number in range(1, self.repeat):
-            again = self._judged(self._run(question.repro, number), question)
+            again = self.ask_again(question, number)
             shown.append(again.answer)
             if again.answer is not verdict.answer:
                 words = f"shown in {sum(answer is Answer.SAME for answer in shown)} of {len(shown)} runs"
