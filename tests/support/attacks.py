@@ -75,9 +75,10 @@ def check_attacks(environment: Environment) -> None:
             assert (seen.eager.how, seen.compiled.how, seen.differences) == ("finished", "finished", ()), seen
         assert agent.started == 1
         for reason, source in OVER.items():
-            untestable = find_untestable(agent.observe(Repro(COMPILED + source), Settings()))
+            seen = agent.observe(Repro(COMPILED + source), Settings())
+            untestable = find_untestable(seen)
             assert untestable is not None
-            assert untestable.reason == reason, untestable
+            assert untestable.reason == reason, (reason, seen)
         for stop in STOPS:
             begun = time.monotonic()
             assert agent.observe(Repro(f"import os\n{stop}\n"), Settings()).eager.how == "lost"

@@ -33,6 +33,16 @@ def test_a_fork_bomb_has_its_name_and_leaves_nothing(attacked: Agent, bomb: str)
     assert attacked.started == started
 
 
+def test_a_limit_that_is_exceeded_is_named_where_the_time_is_over_too(attacked: Agent) -> None:
+    """Where the machine is busy, the first look at a run with too many processes may come when its time is over."""
+    attacked.limits = Limits(eager=0.05, processes=8)
+    source = "import os, time\nfor _ in range(16):\n    if os.fork() == 0: break\ntime.sleep(100)\n"
+    untestable = find_untestable(ask(attacked, COMPILED + source))
+    attacked.limits = LIMITS
+    assert untestable is not None
+    assert untestable.reason == "too-many-processes"
+
+
 BEYOND_NAMES = {
     "no-name": "import os\nfile = open('x', 'wb')\nos.unlink('x')\nwhile True: file.write(bytes(1 << 20))\n",
     "no-rights": "import os\nos.mkdir('d')\nfile = open('d/x', 'wb')\nos.chmod('d', 0)\n"

@@ -229,6 +229,7 @@ def _watch(
     status: Optional[int] = None
     limit: Optional[str] = None
     clock = script_processes.RunClock(limits.seconds)
+    others = script_processes.count_all()
     next_check = began + FIRST_CHECK_SECONDS
     pause = 0.001
     try:
@@ -246,12 +247,9 @@ def _watch(
             pause = 0.001 if ready else min(pause * 1.5, 0.02)
             if now > next_check:
                 next_check = now + CHECK_SECONDS
-                # Listing the processes costs most of a check, so it is done once.
-                family = script_processes.family_of(child)
-                limit = script_processes.exceeded_limit(family, limits.memory, limits.processes, limits.tasks)
-                limit = limit or written.exceeded_limit(family)
-                if clock.is_expired(family):
-                    limit = "timed-out"
+                family, limit = _checked(child, others, limits, written)
+                # Last, as on a busy machine the time may be over when the first of many processes are counted.
+                limit = limit or ("timed-out" if clock.is_expired(family) else None)
                 if limit:
                     break
     finally:
@@ -261,6 +259,24 @@ def _watch(
         os.close(out.reader)
         os.close(err.reader)
     return status, limit, is_ended
+
+
+def _checked(child: int, others: int, limits: RunLimits, written: WrittenFiles) -> Tuple[List[int], Optional[str]]:
+    """Return the child's family and the limit on processes, threads, memory or files that it exceeds.
+
+    If there are so many more than the ``others`` that were there before, the child's group stands still meanwhile:
+    beside a thousand processes that run, it takes minutes to count them.
+    """
+    stands_still = limits.processes and script_processes.count_all() > others + limits.processes
+    if stands_still:
+        script_processes.signal_group(child, signal.SIGSTOP)
+    # Listing the processes costs most of a check, so it is done once.
+    family = script_processes.family_of(child)
+    limit = script_processes.exceeded_limit(family, limits.memory, limits.processes, limits.tasks)
+    limit = limit or written.exceeded_limit(family)
+    if stands_still and limit is None:
+        script_processes.signal_group(child, signal.SIGCONT)
+    return family, limit
 
 
 def _ending_of(entries: List[Entry], status: Optional[int], limit: Optional[str]) -> Tuple[Dict[str, Any], List[str]]:
