@@ -23,8 +23,8 @@ def test_a_run_goes_through_every_stage(run: Run) -> None:
     table = Table(RELEASES)
     result = run(table)
     assert result.code == Exit.FINISHED
-    titles = ["Observe", "Localize", "Minimize", "Name the pass", "Bisect", "Confirm", "Hand over", "Report"]
-    assert result.stages == titles
+    last = ["Bisect", "Confirm", "Hand over", "Report"]
+    assert result.stages == ["Observe", "Localize", "Minimize", "Try other settings", "Name the pass", *last]
     report = result.report
     assert report["state"] == "complete"
     assert report["verdict"] == "mismatch"
@@ -157,13 +157,25 @@ def test_what_a_good_end_will_be_asked_is_asked_while_it_is_asked_again(run: Run
     ("command", "titles"),
     [
         ("check", ["Observe", "Localize", "Name the pass", "Report"]),
-        ("minimize", ["Observe", "Localize", "Minimize", "Name the pass", "Report"]),
-        ("explain", ["Observe", "Localize", "Minimize", "Name the pass", "Explain", "Report"]),
+        ("minimize", ["Observe", "Localize", "Minimize", "Try other settings", "Name the pass", "Report"]),
+        (
+            "explain",
+            ["Observe", "Localize", "Minimize", "Try other settings", "Name the pass", "Explain", "Report"],
+        ),
         ("bisect", ["Observe", "Bisect", "Confirm", "Report"]),
     ],
 )
 def test_each_command_has_its_stages(run: Run, command: str, titles: list[str]) -> None:
     assert run(Table(RELEASES), command=command).stages == titles
+
+
+@pytest.mark.parametrize(("command", "asked_about"), [("check", SCRIPT), ("minimize", "print('one')\n")])
+def test_other_settings_are_tried_on_the_smallest_script(run: Run, command: str, asked_about: str) -> None:
+    result = run(Table(RELEASES), command=command)
+    varied = {asked.source for asked in result.asked if asked.settings.dynamic is not None or asked.settings.knobs}
+    assert varied == {asked_about}
+    rows = [(row["backend"], row["settings"]) for row in result.report["localization"]["table"]]
+    assert rows == [("eager", ""), ("eager", "dynamic=False"), ("eager", "dynamic=True")]
 
 
 def test_no_mismatch_ends_the_run(run: Run) -> None:
@@ -273,7 +285,7 @@ NIGHTLIES = {
 
 def test_a_boundary_between_releases_is_narrowed_among_nightlies(run: Run) -> None:
     result = run(Table({**RELEASES, **NIGHTLIES}), channels=("release", "nightly"), find="regression")
-    assert result.stages[4:6] == ["Bisect", "Bisect nightlies for the regression"]
+    assert result.stages[5:7] == ["Bisect", "Bisect nightlies for the regression"]
     regression = result.report["bisect"]["regression"]
     assert (regression["last_good"], regression["first_bad"]) == ("2.7.0.dev20250305", "2.7.0.dev20250309")
     assert any("2.7.0" in notice for notice in result.report["bisect"]["notices"])

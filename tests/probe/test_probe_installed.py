@@ -16,7 +16,7 @@ from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.judge.sanity_check import SanityChecks
-from torchbisect.probe.localize.backends import localize
+from torchbisect.probe.localize.backends import localize, with_avoiding_settings
 from torchbisect.probe.oracle import Question, times_shown
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.probe_options import ProbeOptions
@@ -159,7 +159,7 @@ def test_localization_names_the_component(probe: Probe, name: str, backend: str,
     repro = Repro(BUGS[name][0].replace(', backend="eager"', "").replace(', backend="aot_eager"', ""))
     found = probe.mismatch(repro, Settings(backend=backend))
     assert found is not None
-    located = localize(probe, repro, found, try_flags=False)
+    located = localize(probe, repro, found)
     assert (located.backend, located.component, located.settings.backend) == (backend, component, backend)
     assert located.table[-1].verdict.seconds >= 0
 
@@ -168,7 +168,7 @@ def test_localization_finds_the_flag_that_avoids_the_mismatch(probe: Probe) -> N
     repro = Repro(BUGS["hook ignored"][0])
     found = probe.mismatch(repro)
     assert found is not None
-    located = localize(probe, repro, found)
+    located = with_avoiding_settings(localize(probe, repro, found), probe, repro, found.signature)
     assert "torch._dynamo.config.skip_nnmodule_hook_guards = False" in located.fixed_by
 
 

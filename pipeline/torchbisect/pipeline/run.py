@@ -32,7 +32,12 @@ from torchbisect.pipeline.stages.explain import explain_mismatch
 from torchbisect.pipeline.stages.flags import find_flags
 from torchbisect.pipeline.stages.handover import begin_trace, write_test, write_trace
 from torchbisect.pipeline.stages.kernels import compare_kernels
-from torchbisect.pipeline.stages.localize import Localized, find_compiler_pass, localize_mismatch
+from torchbisect.pipeline.stages.localize import (
+    Localized,
+    find_avoiding_settings,
+    find_compiler_pass,
+    localize_mismatch,
+)
 from torchbisect.pipeline.stages.minimize import ShrunkScript, Subject, Witness, shrink_trusted, unfinished_reason
 from torchbisect.pipeline.stages.observe import Observed, count_runs, last_lines, observe, unrunnable
 from torchbisect.pipeline.stages.refine import refine
@@ -180,6 +185,7 @@ class Pipeline:
         if bisection is not None and listed:
             bisection.prepare(Question(self._repro, subject.mismatch.signature, subject.settings))
         shrunk = self._minimize(oracle, subject) if self._stages.minimize else None
+        self._find_avoiding_settings(oracle, subject, shrunk)
         self._name_pass(oracle, localized, shrunk)
         if self._stages.explain and shrunk is not None:
             with self._stage("explain", "Explain"):
@@ -222,7 +228,8 @@ class Pipeline:
         wanted = self._stages.localize and oracle.compares_eager and not known
         if observed.certain_mismatch is not None and wanted:
             with self._stage("localize", "Localize"):
-                localized = localize_mismatch(self._session, oracle, self._repro, observed)
+                shrunk_next = self._stages.minimize
+                localized = localize_mismatch(self._session, oracle, self._repro, observed, is_shrunk_next=shrunk_next)
                 if localized.localization is not None:
                     self._builder.set_localization(localized.localization)
         elif self._options.command == "suite":  # the suite ran it twice on this build, and its edge is checked too
@@ -245,6 +252,15 @@ class Pipeline:
         if self._is_traced(shrunk):
             begin_trace(self._session, oracle, shrunk)
         return shrunk
+
+    def _find_avoiding_settings(self, oracle: Oracle, subject: Subject, shrunk: ShrunkScript | None) -> None:
+        """Try on the shrunk script which settings avoid the mismatch; without one, that was done when localizing."""
+        if shrunk is None or subject.localization is None:
+            return
+        with self._stage("localize", "Try other settings"):
+            question = shrunk.question(subject)
+            found = find_avoiding_settings(self._session, oracle, subject.localization, question)
+            self._builder.set_localization(found)
 
     def _name_pass(self, oracle: Oracle, localized: Localized, shrunk: ShrunkScript | None) -> None:
         """Ask torch's own bisector about the smallest script that fails by itself, if there is one."""

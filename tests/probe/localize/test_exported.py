@@ -49,5 +49,5 @@ def test_the_part_at_fault(
 
 def test_a_script_that_also_calls_torch_compile_is_asked_with_its_backends() -> None:
     answers = Answers(("aot_eager",))
-    found = localize(answers, Repro(AHEAD + "torch.compile(model)(x)\n"), MISMATCH, try_flags=False)
+    found = localize(answers, Repro(AHEAD + "torch.compile(model)(x)\n"), MISMATCH)
     assert (found.component, found.backend) == ("pt2-dispatcher", "aot_eager")

@@ -11,7 +11,7 @@ from torchbisect.core.repro import Repro
 from torchbisect.core.verdict import Answer, MismatchKind
 from torchbisect.probe.journal import Journal
 from torchbisect.probe.limits import Limits
-from torchbisect.probe.localize.backends import localize
+from torchbisect.probe.localize.backends import localize, with_avoiding_settings
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.probe import Probe
 from torchbisect.probe.probe_options import ProbeOptions
@@ -42,7 +42,8 @@ def test_the_questions_about_a_hang_wait_side_by_side(environment: Environment) 
             for future in pool._starting:
                 future.result()
             began = time.monotonic()
-            found = localize(pool, repro, mismatch, try_flags=False, expect=pool.expect)
+            found = localize(pool, repro, mismatch, expect=pool.expect)
+            found = with_avoiding_settings(found, pool, repro, mismatch.signature, try_flags=False, expect=pool.expect)
             seconds = time.monotonic() - began
     hanging = [row.verdict.seconds for row in found.table if row.verdict.answer is Answer.SAME]
     assert found.backend is None

@@ -12,7 +12,7 @@ from torchbisect.core.version import __version__
 from torchbisect.pipeline.session import Session
 from torchbisect.pipeline.stages.observe import Observed, count_runs
 from torchbisect.probe.judge.classify import Mismatch
-from torchbisect.probe.localize.backends import LADDER, Localization, cheapest_settings, localize
+from torchbisect.probe.localize.backends import LADDER, Localization, localize, with_avoiding_settings
 from torchbisect.probe.localize.compiler_bisector import PassFound, read_pass
 from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
@@ -43,46 +43,76 @@ class Localized:
         return self.localization.component if self.localization is not None else None
 
 
-def localize_mismatch(session: Session, oracle: Oracle, repro: Repro, observed: Observed) -> Localized:
-    """Find the part of the compiler that shows a mismatch, and check that every run shows it."""
+def localize_mismatch(
+    session: Session, oracle: Oracle, repro: Repro, observed: Observed, *, is_shrunk_next: bool
+) -> Localized:
+    """Find the part of the compiler that shows a mismatch, and check that every run shows it.
+
+    What avoids it is looked for too, unless the script ``is_shrunk_next``: ``find_avoiding_settings`` asks a small
+    script the same sooner.
+    """
     mismatch = observed.certain_mismatch
     if mismatch is None:
         return Localized(observed, Settings())
     if mismatch.kind is MismatchKind.HANG:
-        return _localize_hang(session, oracle, repro, observed, mismatch)
-    settings = cheapest_settings(oracle, repro, mismatch, session.display.status)
-    question = Question(repro, mismatch.signature, settings)
+        return _localize_hang(session, oracle, repro, observed, mismatch, is_shrunk_next=is_shrunk_next)
+    found = localize(oracle, repro, mismatch, session.display.status)
+    question = Question(repro, mismatch.signature, found.settings)
     with Pool(oracle, session.options.candidates, lambda helper: helper.fresh_process_agrees(question)) as pool:
-        found = localize(
-            pool, repro, mismatch, session.display.status, try_flags=oracle.runs_are_cheap, expect=pool.expect
-        )
+        if not is_shrunk_next:
+            found = _with_avoiding_settings(session, pool, found, question, try_flags=oracle.runs_are_cheap)
         counted = count_runs(
-            session, oracle, repro, observed, settings, agrees=pool.first.result, counted=pool.times_shown
+            session, oracle, repro, observed, found.settings, agrees=pool.first.result, counted=pool.times_shown
         )
     if counted.verdict == "flaky":
         # The cheapest settings may be to blame, or the warm processes, which are not asked from here on.
         counted = count_runs(session, oracle, repro, observed, Settings())
         if counted.verdict == "flaky":
             return Localized(counted, Settings())
-        found = replace(localize(oracle, repro, mismatch, session.display.status), settings=Settings())
+        found = replace(found, settings=Settings())
     return _shown(session, Localized(counted, found.settings, found))
 
 
-def _localize_hang(session: Session, oracle: Oracle, repro: Repro, observed: Observed, mismatch: Mismatch) -> Localized:
+def _localize_hang(
+    session: Session, oracle: Oracle, repro: Repro, observed: Observed, mismatch: Mismatch, *, is_shrunk_next: bool
+) -> Localized:
     """Localize a hang with its questions side by side, as each that hangs takes the whole time limit.
 
-    A flag that avoids it isn't worth the minutes that each of the others takes. The fresh process shows the script's
-    own settings, so it need not wait for the cheapest.
+    The fresh process shows the script's own settings, so it need not wait for the cheapest.
     """
     question = Question(repro, mismatch.signature)
     with Pool(oracle, _HANGS_AT_ONCE, lambda helper: helper.fresh_process_agrees(question)) as pool:
-        found = localize(pool, repro, mismatch, session.display.status, try_flags=False, expect=pool.expect)
+        found = localize(pool, repro, mismatch, session.display.status, expect=pool.expect)
+        if not is_shrunk_next:
+            found = _with_avoiding_settings(session, pool, found, question, try_flags=False)
         counted = count_runs(
             session, oracle, repro, observed, Settings(), agrees=pool.first.result, counted=pool.times_shown
         )
     if counted.verdict == "flaky":
         return Localized(counted, Settings())
     return _shown(session, Localized(counted, found.settings, found))
+
+
+def find_avoiding_settings(session: Session, oracle: Oracle, found: Localization, question: Question) -> Localization:
+    """Return a localization with the settings that avoid the mismatch of a shrunk script, and show the first.
+
+    A flag that avoids a hang isn't worth the minutes that each of the others takes.
+    """
+    hangs = question.signature.kind is MismatchKind.HANG
+    with Pool(oracle, _HANGS_AT_ONCE if hangs else session.options.candidates) as pool:
+        flags = oracle.runs_are_cheap and not hangs
+        found = _with_avoiding_settings(session, pool, found, question, try_flags=flags)
+    if found.fixed_by:
+        session.display.result(f"goes away with {found.fixed_by[0]}")
+    return found
+
+
+def _with_avoiding_settings(
+    session: Session, pool: Pool, found: Localization, question: Question, *, try_flags: bool
+) -> Localization:
+    """Return a localization with what avoids the mismatch of the question's script."""
+    repro, signature, show = question.repro, question.signature, session.display.status
+    return with_avoiding_settings(found, pool, repro, signature, show, try_flags=try_flags, expect=pool.expect)
 
 
 def _shown(session: Session, localized: Localized) -> Localized:

@@ -1,8 +1,9 @@
 """Find the part of the compiler that shows a mismatch, the cheapest settings that do, and settings that avoid it.
 
 The script and the torch stay, the settings vary. The order is that of PyTorch's page on reporting issues and of its
-triage rubric: first the ladder of backends, which names the part; then compiled autograd and dynamic shapes; then the
-compiler flags of the part that was named.
+triage rubric: first the ladder of backends and compiled autograd, which name the part; then dynamic shapes and the
+compiler flags of the part that was named. These need not be tried on the script that the part was found with: a smaller
+form of it gives the same answers sooner.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Protocol
 from torchbisect.core.repro import Repro, Settings
 from torchbisect.core.verdict import Answer, Verdict
 from torchbisect.probe.judge.classify import Mismatch
+from torchbisect.probe.judge.signature import Signature
 from torchbisect.probe.localize.compiler_flags import Flag, flag_text, flags_for
 from torchbisect.probe.oracle import Question
 
@@ -58,7 +60,6 @@ class Localization:
         settings: the cheapest settings that still show it.
         fixed_by: settings that avoid it, as a person types them.
         table: every question, in the order asked.
-        dynamic_shapes: it appears only when shapes are dynamic.
     """
 
     backend: str | None
@@ -66,14 +67,6 @@ class Localization:
     settings: Settings
     fixed_by: tuple[str, ...] = ()
     table: tuple[SettingsAnswer, ...] = ()
-    dynamic_shapes: bool = False
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of PyTorch's issue tracker that fit."""
-        kind = "oncall" if self.component == "export" else "module"
-        named = [f"{kind}: {self.component}"] if self.component else []
-        return tuple(named + (["module: dynamic shapes"] if self.dynamic_shapes else []))
 
 
 class Answering(Protocol):
@@ -89,24 +82,36 @@ def localize(
     mismatch: Mismatch,
     on_progress: Callable[[str], None] = lambda text: None,
     *,
-    try_flags: bool = True,
     expect: Callable[[Iterable[Question]], None] = lambda questions: None,
 ) -> Localization:
     """Find the part of the compiler that shows a mismatch of a script with its own settings.
 
     Args:
         on_progress: receives one line before each question.
-        try_flags: look for compiler flags that avoid it.
         expect: receives the questions that likely follow, which may be asked side by side.
     """
-    return _Localizer(probe, repro, mismatch, on_progress, expect).run(try_flags)
+    return _Localizer(probe, repro, mismatch.signature, on_progress, expect).find_part()
 
 
-def cheapest_settings(
-    probe: Answering, repro: Repro, mismatch: Mismatch, on_progress: Callable[[str], None] = lambda text: None
-) -> Settings:
-    """Find the settings of ``Localization.settings`` alone, by the first of the questions of ``localize``."""
-    return _Localizer(probe, repro, mismatch, on_progress).cheapest_settings()
+def with_avoiding_settings(
+    found: Localization,
+    probe: Answering,
+    repro: Repro,
+    signature: Signature,
+    on_progress: Callable[[str], None] = lambda text: None,
+    *,
+    try_flags: bool = True,
+    expect: Callable[[Iterable[Question]], None] = lambda questions: None,
+) -> Localization:
+    """Return a localization with the settings that avoid the mismatch, and the questions that showed it.
+
+    Args:
+        repro: the script that they are tried on, which shows the mismatch with ``found.settings``: the one that
+            ``found`` is about, or a smaller form.
+        try_flags: look for compiler flags too.
+        on_progress, expect: as in ``localize``.
+    """
+    return _Localizer(probe, repro, signature, on_progress, expect, found.table).find_avoiding(found, try_flags)
 
 
 class _Localizer:
@@ -116,48 +121,52 @@ class _Localizer:
         self,
         probe: Answering,
         repro: Repro,
-        mismatch: Mismatch,
+        signature: Signature,
         on_progress: Callable[[str], None],
-        expect: Callable[[Iterable[Question]], None] = lambda questions: None,
+        expect: Callable[[Iterable[Question]], None],
+        table: Iterable[SettingsAnswer] = (),
     ) -> None:
         self._probe = probe
         self._repro = repro
-        self._mismatch = mismatch
+        self._signature = signature
         self._on_progress = on_progress
         self._expect = expect
-        self._table: list[SettingsAnswer] = []
+        self._table = list(table)
 
-    def run(self, try_flags: bool) -> Localization:
-        settings = self.cheapest_settings()
+    def find_part(self) -> Localization:
+        settings = self._cheapest_settings()
         backend = settings.backend
+        component = _COMPONENTS.get(backend or "")
+        fixed_by: tuple[str, ...] = ()
         if self._only_exports():
             exporting = backend == "eager" or not self._table
             component = "inductor" if backend == "inductor" else "export" if exporting else None
-            return Localization(backend, component, settings, (), tuple(self._table))
-        component = _COMPONENTS.get(backend or "")
-        fixed_by: list[str] = []
+        elif self._uses_compiled_autograd() and self._avoided_by(replace(settings, compiled_autograd=False)):
+            component, fixed_by = "compiled autograd", ("compiled_autograd=False",)
+        return Localization(backend, component, settings, fixed_by, tuple(self._table))
+
+    def find_avoiding(self, found: Localization, try_flags: bool) -> Localization:
+        settings, fixed_by = found.settings, list(found.fixed_by)
+        if self._only_exports():
+            return found
         self._expect(self._question(replace(settings, dynamic=dynamic)) for dynamic in (False, True))
-        if self._uses_compiled_autograd() and self._avoided_by(replace(settings, compiled_autograd=False)):
-            component = "compiled autograd"
-            fixed_by.append("compiled_autograd=False")
-        static = self._ask(replace(settings, dynamic=False))
-        dynamic_shapes = static.answer is Answer.NONE
-        if dynamic_shapes:
+        if self._avoided_by(replace(settings, dynamic=False)):
             fixed_by.append("dynamic=False")
         elif self._avoided_by(replace(settings, dynamic=True)):
             fixed_by.append("dynamic=True")
-        if "mode" in self._repro.source and backend in (None, "inductor"):
+        if "mode" in self._repro.source and found.backend in (None, "inductor"):
             self._ask(replace(settings, mode="default"))
         if try_flags:
-            fixed_by += [flag_text(flag) for flag in self._avoiding_flags(settings, flags_for(backend or "inductor"))]
-        return Localization(backend, component, settings, tuple(fixed_by), tuple(self._table), dynamic_shapes)
+            flags = flags_for(found.backend or "inductor")
+            fixed_by += [flag_text(flag) for flag in self._avoiding_flags(settings, flags)]
+        return replace(found, fixed_by=tuple(fixed_by), table=tuple(self._table))
 
     def _only_exports(self) -> bool:
         """Return True if the script exports a module, and calls no compiler but AOTInductor."""
         source = self._repro.source
         return bool(_EXPORTS.search(source)) and "compile" not in _AHEAD.sub("", source)
 
-    def cheapest_settings(self) -> Settings:
+    def _cheapest_settings(self) -> Settings:
         """Return the first rung of the ladder that shows the mismatch; the script's own settings if none does.
 
         A script that only exports has two rungs, exporting and what AOTInductor adds to it, or else none: options of
@@ -172,7 +181,7 @@ class _Localizer:
 
     def _uses_compiled_autograd(self) -> bool:
         """Return True if the script or the mismatch mentions compiled autograd, which is off by default."""
-        signature = self._mismatch.signature
+        signature = self._signature
         texts = (self._repro.source, signature.message, *signature.frames_torch, *signature.causes)
         return any("compiled_autograd" in text or "compiled autograd" in text for text in texts)
 
@@ -187,7 +196,7 @@ class _Localizer:
         return verdict
 
     def _question(self, settings: Settings) -> Question:
-        return Question(self._repro, self._mismatch.signature, settings, reuse_kernels=True)
+        return Question(self._repro, self._signature, settings, reuse_kernels=True)
 
     def _avoiding_flags(self, settings: Settings, flags: Sequence[Flag]) -> list[Flag]:
         """Return the single flags that avoid the mismatch; halves of them are tried only if all of them together help.
