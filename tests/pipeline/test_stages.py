@@ -52,7 +52,7 @@ def test_the_shrunk_script_is_run_on_both_sides_of_each_boundary(run: Run) -> No
     confirmed = [(one["build"], one["status"], one["eager"]) for one in result.report["minimal"]["confirmed"]]
     assert confirmed == [
         ("2.8.0", 0, True),
-        *[("2.8.0", 1, False)] * 2,
+        ("2.8.0", 1, False),
         ("2.6.0", 0, False),
         ("2.7.0", 1, False),
         ("2.9.0", 0, False),
@@ -93,7 +93,9 @@ def test_a_search_that_was_asked_for_installs_its_first_build_beside_the_failing
     table = Table(RELEASES, on_question=on_question, on_prefetch=on_prefetch)
     result = run(table, command="bisect", good="2.6.0", find="regression", jobs=2)
     assert result.code == Exit.FINISHED
-    assert ahead[:1] == result.builds_asked("install")[1:2] == ["2.7.0"]
+    # The failing build is asked again beside the others.
+    installed = [build for build in result.builds_asked("install") if build != "2.8.0"]
+    assert ahead[:1] == installed[:1] == ["2.7.0"]
 
 
 class EndlessInstall:
@@ -236,7 +238,7 @@ def test_a_spent_budget_leaves_a_partial_result(run: Run) -> None:
 def test_a_spent_time_still_confirms_the_script_once(run: Run) -> None:
     result = run(Table(RELEASES), budget=Budget(1e-6), command="minimize")
     assert result.code == Exit.PARTIAL
-    assert [one["eager"] for one in result.report["minimal"]["confirmed"]] == [True, False, False]
+    assert [one["eager"] for one in result.report["minimal"]["confirmed"]] == [True, False]
 
 
 class Slow(Table):
@@ -255,7 +257,7 @@ def test_confirming_ends_with_the_budget(run: Run, monkeypatch: pytest.MonkeyPat
     table = Slow(RELEASES)
     result = run(table, budget=Budget(1.0), command="minimize")
     assert result.report["minimal"]["stands_alone"] is False
-    assert 2 <= table.plain <= 9, "each form takes two runs or three"
+    assert 2 <= table.plain <= 9, "each form takes one run or two"
 
 
 def test_every_smaller_script_is_kept_where_that_was_asked_for(run: Run) -> None:

@@ -222,7 +222,7 @@ class TableOracle:
         """None that the other runs do not show."""
         return None
 
-    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
+    def succeeds_in_eager(self, repro: Repro) -> bool:
         """Always: no script fails without ``torch.compile``."""
         return True
 

@@ -122,7 +122,7 @@ class Oracle(Protocol):
     def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
         """Return the reason why a script is no evidence here, or ``None`` if it is."""
 
-    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
+    def succeeds_in_eager(self, repro: Repro) -> bool:
         """Return True if a script is known to end well without ``torch.compile``."""
 
     def ask(self, question: Question) -> Verdict:

@@ -193,9 +193,9 @@ class Probe:
         self.journal.put(self._key("observe", repro, Settings()), asdict(failure))
         return self.mismatch(repro)
 
-    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
+    def succeeds_in_eager(self, repro: Repro) -> bool:
         """Return True if a script ends well without ``torch.compile``."""
-        return not ended_badly(self.observe(repro, settings).eager)
+        return not ended_badly(self.observe(repro).eager)
 
     def run_tool(self, name: str, repro: Repro) -> ToolAnswer:
         """Return the answer of one of torch's own tools; see ``Oracle``."""

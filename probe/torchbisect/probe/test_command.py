@@ -147,7 +147,7 @@ class CommandProbe(SeparateRuns):
         words = _failure_text(signature, done)
         return Mismatch(MismatchKind.COMMAND, f"the test {words}", signature, attribute="exit status", compiled=words)
 
-    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
+    def succeeds_in_eager(self, repro: Repro) -> bool:
         """Return ``False``: only the test knows what a script has to do."""
         return False
 

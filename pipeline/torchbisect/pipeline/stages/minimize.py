@@ -27,7 +27,7 @@ from torchbisect.probe.judge.environment_faults import ended_badly
 from torchbisect.probe.judge.matching import Strictness
 from torchbisect.probe.limits import Limits
 from torchbisect.probe.localize.backends import Localization
-from torchbisect.probe.oracle import Oracle, Question, times_shown
+from torchbisect.probe.oracle import Oracle, Question
 from torchbisect.probe.pool import Pool
 from torchbisect.probe.script_files import named_files
 from torchbisect.probe.standalone_run import PlainRun
@@ -164,25 +164,28 @@ def _shrink(
     The smallest script so far is in the workspace at every moment.
     """
     original = Question(subject.repro, subject.mismatch.signature, subject.settings)
+    # A script that also fails without torch.compile is no smaller form of one that does not.
+    must_succeed = oracle.succeeds_in_eager(original.repro)
+    limits = _limits_of_candidates(oracle, original.repro)
     subject = replace(subject, repro=with_local_modules(oracle, original).repro)
     source, settings = _on_cheapest_backend(oracle, subject)
-    measured = (
-        MeasuredForm.of(_limits_of_candidates(oracle, original), original)
-        if session.options.measure is not None
-        else None
-    )
+    measured = MeasuredForm.of(limits, original) if session.options.measure is not None else None
     source = measured.form(oracle, replace(original, repro=subject.repro)) if measured else source
     repro = subject.repro.with_source(source)
 
-    # A script that also fails without torch.compile is no smaller form of one that does not.
     question = Question(
-        repro, subject.mismatch.signature, settings, eager_must_succeed=oracle.succeeds_in_eager(repro, settings)
+        repro,
+        subject.mismatch.signature,
+        settings,
+        eager_must_succeed=must_succeed,
+        reuse_kernels=True,
+        limits=limits,
     )
     reducer = _Reducer(session, oracle, question, tuple(witnesses), _script_saver(session, len(source)), measured)
     reduction = reducer.reduced(source, clock.shrinking)
-    small = question.with_source(reduction.source)
+    small = replace(question.with_source(reduction.source), limits=None)
     # With --repeat every question is asked several times already.
-    if oracle.repeat == 1 and times_shown(oracle, replace(small, reuse_kernels=True), RECHECKS) < RECHECKS:
+    if oracle.repeat == 1 and reducer.times_shown(small, RECHECKS) < RECHECKS:
         session.display.warn("only some runs show the shrunk script's mismatch: shrinking again, with rechecks")
         reduction = reducer.reduced(source, clock.shrinking, recheck=True)
     else:
@@ -206,9 +209,7 @@ class _Reducer:
 
     def reduced(self, text: str, budget: Budget, *, recheck: bool = False) -> Reduction:
         """Return the smallest script with the same answer; with ``recheck`` each reduction is checked several times."""
-        measured = self.measured
-        limits = measured.limits if measured else _limits_of_candidates(self.oracle, self.question.with_source(text))
-        question, display = replace(self.question, reuse_kernels=True, limits=limits), self.session.display
+        question, measured, display = self.question, self.measured, self.session.display
         with Pool(self.oracle, self.session.options.candidates) as pool:
 
             def ask(candidate: str) -> Verdict:
@@ -236,10 +237,15 @@ class _Reducer:
                 accepts=measured.accepts(text) if measured else lambda candidate: True,
             )
 
+    def times_shown(self, question: Question, times: int) -> int:
+        """Return how many of so many further runs show the mismatch, in both processes."""
+        with Pool(self.oracle, self.session.options.candidates) as pool:
+            return pool.times_shown(question, times)
 
-def _limits_of_candidates(oracle: Oracle, question: Question) -> Limits:
+
+def _limits_of_candidates(oracle: Oracle, repro: Repro) -> Limits:
     """Return limits for the smaller forms of a script, from the two runs that the journal has of it."""
-    seen = oracle.observe(question.repro, question.settings)
+    seen = oracle.observe(repro)
     return oracle.limits.for_smaller_forms(seen.eager.seconds, seen.compiled.seconds)
 
 
@@ -251,8 +257,8 @@ def _on_cheapest_backend(oracle: Oracle, subject: Subject) -> tuple[str, Setting
     source = with_backend(subject.repro.source, backend)
     if source is not None:
         inside = Settings(None, subject.settings.mode, subject.settings.dynamic, subject.settings.compiled_autograd)
-        verdict = oracle.ask(Question(subject.repro.with_source(source), subject.mismatch.signature, inside))
-        if verdict.same:
+        question = Question(subject.repro.with_source(source), subject.mismatch.signature, inside, reuse_kernels=True)
+        if oracle.ask(question).same:
             return source, inside
     return subject.repro.source, subject.settings
 

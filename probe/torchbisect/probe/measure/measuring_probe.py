@@ -317,7 +317,7 @@ class MeasuringProbe(SeparateRuns):
             return None
         return Untestable(found.reason or "untestable", found.detail)
 
-    def succeeds_in_eager(self, repro: Repro, settings: Settings | None = None) -> bool:
+    def succeeds_in_eager(self, repro: Repro) -> bool:
         """Return ``False``: nothing is run without ``torch.compile``."""
         return False
 
