@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import runpy
 import sys
 from typing import Any, Callable, Dict
@@ -10,19 +11,29 @@ from typing import Any, Callable, Dict
 import torch
 import torch._dynamo
 
+#: The flags that let a compile take a graph, or which sizes are dynamic, from one before it.
+_GRAPH_CACHES = (
+    "_inductor.config.fx_graph_cache",
+    "_functorch.config.enable_autograd_cache",
+    "_dynamo.config.automatic_dynamic_local_pgo",
+)
+
 
 def find_pass(path: str, seed: int) -> Dict[str, Any]:
     """Ask torch's ``CompilerBisector`` which pass makes a script fail; ``{}`` if this torch has none, or no answer.
 
-    It keeps its state in the cache folder, and needs every compile to be made anew.
+    It keeps its state in the cache folder, and needs every graph to be compiled anew. The C++ that comes of it may be
+    the same each time, and is compiled once: ``force_disable_caches`` would compile that anew too.
     """
     try:
         from torch._inductor.compiler_bisector import CompilerBisector
     except ImportError:
         return {}
-    import torch._inductor.config as inductor
-
-    inductor.force_disable_caches = True
+    for name in _GRAPH_CACHES:
+        owner, _, flag = name.rpartition(".")
+        config = importlib.import_module("torch." + owner)
+        if hasattr(config, flag):
+            setattr(config, flag, False)
 
     def passes() -> bool:
         torch._dynamo.reset()
