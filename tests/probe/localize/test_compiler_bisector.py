@@ -29,6 +29,21 @@ def test_the_decomposition_is_named(probe: Probe) -> None:
     assert "celu" in found.text
 
 
+FOLDED = """\
+import torch
+y = torch.compile(lambda x: x * 0)(torch.full((4,), float("nan")))
+assert y.isnan().all(), y
+"""
+
+
+@pytest.mark.torch
+def test_the_application_of_a_pass_is_counted(probe: Probe) -> None:
+    """A graph taken from a cache would run no pass again."""
+    found = read_pass(probe.run_tool("find-pass", Repro(FOLDED)))
+    assert found is not None
+    assert (found.backend, found.subsystem, found.number) == ("inductor", "joint_graph_passes", 1)
+
+
 @pytest.mark.torch
 def test_a_script_that_kills_its_process_gives_no_answer(probe: Probe) -> None:
     assert read_pass(probe.run_tool("find-pass", Repro("import os\nos.kill(os.getpid(), 9)\n"))) is None
