@@ -252,8 +252,8 @@ class Probe:
         key = self._question_key("agrees", question)
         known = self.journal.get(key, partial(decode, tuple[Answer, Answer]))
         if known is None:
-            warm = self.ask(question)
-            known = self.ask_in_fresh_process(question).answer, warm.answer
+            fresh = self.ask_in_fresh_process(question)  # first, as another thread may ask the warm one meanwhile
+            known = fresh.answer, self.ask(question).answer
             self.journal.put(key, [str(answer) for answer in known])
         return self._compare_with_fresh(*known)
 

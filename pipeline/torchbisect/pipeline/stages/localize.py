@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -43,6 +44,41 @@ class Localized:
         return self.localization.component if self.localization is not None else None
 
 
+class _FreshProcess:
+    """Asks a question in a fresh process, which waits until its settings are known, beside those that find them.
+
+    As a context manager it waits no longer than that.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._settings: Future[Settings] = Future()
+
+    def __enter__(self) -> _FreshProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._settings.cancel()
+
+    def begin(self, settings: Settings) -> None:
+        """Ask with these settings, unless it was asked with others before."""
+        if not self._settings.done():
+            self._settings.set_result(settings)
+
+    def ask(self, helper: Oracle) -> tuple[Question, bool]:
+        """Return the question, and True if the fresh process agrees."""
+        asked = replace(self._question, settings=self._settings.result())
+        return asked, helper.fresh_process_agrees(asked)
+
+
+def _fresh_process_agrees(pool: Pool, question: Question) -> bool:
+    """Return True if a fresh process agrees; the pool's first function may have asked it this question."""
+    begun = pool.first.result()
+    if begun is not None and begun[0].settings == question.settings:
+        return bool(begun[1])
+    return pool.alone(lambda oracle: oracle.fresh_process_agrees(question))
+
+
 def localize_mismatch(
     session: Session, oracle: Oracle, repro: Repro, observed: Observed, *, is_shrunk_next: bool
 ) -> Localized:
@@ -56,21 +92,28 @@ def localize_mismatch(
         return Localized(observed, Settings())
     if mismatch.kind is MismatchKind.HANG:
         return _localize_hang(session, oracle, repro, observed, mismatch, is_shrunk_next=is_shrunk_next)
-    found = localize(oracle, repro, mismatch, session.display.status)
-    question = Question(repro, mismatch.signature, found.settings)
-    with Pool(oracle, session.options.candidates, lambda helper: helper.fresh_process_agrees(question)) as pool:
+    question = Question(repro, mismatch.signature)
+    fresh, size = _FreshProcess(question), session.options.candidates
+    with Pool(oracle, size, fresh.ask if size > 1 else lambda alone: None) as pool, fresh:
+        found = localize(
+            pool,
+            repro,
+            mismatch,
+            session.display.status,
+            on_last_backend=partial(fresh.begin, Settings(backend=LADDER[-1])),
+        )
+        fresh.begin(found.settings)
         if not is_shrunk_next:
             found = _with_avoiding_settings(session, pool, found, question, try_flags=oracle.runs_are_cheap)
-        counted = count_runs(
-            session, oracle, repro, observed, found.settings, agrees=pool.first.result, counted=pool.times_shown
-        )
-    if counted.verdict == "flaky":
+        agrees, counted = partial(_fresh_process_agrees, pool), pool.times_shown
+        seen = count_runs(session, oracle, repro, observed, found.settings, agrees=agrees, counted=counted)
+    if seen.verdict == "flaky":
         # The cheapest settings may be to blame, or the warm processes, which are not asked from here on.
-        counted = count_runs(session, oracle, repro, observed, Settings())
-        if counted.verdict == "flaky":
-            return Localized(counted, Settings())
+        seen = count_runs(session, oracle, repro, observed, Settings())
+        if seen.verdict == "flaky":
+            return Localized(seen, Settings())
         found = replace(found, settings=Settings())
-    return _shown(session, Localized(counted, found.settings, found))
+    return _shown(session, Localized(seen, found.settings, found))
 
 
 def _localize_hang(
@@ -86,7 +129,13 @@ def _localize_hang(
         if not is_shrunk_next:
             found = _with_avoiding_settings(session, pool, found, question, try_flags=False)
         counted = count_runs(
-            session, oracle, repro, observed, Settings(), agrees=pool.first.result, counted=pool.times_shown
+            session,
+            oracle,
+            repro,
+            observed,
+            Settings(),
+            agrees=lambda asked: pool.first.result(),
+            counted=pool.times_shown,
         )
     if counted.verdict == "flaky":
         return Localized(counted, Settings())

@@ -112,7 +112,7 @@ def count_runs(
     observed: Observed,
     settings: Settings,
     *,
-    agrees: Callable[[], bool] | None = None,
+    agrees: Callable[[Question], bool] | None = None,
     counted: Callable[[Question, int], int] | None = None,
 ) -> Observed:
     """Check that every run shows a mismatch, and a fresh process as well as a warm one.
@@ -121,7 +121,7 @@ def count_runs(
 
     Args:
         settings: those on which runs cost least.
-        agrees: returns True if a fresh process shows it too; by default one is asked.
+        agrees: returns True if a fresh process agrees with an answer; by default one is asked.
         counted: returns how many of so many further runs show it; by default they are made one after the other.
     """
     mismatch = observed.certain_mismatch
@@ -141,7 +141,7 @@ def count_runs(
     if shown < runs:
         reason = f"flaky: {shown} of {runs} more runs showed it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=reason, runs=runs, shown=shown)
-    if not (agrees or partial(oracle.fresh_process_agrees, question))():
+    if not (agrees or oracle.fresh_process_agrees)(question):
         reason = f"flaky: a fresh process does not show it ({mismatch.summary})"
         return replace(observed, verdict="flaky", reason=reason, runs=runs + 1, shown=shown)
     return replace(observed, runs=runs, shown=shown)

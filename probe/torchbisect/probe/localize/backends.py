@@ -83,14 +83,16 @@ def localize(
     on_progress: Callable[[str], None] = lambda text: None,
     *,
     expect: Callable[[Iterable[Question]], None] = lambda questions: None,
+    on_last_backend: Callable[[], None] = lambda: None,
 ) -> Localization:
     """Find the part of the compiler that shows a mismatch of a script with its own settings.
 
     Args:
         on_progress: receives one line before each question.
         expect: receives the questions that likely follow, which may be asked side by side.
+        on_last_backend: is called before the last backend is tried, which is most likely the one then.
     """
-    return _Localizer(probe, repro, mismatch.signature, on_progress, expect).find_part()
+    return _Localizer(probe, repro, mismatch.signature, on_progress, expect).find_part(on_last_backend)
 
 
 def with_avoiding_settings(
@@ -133,8 +135,8 @@ class _Localizer:
         self._expect = expect
         self._table = list(table)
 
-    def find_part(self) -> Localization:
-        settings = self._cheapest_settings()
+    def find_part(self, on_last_backend: Callable[[], None]) -> Localization:
+        settings = self._cheapest_settings(on_last_backend)
         backend = settings.backend
         component = _COMPONENTS.get(backend or "")
         fixed_by: tuple[str, ...] = ()
@@ -166,7 +168,7 @@ class _Localizer:
         source = self._repro.source
         return bool(_EXPORTS.search(source)) and "compile" not in _AHEAD.sub("", source)
 
-    def _cheapest_settings(self) -> Settings:
+    def _cheapest_settings(self, on_last_backend: Callable[[], None]) -> Settings:
         """Return the first rung of the ladder that shows the mismatch; the script's own settings if none does.
 
         A script that only exports has two rungs, exporting and what AOTInductor adds to it, or else none: options of
@@ -176,8 +178,12 @@ class _Localizer:
         if self._only_exports():
             ladder = () if _AHEAD.search(self._repro.source) is None else ("eager", "inductor")
         self._expect(self._question(Settings(backend=backend)) for backend in ladder)
-        backend = next((backend for backend in ladder if self._ask(Settings(backend=backend)).same), None)
-        return Settings(backend=backend)
+        for backend in ladder:
+            if backend == LADDER[-1]:
+                on_last_backend()
+            if self._ask(Settings(backend=backend)).same:
+                return Settings(backend=backend)
+        return Settings()
 
     def _uses_compiled_autograd(self) -> bool:
         """Return True if the script or the mismatch mentions compiled autograd, which is off by default."""
