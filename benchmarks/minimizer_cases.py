@@ -57,7 +57,7 @@ class StartingPoint:
     def question(self, text: str) -> Question:
         """Return the question about a candidate."""
         finishes, limits = self.finishes, self.limits
-        return Question(Repro(text), self.signature, eager_must_succeed=finishes, reuse_kernels=True, limits=limits)
+        return Question(Repro(text), self.signature, eager_must_succeed=finishes, limits=limits)
 
 
 def cases(folders: list[Path]) -> Iterator[Case]:

@@ -197,7 +197,7 @@ class Agent:
         eager_key: str | None = None,
         prewarm: bool = False,
         eager_must_succeed: bool = False,
-        reuse_kernels: bool = False,
+        kernels: str = "",
         limits: Limits | None = None,
     ) -> Observation:
         """Run a script with compile turned off and with compile honored, and compare the runs.
@@ -207,13 +207,14 @@ class Agent:
                 default the name is derived from the repro.
             prewarm: compile a small function first, so that the times do not include the first compile of a process.
             eager_must_succeed: do not run the script compiled if its eager run does not finish.
-            reuse_kernels: share the inductor caches with the other runs for which this is set.
+            kernels: a name for the runs that share inductor's caches. The agent has room for those of one name. By
+                default the run has caches of its own.
             limits: the limits of these runs; by default those of the agent.
 
         Raises:
             AgentFailed: the agent cannot be started.
         """
-        options: dict[str, Any] = {"warm": prewarm, "finishes": eager_must_succeed, "reuse": reuse_kernels}
+        options: dict[str, Any] = {"warm": prewarm, "finishes": eager_must_succeed, "kernels": kernels}
         if limits is not None:
             options["limits"] = limits.to_json()
         return self._observation("observe", repro, settings=settings.to_json(), key=eager_key, **options)

@@ -29,8 +29,6 @@ class Question:
         strictness: how much of the signature must match. ``STRICT`` while a script is shrunk on one build;
             ``TOLERANT`` across builds, whose internals are refactored between them.
         eager_must_succeed: a script that fails without ``torch.compile`` is no evidence, and is not run compiled.
-        reuse_kernels: what inductor compiled for one question may serve the next one, because most candidates, and
-            further runs, compile the same graphs. It changes the time that an answer takes, and no answer.
         limits: tighter limits than those of the oracle, for candidates: one that takes far longer than the script that
             it is made from is no smaller form of it. Not part of a question's identity.
     """
@@ -40,7 +38,6 @@ class Question:
     settings: Settings = field(default_factory=Settings)
     strictness: Strictness = Strictness.STRICT
     eager_must_succeed: bool = False
-    reuse_kernels: bool = False
     limits: Limits | None = None
 
     def with_source(self, source: str) -> Question:
@@ -50,7 +47,7 @@ class Question:
     @property
     def runs_as_observed(self) -> bool:
         """True if the script runs for this question as ``Oracle.observe`` runs it."""
-        return not self.eager_must_succeed and not self.reuse_kernels and self.limits is None
+        return not self.eager_must_succeed and self.limits is None
 
 
 class Oracle(Protocol):

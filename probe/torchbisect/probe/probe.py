@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -70,6 +71,7 @@ class Probe:
         self._unchecked = 0
         self._trust = ProcessTrust()
         self._sanity = SanityChecks()
+        self._kernels = uuid.uuid4().hex  # names the runs that share what inductor compiled, often the same graphs
         self._spare = SpareAgent(environment, self.limits)
         self._plain = PlainProcesses(environment, self.limits)
         self._borrowed_agent = agent
@@ -122,7 +124,7 @@ class Probe:
         The first clone has the fresh process that was prepared, and answers with that once it is not fresh any more.
         """
         other = Probe(self.environment, self.journal, self.options, notify=self._notify)
-        other._trust, other._sanity = self._trust, self._sanity
+        other._trust, other._sanity, other._kernels = self._trust, self._sanity, self._kernels
         other._spare, self._spare = self._spare, other._spare
         return other
 
@@ -146,7 +148,7 @@ class Probe:
         """Lend a probe of the same kind with an agent of its own and an empty journal."""
         with self._spare.take() as agent:
             other = Probe(self.environment, Journal(), replace(self.options, repeat=1, check_every=0), agent=agent)
-            other._sanity = self._sanity
+            other._sanity, other._kernels = self._sanity, self._kernels
             yield other
             self.asked += other.asked
 
@@ -165,13 +167,11 @@ class Probe:
 
     def untestable(self, repro: Repro, settings: Settings | None = None) -> Untestable | None:
         """Return the reason why a script is no evidence here, or ``None`` if it is."""
-        settings = settings or Settings()
-        return self._examine(self.observe(repro, settings), repro, settings)[0]
+        return self._examine(self.observe(repro, settings), repro, settings or Settings())[0]
 
     def mismatch(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """Return the mismatch of a script; ``None`` if the runs agree, or if the script is untestable."""
-        settings = settings or Settings()
-        return self._examine(self.observe(repro, settings), repro, settings)[1]
+        return self._examine(self.observe(repro, settings), repro, settings or Settings())[1]
 
     def mismatch_in_fresh_process(self, repro: Repro, settings: Settings | None = None) -> Mismatch | None:
         """Return the mismatch of a script as a new agent shows it, never from the journal."""
@@ -287,10 +287,10 @@ class Probe:
     def _run(self, repro: Repro, settings: Settings, question: Question | None = None) -> Observation:
         """Run a script, for a question with what that asks of its runs."""
         self.asked += 1
-        timed = bool(self.options.bounds)
-        must_succeed = question is not None and question.eager_must_succeed
+        must_succeed, timed = question is not None and question.eager_must_succeed, bool(self.options.bounds)
         limits = question.limits if question is not None else None
-        if self._trust.plain_only and repro.source != KNOWN_GOOD_SCRIPT:
+        is_sanity_check = repro.source == KNOWN_GOOD_SCRIPT  # which kernels of another script could change
+        if self._trust.plain_only and not is_sanity_check:
             observation = self._plain.observe(repro, settings, eager_must_succeed=must_succeed)
         else:
             # An eager run that tighter limits cut short is none for other questions.
@@ -301,7 +301,7 @@ class Probe:
                 eager_key=self._key("eager", repro, *tight),
                 prewarm=timed,
                 eager_must_succeed=must_succeed,
-                reuse_kernels=question is not None and question.reuse_kernels and not timed,
+                kernels="" if timed or is_sanity_check else self._kernels,
                 limits=limits,
             )
         untestable = find_untestable(observation)

@@ -178,7 +178,6 @@ def _shrink(
         subject.mismatch.signature,
         settings,
         eager_must_succeed=must_succeed,
-        reuse_kernels=True,
         limits=limits,
     )
     reducer = _Reducer(session, oracle, question, tuple(witnesses), _script_saver(session, len(source)), measured)
@@ -257,7 +256,7 @@ def _on_cheapest_backend(oracle: Oracle, subject: Subject) -> tuple[str, Setting
     source = with_backend(subject.repro.source, backend)
     if source is not None:
         inside = Settings(None, subject.settings.mode, subject.settings.dynamic, subject.settings.compiled_autograd)
-        question = Question(subject.repro.with_source(source), subject.mismatch.signature, inside, reuse_kernels=True)
+        question = Question(subject.repro.with_source(source), subject.mismatch.signature, inside)
         if oracle.ask(question).same:
             return source, inside
     return subject.repro.source, subject.settings

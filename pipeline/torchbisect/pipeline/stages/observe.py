@@ -130,7 +130,7 @@ def count_runs(
     # A run of a script is a fork and costs little; a test may take half an hour, and a hang takes minutes.
     is_cheap = oracle.runs_are_cheap and mismatch.kind is not MismatchKind.HANG
     runs = max(RUNS, oracle.repeat) if is_cheap else oracle.repeat
-    question = Question(repro, mismatch.signature, settings, reuse_kernels=True)
+    question = Question(repro, mismatch.signature, settings)
     if runs == 1 and mismatch.kind is MismatchKind.HANG:
         # The fresh process is the second run that waits for the whole time limit; a third would tell nothing new.
         session.display.status("running it in a fresh process, to see if every run shows it")

@@ -25,7 +25,7 @@ from .compare.comparison import compare
 from .compare.evidence import Evidence, observation
 from .message_stream import MessageStream
 from .run import imported_modules, protection, script_processes
-from .run.cleaning import PrivateFolders
+from .run.cleaning import PrivateFolders, remove
 from .run.fork import Run, RunLimits, run_in_child
 from .run.prewarm import PREWARM_SECONDS, Prewarmer, first_compile_is_slow, remember_files_of_modules
 from .run.tools import TOOLS
@@ -90,6 +90,7 @@ class Server:
         self._kept: "collections.OrderedDict[str, EagerRuns]" = collections.OrderedDict()
         self._question_id: Any = None
         self._shared_caches = os.path.join(folder, "shared")
+        self._sharing = ""
         self._workplaces = Workplaces(folder)
 
     def serve(self) -> None:
@@ -182,7 +183,7 @@ class Server:
             settings: ``repro.Settings`` as JSON.
             warm: compile a small function first, so that no run pays for the first compile of a process.
             finishes: do not run the script compiled if its eager run does not finish.
-            reuse: share the inductor caches with the other runs for which this is set.
+            kernels: share inductor's caches with the runs of this name; those of another name are removed.
         """
         settings = question["settings"]
         runs = self._eager_runs(script)
@@ -203,7 +204,7 @@ class Server:
         self._compiled_runs += 1
         allowed = max(script.limits["compiled_floor"], eager.ending["seconds"] * script.limits["compiled_factor"])
         seconds = min(allowed, script.limits["compiled_cap"])
-        shared_caches = self._shared_caches if question.get("reuse") else ""
+        shared_caches = self._caches_of(question.get("kernels", ""))
 
         changed = {**settings, "draws": eager.may_have_drawn}
 
@@ -214,6 +215,13 @@ class Server:
             return self._eager_run(runs, role, script)
 
         return Evidence(run_eager, run_compiled, script.repro["source"]).observation()
+
+    def _caches_of(self, name: str) -> str:
+        """Return the folder of the inductor caches that the runs of a name share; empty for a run without a name."""
+        if name and name != self._sharing:
+            remove(self._shared_caches)
+            self._sharing = name
+        return self._shared_caches if name else ""
 
     def _prewarm(self, backends: Sequence[str], include_cheap: bool) -> None:
         """Compile in the agent with those backends whose first compile is slow, or with all of them."""

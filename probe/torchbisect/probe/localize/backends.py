@@ -202,7 +202,7 @@ class _Localizer:
         return verdict
 
     def _question(self, settings: Settings) -> Question:
-        return Question(self._repro, self._signature, settings, reuse_kernels=True)
+        return Question(self._repro, self._signature, settings)
 
     def _avoiding_flags(self, settings: Settings, flags: Sequence[Flag]) -> list[Flag]:
         """Return the single flags that avoid the mismatch; halves of them are tried only if all of them together help.

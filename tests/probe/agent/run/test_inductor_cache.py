@@ -1,4 +1,4 @@
-"""Runs share the inductor caches only if the question asks for it and the previous run ended normally."""
+"""Runs share inductor's caches only under one name, and only if the run before ended normally."""
 
 from __future__ import annotations
 
@@ -26,19 +26,24 @@ print("found", counters["inductor"]["fxgraph_cache_hit"])
 def test_runs_share_compiled_graphs(agent: Agent) -> None:
     numbers = iter(range(100))
 
-    def is_cached(constant: int, more: str = "", *, reuse: bool = True) -> bool:
+    def is_cached(constant: int, more: str = "", *, kernels: str = "one") -> bool:
         source = SCRIPT.format(number=next(numbers), constant=constant) + more
-        seen = agent.observe(Repro(source), Settings(), reuse_kernels=reuse)
+        seen = agent.observe(Repro(source), Settings(), kernels=kernels)
         return "found 1" in seen.compiled.output
 
     assert not is_cached(5)
     assert is_cached(5)
     assert not is_cached(6)
-    assert not is_cached(5, reuse=False)
+    assert not is_cached(5, kernels="")
+    assert is_cached(5)
     # The caches of a killed run are deleted, because a file may be half written.
     is_cached(5, "if counters['inductor']:\n    os.kill(os.getpid(), 9)\n")
     assert not is_cached(5)
     assert is_cached(5)
+    # No run of another name sees them, nor do those of this name after it.
+    assert not is_cached(5, kernels="two")
+    assert is_cached(5, kernels="two")
+    assert not is_cached(5)
 
 
 @pytest.mark.parametrize(("is_complete", "left"), [(True, ["a.so", "fxgraph/b"]), (False, [])])
