@@ -134,7 +134,7 @@ def test_a_fresh_process_serves_the_next_pool_although_the_pool_ends_at_its_answ
     (question,) = questions(probe, 2)
     before = {child.pid for child in psutil.Process().children()}
     for _ in range(3):
-        probe.prepare_fresh_process()
+        probe.prepare_fresh_process(question.repro)
         with Pool(probe, 2, lambda helper: helper.ask_in_fresh_process(question)) as pool:
             assert pool.first.result().answer is Answer.NONE
         assert len({child.pid for child in psutil.Process().children()} - before) == 1

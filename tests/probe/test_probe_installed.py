@@ -420,7 +420,7 @@ def test_the_agent_of_a_fresh_check_serves_a_second_thread(environment: Environm
         found = probe.mismatch(Repro(wrong))
         assert found is not None
         question = Question(Repro(wrong), found.signature)
-        probe.prepare_fresh_process()
+        probe.prepare_fresh_process(Repro(wrong))
         assert probe.fresh_process_agrees(question)
         with probe.clone() as first, probe.clone() as second:
             assert [clone.ask_once(question).answer for clone in (first, second)] == [Answer.SAME] * 2
@@ -435,7 +435,7 @@ def test_the_prepared_process_answers_and_the_first_one_is_prepared(probe: Probe
     assert found is not None
     question = Question(repro, found.signature, Settings(backend="eager"))
     with collected() as spans, Probe(environment, Journal()) as other:
-        other.prepare_fresh_process()
+        other.prepare_fresh_process(repro)
         other.trace(repro)
         other.use_prepared_process()
         assert other.ask(question).same

@@ -250,7 +250,7 @@ class TableOracle:
     def take_over(self, clone: object) -> None:
         """Do nothing: a table has no processes."""
 
-    def prepare_fresh_process(self) -> None:
+    def prepare_fresh_process(self, repro: Repro) -> None:
         """Do nothing: a table has no processes."""
 
     def use_prepared_process(self) -> None:

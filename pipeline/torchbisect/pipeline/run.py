@@ -161,11 +161,11 @@ class Pipeline:
             oracle = stack.enter_context(self._session.failing_oracle(failing))
             self._builder.set_environment(failing, oracle.environment.facts)
             if self._stages.localize:
-                oracle.prepare_fresh_process()
+                oracle.prepare_fresh_process(self._repro)
             observed = observe(self._session, oracle, self._repro)
             self._builder.set_observed(observed)
         if observed.certain_mismatch is not None:
-            oracle.prepare_fresh_process()
+            oracle.prepare_fresh_process(self._repro)
         known = observed.certain_mismatch is not None and (
             observed.certain_mismatch.signature.fingerprint in self._known
         )

@@ -147,8 +147,8 @@ class Oracle(Protocol):
     def ask_again(self, question: Question, number: int) -> Verdict:
         """Answer a question by its further run of this number, from 1 on; from the journal if that was made before."""
 
-    def prepare_fresh_process(self) -> None:
-        """Start a fresh process in the background, for a question that will need one soon."""
+    def prepare_fresh_process(self, repro: Repro) -> None:
+        """Start a fresh process in the background, for a question about a script that will need one soon."""
 
     def use_prepared_process(self) -> None:
         """Answer the next questions with the process that was prepared, if that saves time.

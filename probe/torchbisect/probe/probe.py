@@ -134,9 +134,9 @@ class Probe:
             self._spare.keep(agent)
             clone._agent = None
 
-    def prepare_fresh_process(self) -> None:
-        """Start a fresh process in the background, for a question that will need one soon."""
-        self._spare.prepare()
+    def prepare_fresh_process(self, repro: Repro) -> None:
+        """Start a fresh process in the background, and let it compile with the backend that a script names."""
+        self._spare.prepare(sanity_backend("", (repro.source,), Settings()))
 
     def use_prepared_process(self) -> None:
         """Answer with the process that was prepared, if this one is cold; see ``Oracle``."""

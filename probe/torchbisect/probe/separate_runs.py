@@ -37,7 +37,7 @@ class SeparateRuns:
     def take_over(self, clone: Oracle) -> None:
         """Do nothing: no process outlives its run."""
 
-    def prepare_fresh_process(self) -> None:
+    def prepare_fresh_process(self, repro: Repro) -> None:
         """Do nothing: each run is a process of its own."""
 
     def use_prepared_process(self) -> None:

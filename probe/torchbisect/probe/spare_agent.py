@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 from torchbisect.containers.environment import Environment
 from torchbisect.core.errors import TorchbisectError
+from torchbisect.probe.agent.run.compiler_cache import is_known
 from torchbisect.probe.agent_client import Agent
 from torchbisect.probe.limits import Limits
 
@@ -20,9 +21,16 @@ class SpareAgent:
         self._limits = limits
         self._ready: tuple[Agent, threading.Thread] | None = None
         self._used: Agent | None = None
+        self._backend = ""
 
-    def prepare(self) -> None:
-        """Start it, unless there is one. A failure to start is met by the question that needs it."""
+    def prepare(self, backend: str) -> None:
+        """Start it, unless there is one, and let it compile a small function with a backend and those before it.
+
+        A failure to start is met by the question that needs it.
+        """
+        kept = self._environment.compiler_cache
+        # Beside another process that finds out what is not known of the compiler, it would only find out the same.
+        self._backend = backend if kept is not None and is_known(kept) else "aot_eager"
         if self._ready is None:
             self._prepare(Agent(self._environment, self._limits))
 
@@ -36,7 +44,9 @@ class SpareAgent:
         return prepared
 
     def _prepare(self, agent: Agent) -> None:
-        thread = threading.Thread(target=_start, args=(agent,), daemon=True, name="torchbisect-spare-agent")
+        thread = threading.Thread(
+            target=_start, args=(agent, self._backend), daemon=True, name="torchbisect-spare-agent"
+        )
         thread.start()
         self._ready = agent, thread
 
@@ -80,6 +90,6 @@ class SpareAgent:
             used.close()
 
 
-def _start(agent: Agent) -> None:
+def _start(agent: Agent, backend: str) -> None:
     with suppress(TorchbisectError):
-        agent.prewarm(("aot_eager",))
+        agent.prewarm((backend,))
