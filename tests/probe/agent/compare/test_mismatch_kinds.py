@@ -108,6 +108,16 @@ CASES = [
         "order of keys",
     ),
     Case(
+        "an argument's keys in another order",
+        "from collections import OrderedDict\ndef f(x, d):\n    {hole}\n    return x + 1\n"
+        "torch.compile(f, backend='eager')(torch.ones(2), OrderedDict(a=1, b=2))",
+        "torch.compiler.is_compiling() or d.move_to_end('a')",
+        "d['b'] = 3",
+        MismatchKind.SIDE_EFFECTS,
+        "call 0 argument d",
+        "order of keys",
+    ),
+    Case(
         "a key that is missing",
         "def f(x):\n    return {hole}\ntorch.compile(f, backend='eager')(torch.ones(2))",
         "dict(a=x + 1) if torch.compiler.is_compiling() else dict(b=x, a=x + 1)",

@@ -164,7 +164,9 @@ class SnapshotDiff:
         self, place: str, eager: Node, compiled: Node, reference: Optional[Node], role: ValueRole
     ) -> None:
         first, second = dict(eager[2]), dict(compiled[2])
-        if role is ValueRole.OUTPUT and eager[0] == "D" and list(first) != list(second):
+        # Two plain dictionaries are equal whatever the order of their keys, and two ordered ones are not.
+        is_ordered = eager[0] == "D" and (role is ValueRole.OUTPUT or eager[1] == "collections.OrderedDict")
+        if is_ordered and list(first) != list(second):
             # Another order of the same keys is another bug than keys that are missing.
             attribute = "order of keys" if set(first) == set(second) else "keys"
             self._add_structure(place, attribute, (str(list(first))[:200], str(list(second))[:200]), role)
