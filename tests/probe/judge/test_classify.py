@@ -47,6 +47,18 @@ def test_an_exit_without_a_recorded_difference_is_the_mismatch(shown) -> None:
     assert (found.kind, found.signature.message) == (MismatchKind.RAISES, "MISMATCH at step <n>")
 
 
+def test_an_assertion_is_named_before_memory_that_an_output_shares(shown) -> None:
+    failed = shown.ends(shown.raised("AssertionError", "the sign changed", "repro.py:<module>:9"))
+    place = "call 0 output"
+    shares = shown.differs(MismatchKind.ALIASING, place, "shared storage with argument x", "not shared", "shared")
+    wrong = shown.differs(MismatchKind.VALUES, place, "value", "0", "1")
+    for differences, kind in (((shares,), MismatchKind.RAISES), ((wrong, shares), MismatchKind.VALUES)):
+        found = find_mismatch(shown.compiled(failed, *differences))
+        assert found is not None
+        assert found.kind is kind
+        assert len(found.others) == len(differences)
+
+
 @pytest.mark.parametrize("frames", [INSIDE, OUTSIDE, (*OUTSIDE, "torch/testing/_comparison.py:assert_close")])
 def test_a_recorded_difference_takes_precedence_over_an_assertion(shown, lost_grad, frames: tuple[str, ...]) -> None:
     failed = shown.ends(shown.raised("AssertionError", "", *frames))
