@@ -65,16 +65,16 @@ class _FreshProcess:
         if not self._settings.done():
             self._settings.set_result(settings)
 
-    def ask(self, helper: Oracle) -> tuple[Question, bool]:
-        """Return the question, and True if the fresh process agrees."""
-        asked = replace(self._question, settings=self._settings.result())
-        return asked, helper.fresh_process_agrees(asked)
+    def ask(self, helper: Oracle) -> tuple[Settings, bool]:
+        """Return the settings, and True if the fresh process agrees."""
+        settings = self._settings.result()
+        return settings, helper.fresh_process_agrees(replace(self._question, settings=settings))
 
 
 def _fresh_process_agrees(pool: Pool, question: Question) -> bool:
     """Return True if a fresh process agrees; the pool's first function may have asked it this question."""
     begun = pool.first.result()
-    if begun is not None and begun[0].settings == question.settings:
+    if begun is not None and begun[0] == question.settings:
         return bool(begun[1])
     return pool.alone(lambda oracle: oracle.fresh_process_agrees(question))
 

@@ -173,13 +173,7 @@ def _shrink(
     source = measured.form(oracle, replace(original, repro=subject.repro)) if measured else source
     repro = subject.repro.with_source(source)
 
-    question = Question(
-        repro,
-        subject.mismatch.signature,
-        settings,
-        eager_must_succeed=must_succeed,
-        limits=limits,
-    )
+    question = Question(repro, subject.mismatch.signature, settings, eager_must_succeed=must_succeed, limits=limits)
     reducer = _Reducer(session, oracle, question, tuple(witnesses), _script_saver(session, len(source)), measured)
     reduction = reducer.reduced(source, clock.shrinking)
     small = replace(question.with_source(reduction.source), limits=None)

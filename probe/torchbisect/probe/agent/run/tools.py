@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import runpy
 import sys
 from typing import Any, Callable, Dict
 
 import torch
 import torch._dynamo
-
-#: The flags that let a compile take a graph, or which sizes are dynamic, from one before it.
-_GRAPH_CACHES = (
-    "_inductor.config.fx_graph_cache",
-    "_functorch.config.enable_autograd_cache",
-    "_dynamo.config.automatic_dynamic_local_pgo",
-)
 
 
 def find_pass(path: str, seed: int) -> Dict[str, Any]:
@@ -29,9 +21,15 @@ def find_pass(path: str, seed: int) -> Dict[str, Any]:
         from torch._inductor.compiler_bisector import CompilerBisector
     except ImportError:
         return {}
-    for name in _GRAPH_CACHES:
-        owner, _, flag = name.rpartition(".")
-        config = importlib.import_module("torch." + owner)
+    import torch._functorch.config as functorch
+    import torch._inductor.config as inductor
+
+    # A compile takes a graph, or which sizes are dynamic, from one before it; older builds lack some of this.
+    for config, flag in (
+        (inductor, "fx_graph_cache"),
+        (functorch, "enable_autograd_cache"),
+        (torch._dynamo.config, "automatic_dynamic_local_pgo"),
+    ):
         if hasattr(config, flag):
             setattr(config, flag, False)
 
