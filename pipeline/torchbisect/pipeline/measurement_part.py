@@ -79,7 +79,7 @@ def _row(name: str, found: BuildMeasurement) -> MeasuredBuild:
 def _how(options: MeasuringOptions, found: Sequence[BuildMeasurement], against: str, *, exact: bool) -> tuple[str, ...]:
     timed = next((one.timed for one in found if one.timed), "")
     test = options.command is not None
-    where = "with one thread" if test else "with one thread on one core"
+    where = "with one thread" + (" on one core" if options.measure.depends_on_core and not test else "")
     if options.measure.counted:
         return (f"Each build was run once, in a process of its own {where}: counts are the same in every run.",)
     lines = [f"Each run is a process of its own {where}, after a first run that compiles and is in no ratio."]

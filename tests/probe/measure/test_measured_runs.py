@@ -58,6 +58,30 @@ def test_a_count_does_not_depend_on_the_place_of_its_process(runs: MeasuredRuns,
     assert imports.read_text().count("imported") == 1
 
 
+CONFIGURED = """
+import sys, types
+_inductor = sys.modules["torch._inductor"] = types.ModuleType("torch._inductor")
+_inductor.__path__ = []
+_inductor.config = sys.modules["torch._inductor.config"] = types.ModuleType("torch._inductor.config")
+_inductor.config.n = 7
+"""
+
+
+def test_the_flags_of_a_run_take_no_process_of_their_own_and_stay_with_it(tmp_path: Path, imports: Path) -> None:
+    environment = small_torch(tmp_path, "2.1.0", CONFIGURED + TORCH.format(file=str(imports)))
+    runs = MeasuredRuns(environment, Measure.parsed("metric:n"), timeout=20)
+    repro = Repro("import torch\nprint('n=%d' % torch._inductor.config.n)\n")
+    try:
+        found = [
+            runs.run(repro, cold=True, flags=[("_inductor.config.n", value)] if value else []).values["metric:n"]
+            for value in (1, 2, 0)
+        ]
+    finally:
+        runs.close()
+    assert found == [1, 2, 7]
+    assert imports.read_text().count("imported") == 1
+
+
 def test_a_run_leaves_nothing_to_the_next(runs: MeasuredRuns) -> None:
     source = (
         "import os, sys, torch\n"

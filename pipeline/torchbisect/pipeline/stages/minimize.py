@@ -177,8 +177,9 @@ def _shrink(
     reducer = _Reducer(session, oracle, question, tuple(witnesses), _script_saver(session, len(source)), measured)
     reduction = reducer.reduced(source, clock.shrinking)
     small = replace(question.with_source(reduction.source), limits=None)
+    at_home = replace(small, repro=_home(oracle, small).with_source(reduction.source))
     # With --repeat every question is asked several times already.
-    if oracle.repeat == 1 and reducer.times_shown(small, RECHECKS) < RECHECKS:
+    if oracle.repeat == 1 and reducer.times_shown(at_home, RECHECKS) < RECHECKS:
         session.display.warn("only some runs show the shrunk script's mismatch: shrinking again, with rechecks")
         reduction = reducer.reduced(source, clock.shrinking, recheck=True)
     else:

@@ -58,6 +58,11 @@ class Measure:
         return not self.printed and self.name in COUNTS
 
     @property
+    def depends_on_core(self) -> bool:
+        """True if a run that moves from core to core would change it; a script may print anything."""
+        return self.printed or self.unit == "s"
+
+    @property
     def unit(self) -> str:
         """The unit of its values; empty for counts and for what a script prints."""
         return "" if self.printed else _UNITS.get(self.name, "")

@@ -63,7 +63,6 @@ class MeasuredRuns:
         timeout: seconds that a run may take.
         command: the user's own test, which is run instead of the script.
         directory: the working directory of that test.
-        flags: compiler flags that are set before the script; a run fails if this torch lacks one.
     """
 
     def __init__(
@@ -74,7 +73,6 @@ class MeasuredRuns:
         timeout: float,
         command: str | None = None,
         directory: str | None = None,
-        flags: Sequence[Flag] = (),
     ) -> None:
         self.environment = environment
         self._measure, self._timeout = measure, timeout
@@ -85,7 +83,6 @@ class MeasuredRuns:
         self._asked_agent = False
         # In the order of this build: another one's order may leave a module half imported, or register things twice.
         self._modules: list[str] = []
-        self._flags = flags
         self._forks = 0
 
     def run(
@@ -96,6 +93,7 @@ class MeasuredRuns:
         *,
         timeout: float | None = None,
         reuse_kernels: bool = False,
+        flags: Sequence[Flag] = (),
     ) -> Reading:
         """Run a script, or the test, once.
 
@@ -105,6 +103,7 @@ class MeasuredRuns:
             timeout: the seconds that this run may take, if fewer than others.
             reuse_kernels: a cold run keeps the kernels that another script compiled, and compiles its graphs anew: no
                 count and no time changes by that.
+            flags: compiler flags that are set before the script; the run fails if this torch lacks one.
         """
         timeout = min(self._timeout, timeout or self._timeout)
         if self._command is not None:
@@ -117,10 +116,10 @@ class MeasuredRuns:
         elif cold:
             for name in _GRAPH_CACHES:
                 remove_tree(kept / "inductor" / name)
-        reading = self._run_script(repro, self._folder, turns, timeout)
+        reading = self._run_script(repro, self._folder, turns, timeout, flags=flags)
         if turns is None and reading.values.get("kernel-count") and self._learn_compiler():
             remove_tree(kept)
-            reading = self._run_script(repro, self._folder, turns, timeout)
+            reading = self._run_script(repro, self._folder, turns, timeout, flags=flags)
         return reading
 
     def _learn_compiler(self) -> bool:
@@ -137,11 +136,14 @@ class MeasuredRuns:
             agent.observe(Repro(_ANY_KERNEL), Settings(), prewarm=True)
         return is_known(cache)
 
-    def generated_code(self, repro: Repro) -> Reading:
-        """Run a script once, for the code that inductor generates; this run's folder is named by a dot in it."""
+    def generated_code(self, repro: Repro, flags: Sequence[Flag] = ()) -> Reading:
+        """Run a script once, for the code that inductor generates; this run's folder is named by a dot in it.
+
+        Nothing that an earlier run compiled is kept.
+        """
         folder = self._folder = self._folder or unique_folder("measured")
         remove_tree(folder / "compiler")
-        reading = self._run_script(repro, folder, None, self._timeout, code=True)
+        reading = self._run_script(repro, folder, None, self._timeout, code=True, flags=flags)
         return replace(reading, code=tuple(text.replace(str(folder), ".") for text in reading.code))
 
     def close(self) -> None:
@@ -157,7 +159,14 @@ class MeasuredRuns:
             self._warm = None
 
     def _run_script(
-        self, repro: Repro, folder: Path, turns: list[str] | None, timeout: float, *, code: bool = False
+        self,
+        repro: Repro,
+        folder: Path,
+        turns: list[str] | None,
+        timeout: float,
+        *,
+        code: bool = False,
+        flags: Sequence[Flag] = (),
     ) -> Reading:
         mark = f"torchbisect-measured-{secrets.token_hex(8)}:"
         try:
@@ -169,8 +178,8 @@ class MeasuredRuns:
             tool = _write_tool(folder if local else place)
         except OSError as error:
             raise DiskFull(f"{folder}: {error.strerror}: the script can't be written there") from error
-        plan: dict[str, Any] = {"mark": mark, "core": pinned_core(), "seed": repro.seed}
-        plan.update(turns=turns, code=code, flags=self._flags)
+        plan: dict[str, Any] = {"mark": mark, "turns": turns, "code": code, "flags": flags, "seed": repro.seed}
+        plan["core"] = pinned_core() if self._measure.depends_on_core else None
         try:
             if local:
                 done = self._fork(repro, tool, extra).run(place, words, plan, repro.arguments, timeout)

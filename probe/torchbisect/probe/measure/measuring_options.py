@@ -56,7 +56,6 @@ def measured_runs(environment: Environment, options: MeasuringOptions) -> Measur
         timeout=options.timeout or DEFAULT_TIMEOUT,
         command=options.command,
         directory=options.directory,
-        flags=options.flags,
     )
 
 

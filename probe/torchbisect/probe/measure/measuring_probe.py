@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -93,8 +92,8 @@ class MeasuringProbe(SeparateRuns):
         self._on_pair = on_pair
         self._same = _is_same(environment, reference)
         self._shared = reference_runs
-        self._reference = reference_runs or measured_runs(reference, replace(options, flags=()))
-        self._asked = measured_runs(environment, options)
+        self._reference = reference_runs or measured_runs(reference, options)
+        self._asked, self._with_flags = measured_runs(environment, options), measured_runs(environment, options)
         self._number = 0
         self._takes_turns = False
         self._runs = self._stopped = False
@@ -144,6 +143,7 @@ class MeasuringProbe(SeparateRuns):
         """
         self._stopped = self._runs
         self._asked.close()
+        self._with_flags.close()
         if self._shared is None or self._stopped:
             self._reference.close()
         super().close()
@@ -229,12 +229,12 @@ class MeasuringProbe(SeparateRuns):
 
     def _run_pair(self, request: _Request, key: str, *, cold: bool) -> Pair:
         """Run both builds, in an order drawn for this pair, so that being first favors neither."""
-        order = [self._reference, self._asked]
-        if random.Random(key).random() < 0.5:
-            order.reverse()
         timeout = request.limits.compiled_floor if request.limits is not None else None
         candidate = request.limits is not None
-        runs = [partial(one.run, request.repro, cold, timeout=timeout, reuse_kernels=candidate) for one in order]
+        run = partial(self._reference.run, request.repro, cold, timeout=timeout, reuse_kernels=candidate)
+        asked = partial(self._asked.run, *run.args, **run.keywords, flags=self._options.flags)
+        reference_first = random.Random(key).random() >= 0.5
+        runs = [run, asked] if reference_first else [asked, run]
         if self._takes_turns and not cold:
             readings = in_turns(runs[0], runs[1])
         else:
@@ -242,7 +242,7 @@ class MeasuringProbe(SeparateRuns):
             # A candidate that fails on one build is no evidence, whatever the other one does.
             is_over = self._stopped or (candidate and first.failure)
             readings = (first, Reading(failure="not-run", detail=f"{first.detail} there") if is_over else runs[1]())
-        return Pair(*(readings if order[0] is self._reference else readings[::-1]))
+        return Pair(*(readings if reference_first else readings[::-1]))
 
     def generated_code(self, repro: Repro) -> Pair | None:
         """Return a run of each build with the code that inductor generated; ``None`` if one failed or generated none.
@@ -269,23 +269,23 @@ class MeasuringProbe(SeparateRuns):
         key = fingerprint("flag", self._options.key(repro), self.environment.build.name, flag)
         pair = self._journal.get(key, partial(decode, Pair))
         if pair is None:
-            with closing(measured_runs(self.environment, replace(self._options, flags=(flag,)))) as changed:
-                pair = self._uninterrupted(lambda: self._one_pair(repro, changed))
+            pair = self._uninterrupted(lambda: self._flag_pair(repro, flag))
             self._journal.put(key, asdict(pair))
         return pair
 
-    def _one_pair(self, repro: Repro, changed: MeasuredRuns) -> Pair:
+    def _flag_pair(self, repro: Repro, flag: Flag) -> Pair:
         measure = self._options.measure
+        run = partial(self._with_flags.run, repro, flags=(flag,))
         if measure.needs_cold_compile:
-            return Pair(self._asked.run(repro, True), changed.run(repro, True))
-        generated, with_flag = self.generated_code(repro), changed.generated_code(repro)
+            return Pair(self._asked.run(repro, True), run(True))
+        generated, with_flag = self.generated_code(repro), self._with_flags.generated_code(repro, (flag,))
         if with_flag.failure or generated is None or with_flag.code == generated.asked.code:
             return Pair(with_flag, with_flag)
         if measure.counted:
             return Pair(generated.asked, with_flag)
         # Without the flag, it may have been compiled by an earlier command, of which the journal has the code.
         self._asked.run(repro, False)
-        return Pair(self._asked.run(repro, False), changed.run(repro, False))
+        return Pair(self._asked.run(repro, False), run(False))
 
     def observe(self, repro: Repro, settings: Settings | None = None) -> Observation:
         """Return an observation with the comparison's words; there is no eager run."""
