@@ -4,7 +4,8 @@
 
 The script is ``examples/covariance_head.py`` on torch 2.8.0. A round before the others installs what is missing in DIR,
 which both use, and finds out about the machine. Each run has a folder of results of its own, so no journal answers. DIR
-needs room for seven releases, and ``--cache-limit`` has to allow them, else they are installed again in each run.
+needs room for seven releases. ``--cache-limit`` has to allow them twice, as each checkout may count environments of its
+own, else they are made again in each run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("pythons", nargs=2, metavar="PYTHON", type=Path, help="of the old and the new checkout")
     parser.add_argument("--cache-dir", type=Path, required=True)
-    parser.add_argument("--cache-limit", default="50GB")
+    parser.add_argument("--cache-limit", default="150GB")
     parser.add_argument("--torch", default="2.8.0")
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args(arguments)
