@@ -17,6 +17,7 @@ from pass_runner import after
         ("keep(x if y.grad else z())", ["keep", "*", "y.grad"], "keep(y.grad * 2)"),
         ("try:\n    y[x['a']]\nexcept E:\n    keep()", ["['a']", "keep"], "    x['a']\n"),
         ("keep(torch.tensor([[0]]))", ["keep", "tensor"], "keep(torch.tensor(0))"),
+        ("keep(Model().eval()(x))", ["keep", "Model()", "x"], "keep(Model()(x))"),
     ],
 )
 def test_expressions_give_way_to_their_parts(program: str, words: list[str], left: str) -> None:

@@ -6,7 +6,8 @@ Before and after::
 
 An operation gives way to an operand, the outermost first, where most is won; a call to an argument or, for a method, to
 its object. It never gives way to the function that is called: a function in the place of a tensor is another program
-that may fail with the same words. Nor does it give way to a size, for the same reason.
+that may fail with the same words. Nor does it give way to a size, for the same reason. What is called itself gives way
+to the object of its method alone, as in ``Model().eval()(x)``.
 """
 
 from __future__ import annotations
@@ -55,9 +56,10 @@ def _expression_edits(tree: ast.Module) -> Iterator[Edit]:
         if not isinstance(node, ast.expr) or not isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load):
             continue
         owner = above.get(id(node))
-        if isinstance(owner, ast.Call) and (owner.func is node or ast.unparse(owner.func) == "next"):
+        if isinstance(owner, ast.Call) and owner.func is not node and ast.unparse(owner.func) == "next":
             continue
-        for part in _parts(node, modules, torch_names):
+        is_called = isinstance(owner, ast.Call) and owner.func is node
+        for part in _object_of_method(node, modules) if is_called else _parts(node, modules, torch_names):
             if isinstance(part, ast.Name) and (part.id in ("self", "cls", "ctx") or _is_target(part, node, owner)):
                 continue
             # A statement without an effect is not tried: the delete pass removes statements.
@@ -76,8 +78,7 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
     if isinstance(node, ast.Call):
         if not torch_names.is_compile(node):
             method = isinstance(node.func, ast.Attribute) and not _is_in_module(node.func.value, modules)
-            if method and isinstance(node.func, ast.Attribute) and not node.func.attr.startswith(_CONTENT_METHODS):
-                yield node.func.value
+            yield from _object_of_method(node, modules)
             given = [item.value if isinstance(item, ast.Starred) else item for item in node.args]
             yield from (item for item in given if _may_replace_call(item, node.func))
             yield from _iterated(node)
@@ -119,6 +120,14 @@ def _parts(node: ast.expr, modules: set[str], torch_names: TorchNames) -> Iterat
         yield node.value
     elif isinstance(node, Comprehension) and not isinstance(node, ast.DictComp):
         yield node.generators[0].iter
+
+
+def _object_of_method(node: ast.expr, modules: set[str]) -> Iterator[ast.expr]:
+    """Yield ``x`` for ``x.method()``, unless the method returns the contents of the object."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return
+    if not _is_in_module(node.func.value, modules) and not node.func.attr.startswith(_CONTENT_METHODS):
+        yield node.func.value
 
 
 _ITERATION = frozenset({"enumerate", "iter", "list", "next", "reversed", "set", "sorted", "tuple"})

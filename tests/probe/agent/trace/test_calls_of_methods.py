@@ -148,3 +148,25 @@ def test_what_a_class_of_the_script_raises_does_not_end_the_trace(probe: Probe) 
     found = probe.trace(Repro(STRICT))
     called = [call for call in found.calls if call.function == "Config.width"]
     assert [[item.text for item in call.arguments] for call in called] == [["1"], ["1"], ["3"]]
+
+
+LATE = """\
+import torch
+
+def halved(x):
+    return x / 2
+
+@torch.compile(backend="eager")
+def step(x):
+    return halved(x) + 1
+
+for number in range(20):
+    step(torch.tensor(float(number)))
+"""
+
+
+def test_a_late_call_of_what_is_compiled_is_recorded(probe: Probe) -> None:
+    found = probe.trace(Repro(LATE))
+    steps = [call.arguments[0].text for call in found.calls if call.root]
+    assert steps == [f"torch.tensor({number}.0)" for number in range(20)], "a mismatch is named by such a number"
+    assert sum(call.function == "halved" for call in found.calls) < 20

@@ -25,6 +25,8 @@ from .shared_storage import with_shared_storage
 from .value_source import ExpressionWriter
 
 MAX_CALLS_PER_FUNCTION = 8
+MAX_ROOT_CALLS = 40
+"""The most calls of one compiled function: a mismatch is named by the number of such a call, which may be a late one."""
 MAX_CALLS = 300
 MAX_VALUES = 500
 MAX_EXPRESSIONS_PER_NAME = 3
@@ -225,7 +227,7 @@ class Tracer:
         # first, or compiles many models, would reach the maximum too early.
         key = (name, line, id(self._regions[-1]) if self._regions else 0)
         count = self._call_counts[key] = self._call_counts.get(key, 0) + 1
-        if count > MAX_CALLS_PER_FUNCTION or len(self._calls) >= MAX_CALLS:
+        if count > (MAX_ROOT_CALLS if root else MAX_CALLS_PER_FUNCTION) or len(self._calls) >= MAX_CALLS:
             return None
         owner_expression = self._writer.write(owner.value) if owner.value is not None else None
         number = len(self._calls)
