@@ -26,7 +26,7 @@ from .value_source import ExpressionWriter
 
 MAX_CALLS_PER_FUNCTION = 8
 MAX_ROOT_CALLS = 40
-"""The most calls of one compiled function: a mismatch is named by the number of such a call, which may be a late one."""
+"""The most calls of one compiled function: a mismatch is named by the number of such a call, often a late one."""
 MAX_CALLS = 300
 MAX_VALUES = 500
 MAX_EXPRESSIONS_PER_NAME = 3
