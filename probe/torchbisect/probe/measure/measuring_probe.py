@@ -231,10 +231,10 @@ class MeasuringProbe(SeparateRuns):
         """Run both builds, in an order drawn for this pair, so that being first favors neither."""
         timeout = request.limits.compiled_floor if request.limits is not None else None
         candidate = request.limits is not None
-        run = partial(self._reference.run, request.repro, cold, timeout=timeout, reuse_kernels=candidate)
-        asked = partial(self._asked.run, *run.args, **run.keywords, flags=self._options.flags)
+        reference = partial(self._reference.run, request.repro, cold, timeout=timeout, reuse_kernels=candidate)
+        asked = partial(self._asked.run, *reference.args, **reference.keywords, flags=self._options.flags)
         reference_first = random.Random(key).random() >= 0.5
-        runs = [run, asked] if reference_first else [asked, run]
+        runs = [reference, asked] if reference_first else [asked, reference]
         if self._takes_turns and not cold:
             readings = in_turns(runs[0], runs[1])
         else:
