@@ -56,9 +56,9 @@ def _expression_edits(tree: ast.Module) -> Iterator[Edit]:
         if not isinstance(node, ast.expr) or not isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load):
             continue
         owner = above.get(id(node))
-        if isinstance(owner, ast.Call) and owner.func is not node and ast.unparse(owner.func) == "next":
-            continue
         is_called = isinstance(owner, ast.Call) and owner.func is node
+        if isinstance(owner, ast.Call) and not is_called and ast.unparse(owner.func) == "next":
+            continue
         for part in _object_of_method(node, modules) if is_called else _parts(node, modules, torch_names):
             if isinstance(part, ast.Name) and (part.id in ("self", "cls", "ctx") or _is_target(part, node, owner)):
                 continue

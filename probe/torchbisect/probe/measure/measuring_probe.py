@@ -93,7 +93,9 @@ class MeasuringProbe(SeparateRuns):
         self._same = _is_same(environment, reference)
         self._shared = reference_runs
         self._reference = reference_runs or measured_runs(reference, options)
-        self._asked, self._with_flags = measured_runs(environment, options), measured_runs(environment, options)
+        self._asked = measured_runs(environment, options)
+        # Runs of their own: what one with a flag compiled must not serve one without.
+        self._with_flags = measured_runs(environment, options)
         self._number = 0
         self._takes_turns = False
         self._runs = self._stopped = False
