@@ -2,8 +2,8 @@
 
 This file is sent with ``compile_metrics.py`` and ``steady_memory.py`` beside it, and started by ``measured_server.py``
 or as ``python measured_run.py PLAN SCRIPT ARGUMENTS``. It pins the process to the core that the plan names, if any,
-imports torch, and runs the script as ``__main__``. The figures are the last line of standard error, behind a word that the caller made up for this
-run, so that no script prints it by chance.
+imports torch, and runs the script as ``__main__``. The figures are the last line of standard error, behind a word that
+the caller made up for this run, so that no script prints it by chance.
 
 A script that only uses eager torch never imports the compiler here. Whatever a torch lacks is left out of the figures.
 """
