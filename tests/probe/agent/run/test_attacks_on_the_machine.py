@@ -33,11 +33,25 @@ def test_a_fork_bomb_has_its_name_and_leaves_nothing(attacked: Agent, bomb: str)
     assert attacked.started == started
 
 
+# The agent stands still meanwhile, so that its next look finds too many processes and no time left.
+UNSEEN_PROCESSES = """
+import os, signal, time
+agent = os.getppid()
+os.kill(agent, signal.SIGSTOP)
+script = os.getpid()
+for _ in range(16):
+    if os.fork() == 0: break
+end = time.monotonic() + 2.0
+while time.monotonic() < end: pass
+if os.getpid() == script: os.kill(agent, signal.SIGCONT)
+time.sleep(100)
+"""
+
+
 def test_a_limit_that_is_exceeded_is_named_where_the_time_is_over_too(attacked: Agent) -> None:
     """Where the machine is busy, the first look at a run with too many processes may come when its time is over."""
-    attacked.limits = Limits(eager=0.05, processes=8)
-    source = "import os, time\nfor _ in range(16):\n    if os.fork() == 0: break\ntime.sleep(100)\n"
-    untestable = find_untestable(ask(attacked, COMPILED + source))
+    attacked.limits = Limits(eager=1.0, processes=8)
+    untestable = find_untestable(ask(attacked, UNSEEN_PROCESSES))
     attacked.limits = LIMITS
     assert untestable is not None
     assert untestable.reason == "too-many-processes"
