@@ -51,6 +51,8 @@ class Call:
             each.
         differentiable: what follows the call to give a tensor where a backward pass may begin: ``""``, ``[1]``,
             ``['loss']``; several guesses where the result is not known, and none where no tensor requires a gradient.
+        root_number: of a root, how many calls of anything that is compiled came before it, recorded or not; this is the
+            number in the place of a mismatch, as in ``call 3 output``.
     """
 
     number: int
@@ -66,6 +68,7 @@ class Call:
     raised: str = ""
     attributes: tuple[Argument, ...] = ()
     differentiable: tuple[str, ...] = ("", "[0]")
+    root_number: int | None = None
 
     def with_values(self) -> Call | None:
         """Return the call on the numbers that it had in the traced run; ``None`` if no more of them are known."""

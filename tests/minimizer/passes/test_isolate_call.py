@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 
 import pytest
 from pass_runner import after
@@ -389,6 +389,7 @@ for number in range(4):
             True,
             0.1,
             differentiable=("['loss']",),
+            root_number=number,
         )
         for number in range(4)
     )
@@ -419,6 +420,7 @@ for lean in legs():
             True,
             True,
             0.1,
+            root_number=number,
         )
         for number, lean in enumerate(leans)
     )
@@ -429,10 +431,12 @@ for lean in legs():
 
 def recorded(function: str, line: int, parents: tuple[int | None, ...], arguments: tuple[str, ...]) -> tuple[Call, ...]:
     """Calls of a function of one argument ``x`` that ran compiled, the roots being those without a parent."""
-    return tuple(
+    calls = [
         Call(number, parent, function, line, (Argument("x", text, True),), None, None, True, parent is None, 0.1)
         for number, (parent, text) in enumerate(zip(parents, arguments))
-    )
+    ]
+    roots = [call.number for call in calls if call.root]
+    return tuple(replace(call, root_number=roots.index(call.number) if call.root else None) for call in calls)
 
 
 def test_a_second_call_with_the_same_arguments_is_isolated_and_the_one_inside_it() -> None:
@@ -447,9 +451,11 @@ for _ in range(3):
     torch.compile(step)(torch.ones(1))
 print([torch.zeros(3, 4), torch.ones(5, 6), torch.full((7, 8), 9.0)])
 """
-    roots = recorded("step", 6, (None,) * 6, ("torch.ones(1)",) * 6)[::2]
-    inner = [dataclasses.replace(root, number=root.number + 1, parent=root.number, root=False) for root in roots]
-    inner = [dataclasses.replace(call, function="count", line=3) for call in inner]
+    roots = recorded("step", 6, (None,) * 3, ("torch.ones(1)",) * 3)
+    roots = tuple(replace(root, number=root.number * 2) for root in roots)
+    within = {"root": False, "root_number": None}
+    inner = [replace(root, number=root.number + 1, parent=root.number, **within) for root in roots]
+    inner = [replace(call, function="count", line=3) for call in inner]
     trace = Trace(tuple(sorted((*roots, *inner), key=lambda call: call.number)), ())
     text = after("isolate_call", program, "count.n", "compiled = ", trace=trace, place="call 1 output")
     assert text.endswith("compiled = torch.compile(count)\ncompiled(torch.ones(1))\ncompiled(torch.ones(1))")

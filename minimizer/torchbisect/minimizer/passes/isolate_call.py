@@ -101,9 +101,7 @@ def _root_at(trace: Trace, place: str) -> list[Call]:
     A backward pass is taken for the one of the call with the same number.
     """
     number = re.match(r"(?:call|backward) (\d+) ", place)
-    compiled = {call.number for call in trace.calls if call.compiled}
-    outermost = [call for call in trace.calls if call.root and call.parent not in compiled]
-    return outermost[int(number[1]) :][:1] if number else []
+    return [call for call in trace.calls if number and call.root_number == int(number[1])]
 
 
 def _with_other_arguments(calls: Iterable[Call], tried: list[Call], most: int = MOST_OTHERS) -> list[Call]:

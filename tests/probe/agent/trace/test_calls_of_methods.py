@@ -170,3 +170,26 @@ def test_a_late_call_of_what_is_compiled_is_recorded(probe: Probe) -> None:
     steps = [call.arguments[0].text for call in found.calls if call.root]
     assert steps == [f"torch.tensor({number}.0)" for number in range(20)], "a mismatch is named by such a number"
     assert sum(call.function == "halved" for call in found.calls) < 20
+
+
+AFTER_MANY = """\
+import torch
+
+@torch.compile(backend="eager")
+def step(x):
+    return x + 1
+
+@torch.compile(backend="eager")
+def last(x):
+    return x - 1
+
+for _ in range(120):
+    step(torch.ones(2))
+last(torch.ones(3))
+"""
+
+
+def test_a_call_has_the_number_that_the_place_of_a_mismatch_has(probe: Probe) -> None:
+    roots = [call for call in probe.trace(Repro(AFTER_MANY)).calls if call.root]
+    assert len(roots) < 121, "not all are recorded"
+    assert (roots[0].root_number, roots[-1].root_number, roots[-1].function) == (0, 120, "last")

@@ -25,9 +25,10 @@ from .shared_storage import with_shared_storage
 from .value_source import ExpressionWriter
 
 MAX_CALLS_PER_FUNCTION = 8
-MAX_ROOT_CALLS = 40
+MAX_ROOT_CALLS = 100
 """The most calls of one compiled function: a mismatch is named by the number of such a call, often a late one."""
 MAX_CALLS = 300
+"""The most calls of all compiled functions, and of all others."""
 MAX_VALUES = 500
 MAX_EXPRESSIONS_PER_NAME = 3
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
@@ -81,6 +82,7 @@ class Tracer:
         self._open_calls: List[Tuple[Any, Optional[int], float]] = []
         self._values: Dict[Tuple[int, str, str], Tuple[int, Any]] = {}
         self._regions: List[Any] = []
+        self._region_count = 0
         self._root_codes: List[Any] = []
 
     @property
@@ -114,6 +116,7 @@ class Tracer:
         """Note that a compiled callable is about to be called."""
         code = _code_object_of(target)
         self._regions.append(target)
+        self._region_count += 1
         self._root_codes.append(code)
         if code is None or code.co_filename != self._path:
             arguments = [("*{}".format(index), item) for index, item in enumerate(args)]
@@ -227,7 +230,9 @@ class Tracer:
         # first, or compiles many models, would reach the maximum too early.
         key = (name, line, id(self._regions[-1]) if self._regions else 0)
         count = self._call_counts[key] = self._call_counts.get(key, 0) + 1
-        if count > (MAX_ROOT_CALLS if root else MAX_CALLS_PER_FUNCTION) or len(self._calls) >= MAX_CALLS:
+        if count > (MAX_ROOT_CALLS if root else MAX_CALLS_PER_FUNCTION):
+            return None
+        if sum(call["root"] is root for call in self._calls) >= MAX_CALLS:
             return None
         owner_expression = self._writer.write(owner.value) if owner.value is not None else None
         number = len(self._calls)
@@ -242,6 +247,7 @@ class Tracer:
                 "owner_text": owner_expression.text if owner_expression else None,
                 "compiled": bool(self._regions),
                 "root": root,
+                "root_number": self._region_count - 1 if root else None,
                 "seconds": 0.0,
                 "raised": "",
                 "attributes": self._written(attributes_of(owner.value, owner.names), by_value=root),
