@@ -195,6 +195,54 @@ def test_a_property_that_is_set_stays_one() -> None:
     assert not list(flatten_classes.taken_apart(parse_python(f"class A:\n{getter}{setter}a = A()")))
 
 
+COUNTER = """
+class Counter:
+    def __init__(self):
+        self.count = 0
+        self.scale = 2
+    def step(self, x):
+        self.count += x
+        return self.count * self.scale
+"""
+IN_A_FUNCTION = """
+def run():
+    counter = Counter()
+    return [counter.step(2), counter.step(3), counter.count]
+seen = run()
+"""
+ELSEWHERE = """
+counter = Counter()
+def add(x, scale=5):
+    counter.count += x * scale
+    counter.scale = 1
+add(1)
+seen = [counter.step(2), counter.step(3), counter.count]
+"""
+
+
+@pytest.mark.parametrize(
+    ("uses", "declared"),
+    [
+        ("counter = Counter()\nseen = [counter.step(2), counter.step(3), counter.count]", "    global count\n"),
+        (IN_A_FUNCTION, "        nonlocal count\n"),
+    ],
+    ids=["module", "function"],
+)
+def test_an_attribute_that_a_method_sets_is_declared(uses: str, declared: str) -> None:
+    text = text_of(next(flatten_classes.taken_apart(parse_python(COUNTER + uses))))
+    assert "class" not in text
+    assert declared in text
+    before: dict[str, object] = {}
+    after: dict[str, object] = {}
+    exec(COUNTER + uses, before)
+    exec(text, after)
+    assert after["seen"] == before["seen"]
+
+
+def test_an_attribute_that_has_the_name_of_a_parameter_where_it_is_set_stays_one() -> None:
+    assert not list(flatten_classes.taken_apart(parse_python(COUNTER + ELSEWHERE)))
+
+
 def test_a_value_that_is_read_of_the_class_becomes_a_name() -> None:
     program = "class A:\n    n = f()\n    def __init__(self):\n        self.m = [self.n]\na = A()\nkeep(a.m, A.n)"
     assert after("flatten_classes.objects", program, "keep", "[", "f()") == "n = f()\nm = [n]\nkeep(m, n)"

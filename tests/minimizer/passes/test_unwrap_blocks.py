@@ -86,6 +86,11 @@ from pass_runner import after
             ["keep", "in b", "* "],
             "def f():\n    return 1 * (a in b)\nkeep",
         ),
+        (
+            "for i in range(2):\n    def f():\n        return g()\n    keep(f())",
+            ["keep", "for", "g()"],
+            "def f():\n    return g()\nfor i in range(2):\n    keep(f())",
+        ),
     ],
 )
 def test_blocks_give_way(program: str, words: list[str], left: str) -> None:

@@ -36,6 +36,7 @@ from torchbisect.minimizer.syntax.scope import (
     object_attributes,
     parameters,
     references,
+    released_names,
 )
 from torchbisect.minimizer.syntax.tree import Comprehension, Function, count_nodes, expression, parents, walk
 
@@ -205,7 +206,37 @@ def _take_apart(tree: ast.Module, owner: ast.ClassDef, made: ast.Call, statement
     else:
         edit = Edit(((statement, [*result, statement]), (made, ast.Name(id=name, ctx=ast.Load()))))
     changed = _members_as_names(apply(tree, [edit, Edit.remove(owner)]), name, getters)
-    return _members_as_names(changed, owner.name, set())
+    changed = _members_as_names(changed, owner.name, set())
+    outer = enclosing(parents(tree), statement)
+    return _declared(changed, outer.name if isinstance(outer, Function) else None, _set_later(tree, owner))
+
+
+def _set_later(tree: ast.Module, owner: ast.ClassDef) -> set[str]:
+    """Return the names of the attributes that are set outside of the ``__init__`` of a class, of whatever object."""
+    start = [item for item in owner.body if isinstance(item, Function) and item.name == "__init__"]
+    inside = {id(node) for item in start for node in walk(item)}
+    stored = [node for node in walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)]
+    return {node.attr for node in stored if id(node) not in inside}
+
+
+def _declared(tree: ast.Module, scope: str | None, names: set[str]) -> ast.Module | None:
+    """Return the tree in which each function that sets one of the names declares it as that of a scope around it.
+
+    The scope is the module, or the function of this name. ``None`` where a function has such a name as a parameter.
+    """
+    outer = next((node for node in walk(tree) if isinstance(node, Function) and node.name == scope), None)
+    names = names & bound_names(tree.body if outer is None else outer.body)
+    edits = []
+    for node in walk(tree if outer is None else outer):
+        if not isinstance(node, Function) or node is outer:
+            continue
+        own = names & bound_names(node.body) - released_names(node.body)
+        if own & {item.arg for item in parameters(node.args)}:
+            return None
+        if own:
+            made = (ast.Global if outer is None else ast.Nonlocal)(names=sorted(own))
+            edits.append(Edit.of(node.body[0], [made, node.body[0]]))
+    return apply(tree, edits)
 
 
 def _as_function(method: ast.FunctionDef, methods: set[str], getters: set[str]) -> ast.FunctionDef | None:

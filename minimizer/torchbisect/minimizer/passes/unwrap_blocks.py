@@ -7,7 +7,8 @@ Before and after::
             y = torch.relu(x @ w) + 1
 
 Contexts, conditions and loops surround a bug and are rarely needed for it. A loop becomes one iteration, with its
-variable bound to the first item. A condition that the mismatch needs becomes a factor of a value::
+variable bound to the first item. The functions that a block defines move before it. A condition that the mismatch
+needs becomes a factor of a value::
 
     if a in b:                        y = y * (a in b)
         y = torch.zeros(1)
@@ -28,7 +29,7 @@ from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.loops import body_once
 from torchbisect.minimizer.syntax.names import substituted, with_values
 from torchbisect.minimizer.syntax.scope import bound_names
-from torchbisect.minimizer.syntax.tree import Comprehension, bodies, product, walk
+from torchbisect.minimizer.syntax.tree import Comprehension, Function, bodies, product, walk
 
 MOST_UNROLLED = 4
 """A loop over more items than these is not written out."""
@@ -87,6 +88,8 @@ def _block_edits(tree: ast.Module) -> Iterator[Edit]:
             yield Edit.of(node, replacement)
             if later and isinstance(node, Comprehension) and isinstance(replacement, ast.List):
                 yield Edit(((node, replacement), *later))
+        if isinstance(node, (ast.For, ast.While, ast.With, ast.Try, ast.If)):
+            yield from (Edit.of(node, replacement) for replacement in _definitions_first(node))
     yield from _chosen_results(tree)
 
 
@@ -187,6 +190,16 @@ def _over_parameters(node: ast.For, names: list[str]) -> Iterator[Replacement]:
     for name in names:
         weight = ast.Attribute(value=source.func.value, attr=name, ctx=ast.Load())
         yield [ast.Assign(targets=[target], value=weight), *body_once(node.body)]
+
+
+def _definitions_first(node: ast.For | ast.While | ast.With | ast.Try | ast.If) -> Iterator[Replacement]:
+    """Return the functions and classes that a block defines, and then the block without them."""
+    made = [item for item in node.body if isinstance(item, (*Function, ast.ClassDef))]
+    rest = [item for item in node.body if item not in made]
+    if made and rest:
+        block = type(node)(**{name: getattr(node, name) for name in node._fields})
+        block.body = rest
+        yield [*made, block]
 
 
 def _replacements(node: ast.AST) -> Iterator[Replacement]:
