@@ -22,6 +22,10 @@ from pass_runner import after
         ("class A:\n    names: tuple = ('a', 'b')\nkeep(A().names)", ["keep"], "keep(('a', 'b'))"),
         ("class C(NamedTuple):\n    a: int\n    b: int\nkeep(C(1, b=f()).b, C(a, 2).a)", ["keep"], "keep(f(), a)"),
         ("a = [f, g]\nkeep(next(iter(a))(1), a)", ["keep"], "keep(f(1), a)"),
+        ("keep(dict([('a', b), c]))", ["keep"], "keep(dict([('a', b), c]))"),
+        ("keep(dict([('a', b), ('c', d)]))", ["keep", "d"], "keep({'a': b, 'c': d})"),
+        ("keep(nn.Sequential(OrderedDict([('a', b), ('c', d)])))", ["keep", "Seq", "d"], "keep(nn.Sequential(b, d))"),
+        ("keep(nn.Sequential(collections.OrderedDict([('a', b)])))", ["keep", "Seq", "b"], "Sequential(b))"),
     ],
 )
 def test_what_the_text_decides_is_evaluated(program: str, words: list[str], left: str) -> None:

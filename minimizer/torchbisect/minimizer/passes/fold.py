@@ -52,6 +52,7 @@ def _foldings(tree: ast.Module) -> Iterator[Edit]:
                 yield Edit.of(node, lists[ast.unparse(node)])
             yield from _unpacked_arguments(node)
             yield from _call_result(node)
+            yield from _pairs(node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             yield from _item_of_literal(node)
         elif (
@@ -175,6 +176,26 @@ def _call_result(node: ast.Call) -> Iterator[Edit]:
             yield Edit.of(node, ast.Attribute(value=node.args[0], attr=str(node.args[1].value), ctx=ast.Load()))
     elif isinstance(node.func, ast.Lambda) and not node.args and not node.keywords and not node.func.args.args:
         yield Edit.of(node, node.func.body)
+
+
+def _pairs(node: ast.Call) -> Iterator[Edit]:
+    """Return the edits from ``dict([('a', b)])`` to ``{'a': b}``, and from such layers of a Sequential to ``b``."""
+    name, given = ast.unparse(node.func), node.args[0] if len(node.args) == 1 and not node.keywords else None
+    if name == "dict":
+        pairs = _literal_pairs(given)
+        if pairs:
+            yield Edit.of(node, ast.Dict(keys=[key for key, _ in pairs], values=[value for _, value in pairs]))
+    elif name.endswith(".Sequential") and isinstance(given, ast.Call) and given.args:
+        pairs = _literal_pairs(given.args[0])
+        if pairs and ast.unparse(given.func).endswith("OrderedDict"):
+            yield Edit.of(given, [value for _, value in pairs])
+
+
+def _literal_pairs(node: ast.expr | None) -> list[list[ast.expr]]:
+    """Return the pairs of a literal list of nothing else; an empty list for another expression."""
+    items = node.elts if isinstance(node, (ast.List, ast.Tuple)) else []
+    pairs = [item.elts for item in items if isinstance(item, ast.Tuple) and len(item.elts) == 2]
+    return pairs if len(pairs) == len(items) else []
 
 
 def _unpacked_arguments(node: ast.Call) -> Iterator[Edit]:
