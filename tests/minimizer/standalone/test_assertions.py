@@ -87,6 +87,30 @@ CASES = {
         Seen(MismatchKind.SIDE_EFFECTS, place="call 0 closure x", attribute="length", eager="1", compiled="0"),
         "lambda f: lambda *a: None",
     ),
+    "a list in a closure of a class that a compiled function makes": (
+        "import torch\n\ndef make():\n    x = []\n    class A:\n        def __init__(self):\n            x.append(1)\n"
+        "    return A\n\n@torch.compile\ndef f(y):\n    made()\n\nmade = make()\nf(torch.ones(1))\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 closure x", attribute="length", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
+    "a number in a closure of a method whose object has a name": (
+        "import torch\n\ndef make():\n    x = {'n': 0}\n    class A:\n        def add(self, y):\n"
+        "            x['n'] += 1\n    return A()\n\na = make()\ntorch.compile(a.add)(torch.ones(1))\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 closure x['n']", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
+    "a number of a class": (
+        "import torch\n\nclass A:\n    n = 0\n\n@torch.compile\ndef f(y):\n    A.n += 1\n\nf(torch.ones(1))\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 global A.n", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
+    "a number in an object of a module": (
+        "import torch\n\nclass A:\n    n = 0\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.a = A()\n    def forward(self, y):\n        self.a.n += 1\n\n"
+        "torch.compile(Net())(torch.ones(1))\n",
+        Seen(MismatchKind.SIDE_EFFECTS, place="call 0 self.a.n", eager="1", compiled="0"),
+        "lambda f: lambda *a: None",
+    ),
     "a decorated function's value": (
         "import torch\n\n@torch.compile\ndef f(x):\n    return x * 2\nf(torch.ones(3))\n",
         Seen(MismatchKind.VALUES, eager="2", compiled="3"),

@@ -88,25 +88,30 @@ def _with_name(tree: ast.Module, statement: ast.stmt, value: ast.expr, name: str
 
 
 def _returning(tree: ast.Module, function: ast.FunctionDef, name: str) -> tuple[str, ast.Module] | None:
-    """Return the name that holds the variable and the script, if the last statement makes the only call."""
+    """Return the name that holds the variable and the script, if a statement of the module makes the only call."""
     own = [node for statement in function.body for node in in_own_scope(statement)]
     bound = any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in own)
     returns = [node for node in own if isinstance(node, ast.Return)]
-    mentions = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == function.name]
-    last, end = tree.body[-1], function.body[-1]
-    calls = [node for node in walk(last) if isinstance(node, ast.Call) and node.func in mentions]
-    if not bound or len(mentions) != 1 or len(calls) != 1 or returns not in ([], [end]):
+    call, end = only_call(tree, function), function.body[-1]
+    owner = next((item for item in tree.body if call is not None and call in walk(item)), None)
+    if not bound or call is None or not isinstance(call.func, ast.Name) or returns not in ([], [end]):
         return None
     kept, result = fresh_name(name, taken := all_names(tree, but=function)), fresh_name("function", taken)
-    call = ast.unparse(calls[0])
-    if isinstance(end, ast.Return) and end.value is not None:
+    if isinstance(owner, (ast.Expr, ast.Assign)) and isinstance(end, ast.Return) and end.value is not None:
         ending = [parse_python(f"return {ast.unparse(end.value)}, {name}").body[0]]
-        before = parse_python(f"{result}, {kept} = {call}").body[0]
-        (used,) = apply(ast.Module([last], []), [Edit.of(calls[0], ast.Name(result, ast.Load()))]).body
-        after: list[ast.AST] = [before, used]
-    elif isinstance(last, ast.Expr) and last.value is calls[0]:
+        after = _with_second_result(owner, call, result, kept)
+    elif isinstance(owner, ast.Expr) and owner.value is call:
         ending = [end, parse_python(f"return {name}").body[0]]
-        after = [parse_python(f"{kept} = {call}").body[0]]
+        after = [parse_python(f"{kept} = {ast.unparse(call)}").body[0]]
     else:
         return None
-    return kept, apply(tree, [Edit.of(end, [*ending]), Edit.of(last, after)])
+    return kept, apply(tree, [Edit.of(end, [*ending]), Edit.of(owner, [*after])])
+
+
+def _with_second_result(owner: ast.stmt, call: ast.Call, result: str, kept: str) -> list[ast.stmt]:
+    """Return the statements for one with a call that returns a second result: names for both, and then their use."""
+    text = ast.unparse(call)
+    if isinstance(owner, ast.Assign) and owner.value is call and isinstance(owner.targets[0], ast.Name):
+        return parse_python(f"{owner.targets[0].id}, {kept} = {text}").body
+    (used,) = apply(ast.Module([owner], []), [Edit.of(call, ast.Name(result, ast.Load()))]).body
+    return [*parse_python(f"{result}, {kept} = {text}").body, used]

@@ -176,6 +176,18 @@ CASES = [
         "value",
     ),
     Case(
+        "an object that a module holds",
+        "class Log:\n    def __init__(self):\n        self.lines = []\n"
+        "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.log = Log()\n"
+        "    def forward(self, x):\n        {hole}\n        return x + 1\n"
+        "torch.compile(torch.nn.Sequential(Net()), backend='eager')(torch.ones(2))",
+        "torch.compiler.is_compiling() or self.log.lines.append(1)",
+        "self.log.lines.append(1)",
+        MismatchKind.SIDE_EFFECTS,
+        "call 0 self.0.log.lines",
+        "length",
+    ),
+    Case(
         "a buffer that isn't updated",
         "class Net(torch.nn.Module):\n"
         "    def __init__(self):\n        super().__init__()\n        self.register_buffer('seen', torch.zeros(1))\n"
@@ -353,6 +365,28 @@ CASES = [
         MismatchKind.SIDE_EFFECTS,
         "call 0 global Log.lines",
         "length",
+    ),
+    Case(
+        "a number of a class",
+        "class Log:\n    count = 0\n"
+        "@torch.compile(backend='eager')\ndef f(x):\n    {hole}\n    return x + 1\n"
+        "f(torch.ones(2))\nLog.count = 0",
+        "Log.count += 0 if torch.compiler.is_compiling() else 1",
+        "Log.count",
+        MismatchKind.SIDE_EFFECTS,
+        "call 0 global Log.count",
+        "value",
+    ),
+    Case(
+        "a number of a module's class",
+        "class Net(torch.nn.Module):\n    count = None\n"
+        "    def forward(self, x):\n        {hole}\n        return x + 1\n"
+        "torch.compile(Net(), backend='eager')(torch.ones(2))",
+        "type(self).count = None if torch.compiler.is_compiling() else 1",
+        "type(self).count",
+        MismatchKind.SIDE_EFFECTS,
+        "call 0 global Net.count",
+        "type",
     ),
     Case(
         "a counter on the module",

@@ -16,6 +16,7 @@ from .snapshot import class_name
 
 IsOwn = Callable[[type], bool]
 _CONTAINERS = (list, dict, set, collections.deque)
+_STATE = (*_CONTAINERS, bool, int, float, str, tuple, type(None), torch.Tensor)
 _MOST_ITEMS, _MOST_ELEMENTS = 64, 4096
 
 
@@ -43,7 +44,7 @@ def call_inputs(
     for value in [*found.values(), *(value for _, value in arguments)]:
         parts = value.modules() if isinstance(value, torch.nn.Module) else (value,)
         for kind in dict.fromkeys(map(type, parts)):
-            found.update(_containers_of_class(kind, is_own))
+            found.update(_globals_of_class(kind, is_own))
             for name, state in _state_of_methods(kind, is_own):
                 found.setdefault(name, state)
     yield from found.items()
@@ -62,13 +63,19 @@ def _state_of_methods(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:
                     yield name, value
 
 
-def _containers_of_class(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:
-    """Yield the containers that are attributes of a class at the top of its module, and of its base classes."""
+def _globals_of_class(kind: type, is_own: IsOwn) -> Iterator[Tuple[str, Any]]:
+    """Yield the state of a class at the top of its module, and of its base classes."""
     for base in kind.__mro__:
         if is_own(base) and "." not in base.__qualname__:
-            for name, value in list(vars(base).items()):
-                if isinstance(value, _CONTAINERS) and not name.startswith("_"):
-                    yield "global {}.{}".format(base.__name__, name), value
+            for name, value in state_of_class(base):
+                yield "global {}.{}".format(base.__name__, name), value
+
+
+def state_of_class(kind: type) -> Iterator[Tuple[str, Any]]:
+    """Yield the attributes of a class itself that are numbers, text, tensors or containers."""
+    for name, value in list(vars(kind).items()):
+        if isinstance(value, _STATE) and not name.startswith("_"):
+            yield name, value
 
 
 def _named_arguments(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Tuple[str, Any]]:
@@ -118,7 +125,7 @@ def reachable_values(function: Any, depth: int = 0, is_own: IsOwn = is_in_main) 
                     if further.__globals__ is namespace:
                         yield from reachable_values(further, depth + 1, is_own)
                 if isinstance(value, type):
-                    yield from _containers_of_class(value, is_own)
+                    yield from _globals_of_class(value, is_own)
             elif not isinstance(value, (types.ModuleType, type, type(None))) and not _is_torch_callable(value):
                 yield "global " + name, value
 

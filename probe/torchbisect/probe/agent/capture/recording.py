@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import inspect
 import os
 import sys
@@ -24,14 +25,22 @@ import torch._dynamo
 import torch._dynamo.eval_frame
 
 from . import exceptions, raw_tensor
-from .reachable import HookWrites, call_inputs, cell_values, is_in_main, tensors_in_value, version_of, versions_of
+from .reachable import (
+    HookWrites,
+    call_inputs,
+    cell_values,
+    is_in_main,
+    state_of_class,
+    tensors_in_value,
+    version_of,
+    versions_of,
+)
 from .snapshot import Snapshot
 from .tape import Tape
 
 MAX_EVENTS = 2000
 _clock = time.perf_counter
 _SKIPPED_GLOBALS = ("In", "Out", "exit", "quit")
-_STATE_TYPES = (int, float, str, list, dict, set, tuple, torch.Tensor)
 
 # After a graph break, or in a backward hook, dynamo intercepts the agent's own frames as well. Compiling these would
 # cost seconds and would count as graphs of the script. The next three functions prevent it.
@@ -64,7 +73,8 @@ class OpenCall(NamedTuple):
     """A recorded call that has begun, with the state before it."""
 
     entry: Dict[str, Any]  # for the tape, still incomplete
-    inputs: List[Tuple[str, Any]]  # the values that the call can read, by name
+    read: Callable[[], Iterator[Tuple[str, Any]]]  # returns the values that the call can read, by name
+    inputs: List[Tuple[str, Any]]  # as they were when it began; this keeps the tensors of ``versions`` alive
     versions: Dict[int, int]  # version counters of the input tensors, by ``id``
     rng_state: int  # hash of the random number generator's state
     began: float
@@ -164,14 +174,15 @@ class Recorder:
             return None
         number = self._current_call = self._events
         self._events += 1
-        inputs = list(call_inputs(target, args, kwargs, self._is_own))
+        read = functools.partial(call_inputs, target, args, kwargs, self._is_own)
+        inputs = list(read())
         versions = versions_of(inputs)
         for name, value in inputs:
             self._watch_gradients(name, value)
         self.tape.append({"e": "begin", "n": number, "label": label})
         if self.tracer is not None:
             self.tracer.enter_region(target, args, kwargs)
-        return OpenCall({"e": "call", "n": number, "label": label}, inputs, versions, rng_state_hash(), _clock())
+        return OpenCall({"e": "call", "n": number, "label": label}, read, inputs, versions, rng_state_hash(), _clock())
 
     def _end_call(self, opened: OpenCall, error: Optional[BaseException], *result: Any) -> None:
         """Record a call that has ended: by an exception, or with one result."""
@@ -189,7 +200,8 @@ class Recorder:
 
     def _record_call(self, opened: OpenCall, *result: Any) -> None:
         entry, snapshot = opened.entry, self.snapshot()
-        entry["inputs"] = [[name, snapshot.node(value)] for name, value in opened.inputs]
+        inputs = list(opened.read())  # anew, as the call may have bound other values to names
+        entry["inputs"] = [[name, snapshot.node(value)] for name, value in inputs]
         versions = opened.versions
         entry["mutated"] = [
             index
@@ -198,7 +210,7 @@ class Recorder:
         ]
         if result:
             entry["output"] = snapshot.node(result[0])
-        entry["hooked"] = [name for name, value in opened.inputs if self._hook_writes.includes(name, value)]
+        entry["hooked"] = [name for name, value in inputs if self._hook_writes.includes(name, value)]
         self._write(entry, snapshot)
 
     def _write(self, entry: Dict[str, Any], snapshot: Snapshot) -> None:
@@ -287,9 +299,8 @@ class Recorder:
             return
         if isinstance(value, type):
             if self.is_user_class(value):
-                for attribute, item in list(vars(value).items()):
-                    if isinstance(item, _STATE_TYPES) and attribute[:1] != "_":
-                        yield "{}.{}".format(name, attribute), item
+                for attribute, item in state_of_class(value):
+                    yield "{}.{}".format(name, attribute), item
             return
         if isinstance(value, (types.FunctionType, types.MethodType)):
             inner = inspect.unwrap(value) if hasattr(value, "__wrapped__") else value

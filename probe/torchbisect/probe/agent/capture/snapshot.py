@@ -9,7 +9,7 @@ must not trust what it reads. A node is a list whose first item names its type:
     ["L", class, [nodes]]        a sequence; the members of a set are sorted by their nodes
     ["D", class, [[key, node]]]  a mapping, in its order
     ["O", class, [[name, node]]] an object of a script's class or a dataclass, by its attributes
-    ["M", class, [[name, node]]] a module: parameters, buffers and plain attributes
+    ["M", class, [[name, node]]] a module: parameters, buffers, plain attributes and objects as above
     ["X", class]                 any other object: only the class is compared
     ["R"]                        a container that contains itself, or is nested too deeply
 """
@@ -117,10 +117,14 @@ class Snapshot:
             return self._module(value)
         if isinstance(value, (types.FunctionType, types.MethodType, type, types.ModuleType, torch.optim.Optimizer)):
             return ["X", name]
-        if dataclasses.is_dataclass(value) or self._is_user_class(type(value)):
+        if self._is_object(value):
             return ["O", name, self._attributes(value)]
         array = _from_numpy(value)
         return ["X", name] if array is None else ["L", name, [self._node(array)]]
+
+    def _is_object(self, value: Any) -> bool:
+        """Return True for an object that is recorded by its attributes."""
+        return dataclasses.is_dataclass(value) or self._is_user_class(type(value))
 
     def _attributes(self, value: Any) -> List[List[Any]]:
         held = dict(getattr(value, "__dict__", {}))
@@ -138,7 +142,8 @@ class Snapshot:
         for path, part in list(module.named_modules())[:500]:
             for name, item in list(part.__dict__.items()):
                 is_plain = isinstance(item, (*_SCALARS, list, dict, set, tuple, collections.deque, torch.Tensor))
-                if is_plain and not name.startswith("_") and name not in ("T_destination", "call_super_init"):
+                is_state = is_plain or (self._is_object(item) and not isinstance(item, (type, torch.nn.Module)))
+                if is_state and not name.startswith("_") and name not in ("T_destination", "call_super_init"):
                     found.append([path + "." + name if path else name, self._node(item)])
         return ["M", class_name(module), found]
 
