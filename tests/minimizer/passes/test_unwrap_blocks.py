@@ -87,6 +87,11 @@ from pass_runner import after
             "def f():\n    return 1 * (a in b)\nkeep",
         ),
         (
+            "for a in [f(i) for i in range(3)]:\n    keep(a)",
+            ["keep", "for", "range", "f(i)"],
+            "for i in range(3):\n    a = f(i)\n    keep(a)",
+        ),
+        (
             "for i in range(2):\n    def f():\n        return g()\n    keep(f())",
             ["keep", "for", "g()"],
             "def f():\n    return g()\nfor i in range(2):\n    keep(f())",

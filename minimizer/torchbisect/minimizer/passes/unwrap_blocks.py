@@ -324,6 +324,11 @@ def _iterations(node: ast.For | ast.AsyncFor) -> Iterator[Replacement]:
     ):
         pairs = zip(target.elts, source.args)
         yield [*(ast.Assign(targets=[one], value=_first_item(many)) for one, many in pairs), *body]
+    if isinstance(source, (ast.ListComp, ast.GeneratorExp)) and len(source.generators) == 1:
+        (over,) = source.generators
+        made = ast.Assign(targets=[target], value=source.elt)
+        if not over.ifs:
+            yield type(node)(target=over.target, iter=over.iter, body=[made, *node.body], orelse=[])
     yield [ast.Assign(targets=[target], value=_first_item(source)), *body]
     if isinstance(source, (ast.List, ast.Tuple)) and source.elts:
         yield [ast.Assign(targets=[target], value=source.elts[-1]), *body]

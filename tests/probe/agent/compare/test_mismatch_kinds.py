@@ -118,6 +118,16 @@ CASES = [
         "order of keys",
     ),
     Case(
+        "what a dictionary has at a number",
+        "def f(x, d):\n    {hole}\n    return x + 1\n"
+        "torch.compile(f, backend='eager')(torch.ones(2), {1: 1, '1': 2})",
+        "torch.compiler.is_compiling() or d.update({1: 3})",
+        "d[1] = 3",
+        MismatchKind.SIDE_EFFECTS,
+        "call 0 argument d[1]",
+        "value",
+    ),
+    Case(
         "a key that is missing",
         "def f(x):\n    return {hole}\ntorch.compile(f, backend='eager')(torch.ones(2))",
         "dict(a=x + 1) if torch.compiler.is_compiling() else dict(b=x, a=x + 1)",
@@ -458,6 +468,13 @@ def test_wrong_values_have_a_histogram_and_a_map(observe: Callable[..., Observat
     detail = observe(case.script.replace("{hole}", case.wrong)).differences[0].detail
     assert detail["histogram"]["counts"][-1] == 1
     assert sum(value for row in detail["map"] for value in row) == 1
+
+
+def test_keys_are_shown_as_python_writes_them(observe: Callable[..., Observation]) -> None:
+    change = "torch.compiler.is_compiling() or d.update({1: d.pop(1)})"
+    script = f"def f(x):\n    d = {{1: x, '1': x + 1}}\n    {change}\n    return d\n"
+    first = observe(script + "torch.compile(f, backend='eager')(torch.ones(2))").differences[0]
+    assert (first.attribute, first.eager, first.compiled) == ("order of keys", "['1', 1]", "[1, '1']")
 
 
 @on_each_torch

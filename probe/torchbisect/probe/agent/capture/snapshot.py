@@ -7,7 +7,7 @@ must not trust what it reads. A node is a list whose first item names its type:
     ["V", class, text]           None, a bool, a number, a string, a dtype, ...: equal if the texts are equal
     ["F", class, real, imag]     a floating-point number, compared with a tolerance; the parts are text
     ["L", class, [nodes]]        a sequence; the members of a set are sorted by their nodes
-    ["D", class, [[key, node]]]  a mapping, in its order
+    ["D", class, [[key, node]]]  a mapping, in its order; a key is its ``repr``
     ["O", class, [[name, node]]] an object of a script's class or a dataclass, by its attributes
     ["M", class, [[name, node]]] a module: parameters, buffers, plain attributes and objects as above
     ["X", class]                 any other object: only the class is compared
@@ -199,7 +199,7 @@ def _scalar(value: Any) -> Node:
 def _key_text(key: Any) -> str:
     if isinstance(key, torch.Tensor):
         return "a tensor"
-    return _ADDRESS.sub("0x", key if isinstance(key, str) else repr(key))[:200]
+    return _ADDRESS.sub("0x", str.__repr__(key) if isinstance(key, str) else repr(key))[:200]
 
 
 def _from_numpy(value: Any) -> Optional[Any]:

@@ -95,4 +95,4 @@ def tensors_in(node: Node, place: str) -> Iterator[Tuple[str, int]]:
             yield from tensors_in(item, "{}[{}]".format(place, index))
     elif node[0] in "DOM":
         for name, item in node[2]:
-            yield from tensors_in(item, place + ("[{!r}]" if node[0] == "D" else ".{}").format(name))
+            yield from tensors_in(item, place + ("[{}]" if node[0] == "D" else ".{}").format(name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ..capture.snapshot import Node
 from . import tolerance
@@ -169,13 +169,14 @@ class SnapshotDiff:
         if is_ordered and list(first) != list(second):
             # Another order of the same keys is another bug than keys that are missing.
             attribute = "order of keys" if set(first) == set(second) else "keys"
-            self._add_structure(place, attribute, (str(list(first))[:200], str(list(second))[:200]), role)
+            self._add_structure(place, attribute, (_keys(eager, first), _keys(compiled, second)), role)
         elif set(first) != set(second):
-            self._add_structure(place, "keys", (str(sorted(first))[:200], str(sorted(second))[:200]), role)
+            sides = (_keys(eager, sorted(first)), _keys(compiled, sorted(second)))
+            self._add_structure(place, "keys", sides, role)
         references = dict(reference[2]) if reference is not None else {}
         for name, node in eager[2]:
             if name in second:
-                inner = place + ("[{!r}]" if eager[0] == "D" else ".{}").format(name)
+                inner = place + ("[{}]" if eager[0] == "D" else ".{}").format(name)
                 # Not only hooks write to a module's own tensors, so a difference there is not attributed to hooks.
                 is_module_tensor = eager[0] == "M" and node[0] == "T" and role is ValueRole.HOOKED
                 inner_role = ValueRole.GLOBAL if is_module_tensor else role
@@ -278,6 +279,12 @@ def _type_name(node: Node) -> str:
     if node[0] == "T":
         return "Tensor"
     return "None" if node[1] == "NoneType" else str(node[1])
+
+
+def _keys(node: Node, names: Iterable[str]) -> str:
+    """Return keys of a mapping, or names of the attributes of an object, as the text of a list."""
+    texts = names if node[0] == "D" else map(repr, names)
+    return "[{}]".format(", ".join(texts))[:200]
 
 
 def _texts(eager: Any, compiled: Any) -> Tuple[str, str]:
