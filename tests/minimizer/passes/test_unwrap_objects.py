@@ -18,6 +18,17 @@ keep(boxes[0].item, boxes[1].item.item)
     assert text == "boxes = [f(), g()]\nkeep(boxes[0], boxes[1])"
 
 
+def test_an_object_that_only_holds_what_it_makes_gives_way_to_that() -> None:
+    program = """
+class Table:
+    def __init__(self, size=2):
+        self.slots = make(size)
+a, b = Table(), Table(3)
+keep(a.slots, b.slots)
+"""
+    assert after("unwrap_objects", program, "keep", "make") == "a, b = (make(2), make(3))\nkeep(a, b)"
+
+
 def test_functions_return_the_value_that_is_read_from_the_object() -> None:
     program = """
 class Weight:

@@ -22,7 +22,7 @@ from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.construction import constructor_of
 from torchbisect.minimizer.syntax.edits import Edit, Replacement
 from torchbisect.minimizer.syntax.names import with_values
-from torchbisect.minimizer.syntax.scope import arguments_of, object_attributes, references
+from torchbisect.minimizer.syntax.scope import arguments_of, object_attributes, references, variables_in
 from torchbisect.minimizer.syntax.tree import parents, walk
 
 
@@ -41,24 +41,25 @@ def _unwrapped(tree: ast.Module) -> Iterator[Edit]:
 
 
 def _given_way(tree: ast.Module, owner: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
-    """Return the edit that puts its argument in the place of an object which only holds that: ``w`` for ``Box(w)``."""
+    """Return the edit that puts the value in the place of an object which only holds that: ``w`` for ``Box(w)``."""
     init = constructor_of(owner)
     stored = [item for item in init.body if isinstance(item, ast.Assign)] if init is not None else []
-    if init is None or len(stored) != 1 or len(init.args.args) != 2:
+    if init is None or len(stored) != 1 or not init.args.args:
         return
-    target = stored[0].targets[0]
-    if not isinstance(target, ast.Attribute):
-        return
+    target, value = stored[0].targets[0], stored[0].value
     named = references(tree, owner.name)
     made = [above[id(item)] for item in named]
-    if ast.unparse(stored[0].value) != init.args.args[1].arg or not made:
+    if not isinstance(target, ast.Attribute) or init.args.args[0].arg in variables_in(value) or not made:
         return
     inside, attribute = {id(item) for item in walk(owner)}, target.attr
     changes: list[tuple[ast.AST, Replacement]] = [(owner, None)]
     for call, name in zip(made, named):
-        if not isinstance(call, ast.Call) or call.func is not name or len(call.args) != 1 or call.keywords:
+        bound = arguments_of(init, call, skip=1) if isinstance(call, ast.Call) and call.func is name else None
+        if bound is None:
             return
-        changes.append((call, call.args[0]))
+        # An argument itself, as it may hold another of these objects, which gives way with it.
+        given = bound.get(value.id) if isinstance(value, ast.Name) else None
+        changes.append((call, given or with_values(value, bound)))
     reads = [item for item in object_attributes(walk(tree)) if item.attr == attribute and id(item) not in inside]
     yield Edit((*changes, *((item, item.value) for item in reads)))
 

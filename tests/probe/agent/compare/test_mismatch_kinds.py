@@ -119,8 +119,7 @@ CASES = [
     ),
     Case(
         "what a dictionary has at a number",
-        "def f(x, d):\n    {hole}\n    return x + 1\n"
-        "torch.compile(f, backend='eager')(torch.ones(2), {1: 1, '1': 2})",
+        "def f(x, d):\n    {hole}\n    return x + 1\ntorch.compile(f, backend='eager')(torch.ones(2), {1: 1, '1': 2})",
         "torch.compiler.is_compiling() or d.update({1: 3})",
         "d[1] = 3",
         MismatchKind.SIDE_EFFECTS,
