@@ -40,6 +40,12 @@ from pass_runner import after
             "def f(x):\n    return a if x > 1 else keep(x)",
         ),
         ("idioms.names", "def helper(values):\n    return values\nweights = helper(keep)", ["keep"], "def f(x):"),
+        (
+            "idioms.names",
+            "class Box:\n    size: int = 3\ndef helper(values):\n    return values\nsized = helper(Box(size=keep))",
+            ["keep", "size"],
+            "class Model:\n    size: int = 3\n\ndef f(x):\n    return x\ny = f(Model(size=keep))",
+        ),
         ("idioms.names_together", "def k(y):\n    return y\nx = k(keep)", ["keep"], "def f(x):\n    return x\ny = f"),
         (
             "idioms.inputs",

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from torchbisect.minimizer.search import ReductionSearch
 from torchbisect.minimizer.syntax.edits import Edit, Replacement, apply, copied
 from torchbisect.minimizer.syntax.names import short_name, variable_names, with_values
-from torchbisect.minimizer.syntax.scope import arguments_of, only_call, parameters, references
+from torchbisect.minimizer.syntax.scope import arguments_of, bound_names, only_call, parameters, references
 from torchbisect.minimizer.syntax.torch_names import TENSOR_CONSTRUCTORS, TorchNames
 from torchbisect.minimizer.syntax.tree import Function, expression, preorder, walk
 
@@ -256,8 +256,15 @@ def _new_names(tree: ast.Module) -> dict[str, str]:
 
 
 def _bound_names(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Return each name that the script binds, with the conventional names for its kind."""
-    methods = {id(item) for owner in walk(tree) if isinstance(owner, ast.ClassDef) for item in owner.body}
+    """Yield each name that the script binds, with the conventional names for its kind; attributes keep their names."""
+    owners = [node for node in walk(tree) if isinstance(node, ast.ClassDef)]
+    methods = {id(item) for owner in owners for item in owner.body}
+    fields = bound_names(item for owner in owners for item in owner.body if not isinstance(item, Function))
+    yield from ((name, pool) for name, pool in _bindings(tree, methods) if name not in fields)
+
+
+def _bindings(tree: ast.Module, methods: set[int]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each name that is bound anywhere but that of a method, with the conventional names for its kind."""
     for node in preorder(tree):
         if isinstance(node, Function):
             if id(node) not in methods:
@@ -270,9 +277,6 @@ def _bound_names(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield from ((item.arg, _VALUE_NAMES) for item in parameters(node.args))
         elif isinstance(node, ast.ClassDef):
             yield node.name, _CLASS_NAMES
-            for item in node.body:
-                if isinstance(item, (ast.Assign, ast.AnnAssign)):
-                    return
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id, _VALUE_NAMES
 
