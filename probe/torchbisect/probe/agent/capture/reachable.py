@@ -117,7 +117,7 @@ def reachable_values(function: Any, depth: int = 0, is_own: IsOwn = is_in_main) 
                 yield from reachable_values(further, depth + 1, is_own)
     code, namespace = getattr(inner, "__code__", None), getattr(inner, "__globals__", None)
     if isinstance(code, types.CodeType) and isinstance(namespace, dict):
-        for name in dict.fromkeys(_names_in(code)):
+        for name in dict.fromkeys(name for part in _codes_in(code) for name in part.co_names):
             value = namespace.get(name)
             functions = _functions_of(value, is_own)
             if functions is not None:
@@ -147,11 +147,12 @@ def cell_values(function: Any) -> Iterator[Tuple[str, Any]]:
             continue  # the cell is still empty
 
 
-def _names_in(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield a code object and those of the functions inside it."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names_in(constant)
+            yield from _codes_in(constant)
 
 
 def _functions_of(value: Any, is_own: IsOwn) -> Optional[List[types.FunctionType]]:
@@ -208,8 +209,8 @@ def versions_of(inputs: List[Tuple[str, Any]]) -> Dict[int, int]:
     return found
 
 
-class HookWrites:
-    """The state that the script's hooks can write to: containers, objects of its classes, globals and cells."""
+class WrittenState:
+    """The state that some functions can write to: containers, objects of the script's classes, globals and cells."""
 
     def __init__(self, is_user_class: Callable[[type], bool]) -> None:
         self._is_user_class = is_user_class
@@ -217,21 +218,23 @@ class HookWrites:
         self._global_names: Set[str] = set()
         self._cells: List[Any] = []
 
-    def add(self, hook: Any) -> None:
-        """Note the state that a function, which the script registered as a hook, can write to."""
-        for _, value in reachable_values(hook):
+    def add(self, function: Any) -> None:
+        """Note the state that a function, such as a hook of the script, can write to."""
+        for name, value in reachable_values(function):
             if isinstance(value, _CONTAINERS) or (hasattr(value, "__dict__") and self._is_user_class(type(value))):
                 self._objects.append(value)
-        global_names, cells = _assigned_outside(hook)
+            elif "." in name:  # of a class, which the function names
+                self._global_names.add(name)
+        global_names, cells = _assigned_outside(function)
         self._global_names.update("global " + name for name in global_names)
         self._cells += cells
 
     def includes(self, name: str, value: Any) -> bool:
-        """Return True if a hook can write to the value, or to the global of this name (``global x``)."""
+        """Return True if they can write to the value, or to the global of this name (``global x``)."""
         return name in self._global_names or any(value is held for held in self._objects)
 
     def cells_of(self, function: Any) -> Iterator[str]:
-        """Yield the names of a function's cells that a hook assigns to."""
+        """Yield the names of a function's cells that they assign to."""
         if self._cells and isinstance(function, (types.FunctionType, types.MethodType)):
             for name, cell in closure_cells(inspect.unwrap(function)):
                 if any(cell is held for held in self._cells):
@@ -239,11 +242,11 @@ class HookWrites:
 
 
 def _assigned_outside(function: Any) -> Tuple[Set[str], List[Any]]:
-    """Return the names of the globals and the cells that a function assigns to."""
+    """Return the names of the globals and the cells that a function, or one inside it, assigns to."""
     inner = getattr(function, "__func__", function)
     code = getattr(inner, "__code__", None)
     if not isinstance(code, types.CodeType):
         return set(), []
-    stored = [(item.opname, item.argval) for item in dis.get_instructions(code)]
+    stored = [(item.opname, item.argval) for part in _codes_in(code) for item in dis.get_instructions(part)]
     names = {name for operation, name in stored if operation == "STORE_GLOBAL"}
     return names, [cell for name, cell in closure_cells(inner) if ("STORE_DEREF", name) in stored]

@@ -26,7 +26,7 @@ import torch._dynamo.eval_frame
 
 from . import exceptions, raw_tensor
 from .reachable import (
-    HookWrites,
+    WrittenState,
     call_inputs,
     cell_values,
     is_in_main,
@@ -114,11 +114,12 @@ class Recorder:
         self._watched_code: Set[types.CodeType] = set()
         self._user_classes: Dict[type, bool] = {}
         self._left_out: Dict[int, Any] = {}
-        self._hook_writes = HookWrites(self.is_user_class)
+        self._hook_state, self._backend_state = WrittenState(self.is_user_class), WrittenState(self.is_user_class)
         self._begin = disable_compile(self._begin_call)
         self._end = disable_compile(self._end_call)
         self.record_backward = disable_compile(self._record_backward)
-        self.add_hook = disable_compile(self._hook_writes.add)
+        self.add_hook = disable_compile(self._hook_state.add)
+        self.add_backend = disable_compile(self._backend_state.add)
 
     def is_user_class(self, kind: type) -> bool:
         """Return True for a class that the script or a module beside it defines."""
@@ -200,7 +201,8 @@ class Recorder:
 
     def _record_call(self, opened: OpenCall, *result: Any) -> None:
         entry, snapshot = opened.entry, self.snapshot()
-        inputs = list(opened.read())  # anew, as the call may have bound other values to names
+        # Anew, as the call may have bound other values to names.
+        inputs = [(name, value) for name, value in opened.read() if not self._backend_state.includes(name, value)]
         entry["inputs"] = [[name, snapshot.node(value)] for name, value in inputs]
         versions = opened.versions
         entry["mutated"] = [
@@ -210,7 +212,7 @@ class Recorder:
         ]
         if result:
             entry["output"] = snapshot.node(result[0])
-        entry["hooked"] = [name for name, value in inputs if self._hook_writes.includes(name, value)]
+        entry["hooked"] = [name for name, value in inputs if self._hook_state.includes(name, value)]
         self._write(entry, snapshot)
 
     def _write(self, entry: Dict[str, Any], snapshot: Snapshot) -> None:
@@ -284,10 +286,13 @@ class Recorder:
         snapshot = self.snapshot()
         state, hooked = [], []
         for name, value in list(namespace.items()):
-            cells = {"{} closure {}".format(name, cell) for cell in self._hook_writes.cells_of(value)}
+            cells = {"{} closure {}".format(name, cell) for cell in self._hook_state.cells_of(value)}
+            left_out = {"{} closure {}".format(name, cell) for cell in self._backend_state.cells_of(value)}
             for path, item in self._state_of(name, value):
+                if self._backend_state.includes("global " + path, item) or path in left_out:
+                    continue
                 state.append([path, snapshot.node(item)])
-                if self._hook_writes.includes("global " + path, item) or path in cells:
+                if self._hook_state.includes("global " + path, item) or path in cells:
                     hooked.append(path)
         self._write({"e": "end", "ending": ending, "globals": state, "hooked": hooked}, snapshot)
 

@@ -19,6 +19,7 @@ import torch
 import torch._dynamo
 
 from ..capture.recording import Recorder, disable_compile, is_compiling, skip_frame
+from .script_backends import functions_of_backend, silence_backends
 
 COMPILED_AUTOGRAD_FLAG = "compiled_autograd"
 _PRECOMPILE = "cpp_cache_precompile_headers"
@@ -61,6 +62,7 @@ class CompileHook:
         if self._compiles:
             self._collect_flags()
             self._set_flags()
+            silence_backends(lambda: "custom" in self.backends)
         torch.compile = _replacement(self._real_compile, self._compile)
         torch._dynamo.optimize = _replacement(self._real_optimize, self._optimize)
         self._replace_compiled_autograd()
@@ -130,6 +132,9 @@ class CompileHook:
     def _note_backend(self, options: Dict[str, Any]) -> None:
         backend = options.get("backend", "inductor")
         self.backends.add(backend if isinstance(backend, str) else "custom")
+        if not isinstance(backend, str):
+            for function in functions_of_backend(backend):
+                self._recorder.add_backend(function)
 
     def uncompiled(self, model: Any) -> Any:
         """Return the model, not compiled; a module is put in the wrapper that ``torch.compile`` would return."""
