@@ -80,6 +80,16 @@ def test_counts_graphs():
     torch.compile(lambda x: x + 1, backend=counter)(torch.ones(2))
     assert counter.frame_count == 1
 
+graphs = []
+
+def test_keeps_and_prints_graphs(capfd):
+    def backend(gm, inputs):
+        graphs.append(gm)
+        print("a graph")
+        return gm.forward
+    torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
+    assert capfd.readouterr().out.count("a graph") == 1
+
 def test_writes_a_file(tmp_path):
     (tmp_path / "made").mkdir()
     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))

@@ -49,6 +49,7 @@ class SwitchedRecorder:
         self.is_eager = False
         self.before_call: Callable[[RecordedCall], None] | None = None
         self.options: dict[int, dict[str, Any]] = {}
+        self._backends: list[Any] = []
 
     @property
     def compiled_sites(self) -> set[int]:
@@ -70,6 +71,22 @@ class SwitchedRecorder:
         """Record a run of the autograd engine; see ``Recorder.record_backward``."""
         if self.current is not None:
             self.current.record_backward(results, error)
+
+    def add_backend(self, function: Any) -> None:
+        """Note a function of a backend; also runs that come later leave out what it writes to."""
+        self._backends.append(function)
+        if self.current is not None:
+            self.current.add_backend(function)
+
+    def start(self, recorder: Recorder, *, is_eager: bool) -> None:
+        """Pass events on to a recorder from now on."""
+        for function in self._backends:
+            recorder.add_backend(function)
+        self.current, self.is_eager = recorder, is_eager
+
+    def stop(self) -> None:
+        """Let compiled code run as it is."""
+        self.current, self.is_eager = None, False
 
     def add_hook(self, hook: Any) -> None:
         """Note a function that was registered as a hook."""
@@ -147,11 +164,11 @@ def recording(role: str, folders: Sequence[str], seed: int = 0) -> Iterator[Reco
     recorder = Recorder(tape, list(folders), classifier.frame, follow_folders=True)
     seed_generators(seed)
     found, began = Recording(role), time.monotonic()
-    switched.current, switched.is_eager = recorder, not role.endswith("compiled")
+    switched.start(recorder, is_eager=not role.endswith("compiled"))
     try:
         yield found
     finally:
-        switched.current, switched.is_eager = None, False
+        switched.stop()
         recorder.finish({}, {})
         ending = {**_ending(found.error, classifier), "seconds": round(time.monotonic() - began, 4)}
         ending.update(compiled=len(recorder.compiled_sites), call_seconds=recorder.call_seconds[:200])

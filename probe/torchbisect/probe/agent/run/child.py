@@ -20,6 +20,7 @@ from . import child_setup, compile_metrics
 from .compile_hook import CompileHook, watch_autograd, watch_hooks
 from .eager_modes import MODES
 from .export_hook import ExportHook
+from .script_backends import silence_backends
 from .tools import TOOLS
 from .workplace import Place
 
@@ -95,6 +96,7 @@ def _run_job(job: Job, tape: Tape) -> int:
     recorder = Recorder(tape, folders, classifier.frame)
     hook = CompileHook(recorder, job.settings, compiles=job.role.endswith("compiled"))
     hook.install()
+    silence_backends(lambda: "custom" in hook.backends)
     ExportHook(recorder, hook, job.role.endswith("compiled"), job.settings.get("backend")).install()
     watch_autograd(recorder)
     watch_hooks(recorder)

@@ -19,7 +19,7 @@ import torch
 import torch._dynamo
 
 from ..capture.recording import Recorder, disable_compile, is_compiling, skip_frame
-from .script_backends import functions_of_backend, silence_backends
+from .script_backends import functions_of_backend
 
 COMPILED_AUTOGRAD_FLAG = "compiled_autograd"
 _PRECOMPILE = "cpp_cache_precompile_headers"
@@ -62,7 +62,6 @@ class CompileHook:
         if self._compiles:
             self._collect_flags()
             self._set_flags()
-            silence_backends(lambda: "custom" in self.backends)
         torch.compile = _replacement(self._real_compile, self._compile)
         torch._dynamo.optimize = _replacement(self._real_optimize, self._optimize)
         self._replace_compiled_autograd()
