@@ -29,6 +29,17 @@ keep(a.slots, b.slots)
     assert after("unwrap_objects", program, "keep", "make") == "a, b = (make(2), make(3))\nkeep(a, b)"
 
 
+def test_an_object_of_one_field_gives_way_to_it() -> None:
+    program = """
+@dataclass
+class Step:
+    size: int = 3
+for step in [Step(size=f()), Step(2), Step()]:
+    keep(step.size)
+"""
+    assert after("unwrap_objects", program, "keep", "f()", "2", "3") == "for step in [f(), 2, 3]:\n    keep(step)"
+
+
 def test_functions_return_the_value_that_is_read_from_the_object() -> None:
     program = """
 class Weight:

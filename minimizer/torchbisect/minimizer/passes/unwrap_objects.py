@@ -19,7 +19,7 @@ import ast
 from collections.abc import Iterator
 
 from torchbisect.minimizer.search import ReductionSearch
-from torchbisect.minimizer.syntax.construction import constructor_of
+from torchbisect.minimizer.syntax.construction import constructor_of, constructor_of_fields
 from torchbisect.minimizer.syntax.edits import Edit, Replacement
 from torchbisect.minimizer.syntax.names import with_values
 from torchbisect.minimizer.syntax.scope import arguments_of, object_attributes, references, variables_in
@@ -42,7 +42,7 @@ def _unwrapped(tree: ast.Module) -> Iterator[Edit]:
 
 def _given_way(tree: ast.Module, owner: ast.ClassDef, above: dict[int, ast.AST]) -> Iterator[Edit]:
     """Return the edit that puts the value in the place of an object which only holds that: ``w`` for ``Box(w)``."""
-    init = constructor_of(owner)
+    init = constructor_of(owner) or constructor_of_fields(owner)
     stored = [item for item in init.body if isinstance(item, ast.Assign)] if init is not None else []
     if init is None or len(stored) != 1 or not init.args.args:
         return

@@ -18,6 +18,17 @@ def constructor_of(owner: ast.ClassDef) -> ast.FunctionDef | None:
     return next((item for item in owner.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None)
 
 
+def constructor_of_fields(owner: ast.ClassDef) -> ast.FunctionDef | None:
+    """Return the ``__init__`` that a dataclass or a ``NamedTuple`` is given for its fields; ``None`` without fields."""
+    fields = [item for item in owner.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)]
+    given = [ast.unparse(item.target) + (f"={ast.unparse(item.value)}" if item.value else "") for item in fields]
+    stored = [f"    self.{ast.unparse(item.target)} = {ast.unparse(item.target)}" for item in fields]
+    if not fields or any("field(" in text for text in given):
+        return None
+    made = parse_python("\n".join([f"def __init__(self, {', '.join(given)}):", *stored])).body[0]
+    return made if isinstance(made, ast.FunctionDef) else None
+
+
 def with_constructors(tree: ast.Module) -> ast.Module:
     """Return the tree in which ``A()`` makes an object that ``A.__new__(A)`` and statements after it made part by part.
 
