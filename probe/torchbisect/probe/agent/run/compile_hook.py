@@ -56,6 +56,7 @@ class CompileHook:
         self._local = threading.local()
         self._sites = itertools.count()
         self._forced_flags: List[Tuple[Any, str, Any]] = []
+        self._own_backends: Dict[int, Any] = {}
 
     def install(self) -> None:
         """Replace the entry points and set the compiler flags."""
@@ -131,7 +132,8 @@ class CompileHook:
     def _note_backend(self, options: Dict[str, Any]) -> None:
         backend = options.get("backend", "inductor")
         self.backends.add(backend if isinstance(backend, str) else "custom")
-        if not isinstance(backend, str):
+        if not isinstance(backend, str) and id(backend) not in self._own_backends:
+            self._own_backends[id(backend)] = backend  # kept alive, so that no other one gets its ``id``
             for function in functions_of_backend(backend):
                 self._recorder.add_backend(function)
 
