@@ -18,6 +18,8 @@ F = RUN.format("lambda x: x * 2")
 BACKENDS = {
     "prints": "def backend(gm, inputs):\n    print('compiling', gm.code)\n    return gm.forward\n" + F,
     "appends to a list": "graphs = []\ndef backend(gm, inputs):\n    graphs.append(gm)\n    return gm.forward\n" + F,
+    "names what is made later": "def backend(gm, inputs):\n    graphs.append(gm)\n    return gm.forward\n"
+    "f = torch.compile(lambda x: x * 2, backend=backend)\ngraphs = []\nf(torch.ones(2))\n",
     "counts in a global": "n = 0\ndef backend(gm, inputs):\n    global n\n    n += 1\n    return gm.forward\n" + F,
     "counts in a cell": "def make():\n    n = 0\n    def backend(gm, inputs):\n        nonlocal n\n        n += 1\n"
     "        return gm.forward\n    return backend, lambda: n\nbackend, count = make()\n" + F,

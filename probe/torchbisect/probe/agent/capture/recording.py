@@ -114,12 +114,12 @@ class Recorder:
         self._watched_code: Set[types.CodeType] = set()
         self._user_classes: Dict[type, bool] = {}
         self._left_out: Dict[int, Any] = {}
-        self._hook_state, self._backend_state = WrittenState(self.is_user_class), WrittenState(self.is_user_class)
+        self._hook_state = WrittenState(self.is_user_class)
+        self._backend_functions: List[Any] = []
         self._begin = disable_compile(self._begin_call)
         self._end = disable_compile(self._end_call)
         self.record_backward = disable_compile(self._record_backward)
         self.add_hook = disable_compile(self._hook_state.add)
-        self.add_backend = disable_compile(self._backend_state.add)
 
     def is_user_class(self, kind: type) -> bool:
         """Return True for a class that the script or a module beside it defines."""
@@ -132,6 +132,17 @@ class Recorder:
     def leave_out(self, value: Any) -> None:
         """Leave a value out of the globals at the end: it is made by the compiler, and another one without it."""
         self._left_out[id(value)] = value
+
+    def add_backend(self, function: Any) -> None:
+        """Leave out the state that a function of a backend can write to."""
+        self._backend_functions.append(function)
+
+    def _backend_state(self) -> WrittenState:
+        """Return what the backends can write to, as of now: a global may be made after the function that names it."""
+        found = WrittenState(self.is_user_class)
+        for function in self._backend_functions:
+            found.add(function)
+        return found
 
     def snapshot(self) -> Snapshot:
         """Return a new snapshot, which samples more tensors if the tape is half full."""
@@ -201,8 +212,9 @@ class Recorder:
 
     def _record_call(self, opened: OpenCall, *result: Any) -> None:
         entry, snapshot = opened.entry, self.snapshot()
+        left_out = self._backend_state()
         # Anew, as the call may have bound other values to names.
-        inputs = [(name, value) for name, value in opened.read() if not self._backend_state.includes(name, value)]
+        inputs = [(name, value) for name, value in opened.read() if not left_out.includes(name, value)]
         entry["inputs"] = [[name, snapshot.node(value)] for name, value in inputs]
         versions = opened.versions
         entry["mutated"] = [
@@ -284,12 +296,12 @@ class Recorder:
         if os.getpid() != self._process:
             return
         snapshot = self.snapshot()
-        state, hooked = [], []
+        state, hooked, left_out = [], [], self._backend_state()
         for name, value in list(namespace.items()):
             cells = {"{} closure {}".format(name, cell) for cell in self._hook_state.cells_of(value)}
-            left_out = {"{} closure {}".format(name, cell) for cell in self._backend_state.cells_of(value)}
+            skipped = {"{} closure {}".format(name, cell) for cell in left_out.cells_of(value)}
             for path, item in self._state_of(name, value):
-                if self._backend_state.includes("global " + path, item) or path in left_out:
+                if left_out.includes("global " + path, item) or path in skipped:
                     continue
                 state.append([path, snapshot.node(item)])
                 if self._hook_state.includes("global " + path, item) or path in cells:
