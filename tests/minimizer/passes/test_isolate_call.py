@@ -376,23 +376,8 @@ def step(x, number):
 for number in range(4):
     torch.compile(step)(torch.ones(1, requires_grad=True), number)["loss"].backward()
 """
-    calls = tuple(
-        Call(
-            number,
-            None,
-            "step",
-            3,
-            (Argument("x", "torch.ones(1)", True), Argument("number", str(number), True)),
-            None,
-            None,
-            True,
-            True,
-            0.1,
-            differentiable=("['loss']",),
-            root_number=number,
-        )
-        for number in range(4)
-    )
+    given = [{"x": "torch.ones(1)", "number": str(number)} for number in range(4)]
+    calls = tuple(replace(call, differentiable=("['loss']",)) for call in roots_given("step", given))
     words = ("compile", ".backward()") if "backward" in left else ("compile",)
     assert after("isolate_call", program, *words, trace=Trace(calls, ()), place=place).endswith(left)
 
@@ -407,26 +392,19 @@ def legs():
 for lean in legs():
     torch.compile(turn)(torch.ones(2), lean)
 """
-    leans = ("0.0", "0.5", "-0.0")
-    calls = tuple(
-        Call(
-            number,
-            None,
-            "turn",
-            3,
-            (Argument("x", "torch.ones(2)", True), Argument("lean", lean, True)),
-            None,
-            None,
-            True,
-            True,
-            0.1,
-            root_number=number,
-        )
-        for number, lean in enumerate(leans)
-    )
+    calls = roots_given("turn", [{"x": "torch.ones(2)", "lean": lean} for lean in ("0.0", "0.5", "-0.0")])
     text = after("isolate_call", program, " 0.0)", "-0.0)", "compile", trace=Trace(calls, ()), place="call 2 output")
     made = "compiled = torch.compile(turn)\ncompiled(torch.ones(2), 0.0)\ncompiled(torch.ones(2), -0.0)"
     assert text.endswith(made)
+
+
+def roots_given(function: str, arguments: list[dict[str, str]]) -> tuple[Call, ...]:
+    """Calls of what is compiled, a function on line 3, each with arguments by the names of its parameters."""
+    texts = [tuple(Argument(name, text, True) for name, text in given.items()) for given in arguments]
+    return tuple(
+        Call(number, None, function, 3, given, None, None, True, True, 0.1, root_number=number)
+        for number, given in enumerate(texts)
+    )
 
 
 def recorded(function: str, line: int, parents: tuple[int | None, ...], arguments: tuple[str, ...]) -> tuple[Call, ...]:

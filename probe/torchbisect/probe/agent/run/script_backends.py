@@ -16,6 +16,8 @@ from typing import Any, Callable, Iterator
 
 import torch._dynamo.output_graph
 
+from ..capture.reachable import cell_values
+
 _MOST_NESTED = 4
 
 
@@ -26,7 +28,7 @@ def functions_of_backend(backend: Any, depth: int = 0) -> Iterator[Callable[...,
     """
     if isinstance(backend, (types.FunctionType, types.MethodType)):
         yield backend
-        made_with = [cell.cell_contents for cell in getattr(backend, "__closure__", None) or () if _is_set(cell)]
+        made_with = [value for _, value in cell_values(backend)]
     elif isinstance(backend, functools.partial):
         made_with = [backend.func, *backend.args, *backend.keywords.values()]
     else:
@@ -38,13 +40,6 @@ def functions_of_backend(backend: Any, depth: int = 0) -> Iterator[Callable[...,
     for part in made_with if depth < _MOST_NESTED else ():
         if callable(part) and not isinstance(part, (type, torch.nn.Module)):
             yield from functions_of_backend(part, depth + 1)
-
-
-def _is_set(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
 
 
 def silence_backends(applies: Callable[[], bool]) -> None:
